@@ -37,7 +37,7 @@ fn main() -> io::Result<()> {
         };
         let _ = writeln!(
             table,
-            "    Embedded {{ path: {path:?}, plain: include_bytes!({plain:?}), br: {}, gzip: {} }},",
+            "    EmbeddedFile {{ path: {path:?}, plain: include_bytes!({plain:?}), br: {}, gzip: {} }},",
             compressed(".br")?,
             compressed(".gz")?
         );

@@ -3,16 +3,18 @@
 
 use std::collections::BTreeMap;
 use throughline_wire::frame::{SseFramer, SseItem};
-use throughline_wire::json::{ArgumentsReader, Json};
-use throughline_wire::text::{CallFormat, Finding, PROTOCOLS, ResultRole, Scanned, TextCalls, TextProtocol};
+use throughline_wire::json::{ArgumentsReader, JsonRef};
+use throughline_wire::text::{
+    CallFormat, MarkupFinding, PROTOCOLS, ResultRole, ScanEvent, TextCalls, TextProtocol,
+};
 use throughline_wire::{
-    DecodeOptions, Dialect, LeakedCalls, Limits, Profile, Reply, Slot, StepDecoder, StepEvent, Think,
-    ToolDefinition,
+    CallSlot, DecodeLimits, DecodeOptions, Dialect, LeakedCalls, ModelReply, StepDecoder, StepEvent,
+    ThinkMode, ToolDefinition, UpstreamProfile,
 };
 
 /// Small limits, so that they are reached.
-fn limits() -> Limits {
-    Limits {
+fn limits() -> DecodeLimits {
+    DecodeLimits {
         line_bytes_max: 4096,
         event_bytes_max: 4096,
         arguments_bytes_max: 256,
@@ -38,9 +40,9 @@ fn pieces(seed: u8, body: &[u8]) -> Vec<&[u8]> {
 }
 
 /// Decodes in the given pieces and checks the contract of the events on the way.
-fn decode(dialect: Dialect, options: &DecodeOptions, pieces: &[&[u8]]) -> Reply {
+fn decode(dialect: Dialect, options: &DecodeOptions, pieces: &[&[u8]]) -> ModelReply {
     let mut decoder = StepDecoder::new(dialect, options.clone());
-    let mut reply = Reply::default();
+    let mut reply = ModelReply::default();
     let mut contract = Contract::default();
     let mut take = |event: StepEvent<'_>| {
         contract.take(&event);
@@ -57,7 +59,7 @@ fn decode(dialect: Dialect, options: &DecodeOptions, pieces: &[&[u8]]) -> Reply 
 /// Order of events as `StepEvent` documents it.
 #[derive(Default)]
 struct Contract {
-    calls: BTreeMap<Slot, bool>,
+    calls: BTreeMap<CallSlot, bool>,
     finishes: u32,
     ended: bool,
 }
@@ -111,13 +113,13 @@ pub fn dialect(dialect: Dialect, data: &[u8]) {
     let run = seed & 0x80 != 0;
     let options = DecodeOptions {
         limits: limits(),
-        profile: Profile {
+        profile: UpstreamProfile {
             leaked_calls: if run { LeakedCalls::Run } else { LeakedCalls::Report },
             sequential_calls: seed & 0x40 != 0,
             cumulative_arguments: seed & 0x60 == 0x60,
-            ..Profile::default()
+            ..UpstreamProfile::default()
         },
-        think: if seed & 0x20 != 0 { Think::Split } else { Think::Verbatim },
+        think: if seed & 0x20 != 0 { ThinkMode::Split } else { ThinkMode::Verbatim },
         offered: if seed & 0x10 != 0 { vec!["get_weather".to_owned(), "f".to_owned()] } else { Vec::new() },
         calls: if seed & 0x08 != 0 { written_calls(*seed) } else { CallFormat::Native },
     };
@@ -140,18 +142,19 @@ pub fn dialect(dialect: Dialect, data: &[u8]) {
 pub fn sse(data: &[u8]) {
     let Some(([seed], body)) = data.split_first_chunk::<1>() else { return };
     let events = |pieces: &[&[u8]]| {
-        let mut framer = SseFramer::new(&Limits { line_bytes_max: 64, event_bytes_max: 96, ..limits() });
+        let mut framer =
+            SseFramer::new(&DecodeLimits { line_bytes_max: 64, event_bytes_max: 96, ..limits() });
         let mut events = Vec::new();
         for piece in pieces {
             let mut input = *piece;
             while let Some(item) = framer.next(&mut input) {
                 events.push(match item {
                     SseItem::Event(event) => {
-                        format!("{}|{}|{}|{}", event.at, event.event, event.data, event.id)
+                        format!("{}|{}|{}|{}", event.offset, event.event, event.data, event.id)
                     }
                     SseItem::Comment => ":".to_owned(),
-                    SseItem::Unknown { at, name, value } => format!("{at}?{name}={value}"),
-                    SseItem::TooLarge { at, limit } => format!("{at} {limit}"),
+                    SseItem::Unknown { offset, name, value } => format!("{offset}?{name}={value}"),
+                    SseItem::TooLarge { offset, limit } => format!("{offset} {limit}"),
                 });
             }
         }
@@ -180,8 +183,8 @@ pub fn arguments(data: &[u8]) {
         rest = &rest[len..];
         step = step % 11 + 1;
     }
-    let whole = Json::parse(&text);
-    match (&whole, reader.check_whole()) {
+    let whole = JsonRef::parse(&text);
+    match (&whole, reader.check_complete()) {
         (Ok(json), Ok(())) => {
             if json.is_object() || json.is_array() || json.is_string() {
                 assert!(reader.is_closed());
@@ -198,7 +201,11 @@ pub fn leaked(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     for call in throughline_wire::text::find_leaked(&text, &[]) {
         assert!(text.get(call.span.clone()).is_some(), "a span outside the text");
-        assert!(Json::parse(&call.arguments).is_ok(), "arguments that are no document: {}", call.arguments);
+        assert!(
+            JsonRef::parse(&call.arguments).is_ok(),
+            "arguments that are no document: {}",
+            call.arguments
+        );
     }
 }
 
@@ -259,31 +266,31 @@ pub fn assembly(data: &[u8]) {
 struct Told {
     text: String,
     calls: Vec<(String, Result<String, String>)>,
-    findings: Vec<Finding>,
+    findings: Vec<MarkupFinding>,
 }
 
 fn scan(protocol: &dyn TextProtocol, tools: &[ToolDefinition], pieces: &[&str]) -> Told {
     let mut told = Told::default();
     let mut open: Option<(String, String)> = None;
     let mut scanner = protocol.scanner(tools.into());
-    let mut take = |scanned: Scanned<'_>| match scanned {
-        Scanned::Text(text) => {
+    let mut take = |scanned: ScanEvent<'_>| match scanned {
+        ScanEvent::Text(text) => {
             assert!(open.is_none() && !text.is_empty(), "text inside a call, or none");
             told.text.push_str(text);
         }
-        Scanned::Opened { name } => {
+        ScanEvent::Opened { name } => {
             assert!(open.replace((name.to_owned(), String::new())).is_none(), "a call inside a call");
         }
-        Scanned::Arguments(text) => open.as_mut().expect("no call is open").1.push_str(text),
-        Scanned::Restarted => open.as_mut().expect("no call is open").1.clear(),
-        Scanned::Sealed => {
+        ScanEvent::Arguments(text) => open.as_mut().expect("no call is open").1.push_str(text),
+        ScanEvent::Restarted => open.as_mut().expect("no call is open").1.clear(),
+        ScanEvent::Sealed => {
             let (name, arguments) = open.take().expect("no call is open");
             told.calls.push((name, Ok(arguments)));
         }
-        Scanned::Refused { why, .. } => {
-            told.calls.push((open.take().map(|(name, _)| name).unwrap_or_default(), Err(why)));
+        ScanEvent::Refused { reason, .. } => {
+            told.calls.push((open.take().map(|(name, _)| name).unwrap_or_default(), Err(reason)));
         }
-        Scanned::Remark(finding) => told.findings.push(finding),
+        ScanEvent::Finding(finding) => told.findings.push(finding),
     };
     for piece in pieces {
         scanner.push(piece, &mut take);
@@ -378,7 +385,7 @@ pub fn text_protocol(data: &[u8]) {
     let parsed = protocol.parse(&text, &tools);
     let calls: Vec<_> = parsed.calls.into_iter().map(|call| (call.name, call.arguments)).collect();
     for arguments in calls.iter().filter_map(|(_, arguments)| arguments.as_ref().ok()) {
-        assert!(Json::parse(arguments).is_ok_and(|json| json.is_object()), "no object: {arguments}");
+        assert!(JsonRef::parse(arguments).is_ok_and(|json| json.is_object()), "no object: {arguments}");
     }
     let parsed = Told { text: parsed.text, calls, findings: parsed.findings };
     assert_eq!(scan(protocol, &tools, &[&text]), parsed, "{text:?}");

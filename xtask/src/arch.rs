@@ -3,16 +3,16 @@
 //! Three things are looked at: who depends on whom among the crates here, what `wire` and `engine` pull in from
 //! outside, and what the sources of these two say.
 
-mod arrows;
-mod source;
+mod dependencies;
+mod purity;
 
-use crate::program::Program;
+use crate::program::ExternalProgram;
 use crate::rust_text::{RustText, is_test_file};
-use crate::{Verb, repository};
+use crate::{TaskVerb, repository};
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-pub const VERB: Verb = Verb {
+pub const VERB: TaskVerb = TaskVerb {
     name: "arch",
     about: "Fail on a wrong dependency arrow, or on async, clocks or IO in `wire` and `engine`",
     help: "\
@@ -34,22 +34,23 @@ const PURE: [&str; 2] = ["wire", "engine"];
 
 /// Checks everything; says what was looked at.
 pub fn check() -> Result<String> {
-    let metadata = Program::cargo().args(["metadata", "--no-deps", "--format-version", "1"]).text()?;
+    let metadata =
+        ExternalProgram::cargo().args(["metadata", "--no-deps", "--format-version", "1"]).text()?;
     let metadata: Value = serde_json::from_str(&metadata).context("cargo metadata printed no JSON")?;
-    let crates = arrows::read(&metadata);
-    let mut wrong = arrows::wrong(&crates);
+    let crates = dependencies::read_crates(&metadata);
+    let mut wrong = dependencies::violations(&crates);
     let mut files = 0;
     for name in PURE {
         let package = format!("throughline-{name}");
         let tree =
             ["tree", "--package", &package, "--edges", "normal", "--prefix", "none", "--format", "{p}"];
-        wrong.extend(arrows::forbidden_in_tree(name, &Program::cargo().args(tree).text()?));
+        wrong.extend(dependencies::forbidden_in_tree(name, &ExternalProgram::cargo().args(tree).text()?));
         let sources = repository::files(&format!("crates/{name}/src"), ".rs");
         for path in sources.iter().filter(|path| !is_test_file(path)) {
             files += 1;
             let text = repository::read(path)?;
-            let found = source::impurities(&RustText::read(&text));
-            let providers = if name == "engine" { source::provider_names(&text) } else { Vec::new() };
+            let found = purity::impurities(&RustText::read(&text));
+            let providers = if name == "engine" { purity::provider_names(&text) } else { Vec::new() };
             wrong.extend(
                 found.into_iter().chain(providers).map(|(line, what)| format!("{path}:{line}: {what}")),
             );

@@ -4,18 +4,18 @@
 
 mod callgrind;
 mod eager;
-mod judge;
+mod goals;
 mod page;
 mod server;
 mod store;
 mod text;
 
 use crate::fault::fault;
-use crate::program::{self, Program};
-use crate::{Verb, generated, repository};
+use crate::program::{self, ExternalProgram};
+use crate::{TaskVerb, generated, repository};
 use anyhow::{Result, bail};
 pub use eager::eager;
-use judge::{Measured, Verdict};
+use goals::{DecodeResult, GoalResult};
 pub use page::page;
 use serde_json::Value;
 pub use server::server;
@@ -23,7 +23,7 @@ use std::path::Path;
 pub use store::store;
 pub use text::text;
 
-pub const VERB: Verb = Verb {
+pub const VERB: TaskVerb = TaskVerb {
     name: "bench",
     about: "Measure decoding beside the floor of any decoder, what text mode adds, and what eager starts are worth",
     help: "\
@@ -70,12 +70,12 @@ fn run(words: Vec<String>) -> Result<()> {
             "cargo xtask bench decode, text, eager, store, server or page",
         ));
     };
-    let mut options = Options::default();
+    let mut options = BenchOptions::default();
     for flag in flags {
         match flag.as_str() {
-            "--quick" => options.effort = Effort::Quick,
-            "--gate" => options.gate = Gate::Closed,
-            "--write" => options.report = Report::Written,
+            "--quick" => options.effort = MeasureEffort::Quick,
+            "--gate" => options.gate = InstructionGate::Enforced,
+            "--write" => options.report = ReportTarget::Written,
             _ => {
                 return Err(fault(
                     format!("`{flag}` is no flag of `bench`"),
@@ -100,15 +100,15 @@ fn run(words: Vec<String>) -> Result<()> {
 
 /// How to measure.
 #[derive(Clone, Copy, Default)]
-pub struct Options {
-    pub effort: Effort,
-    pub gate: Gate,
-    pub report: Report,
+pub struct BenchOptions {
+    pub effort: MeasureEffort,
+    pub gate: InstructionGate,
+    pub report: ReportTarget,
 }
 
 /// How long.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
-pub enum Effort {
+pub enum MeasureEffort {
     Quick,
     #[default]
     Full,
@@ -116,29 +116,29 @@ pub enum Effort {
 
 /// Whether too many instructions are an error.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
-pub enum Gate {
+pub enum InstructionGate {
     #[default]
-    Open,
-    Closed,
+    Reported,
+    Enforced,
 }
 
 /// Whether the figures go into the document.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
-pub enum Report {
+pub enum ReportTarget {
     #[default]
     Printed,
     Written,
 }
 
 /// Measures; says in a line what came of it.
-pub fn decode(options: &Options) -> Result<String> {
+pub fn decode(options: &BenchOptions) -> Result<String> {
     let program =
         program::executable(&["bench", "--package", "throughline-wire", "--bench", "decode", "--no-run"])?;
     let counts = instructions(&program, options.gate)?;
     let mut all = Vec::new();
-    let quick: &[&str] = if options.effort == Effort::Quick { &["--quick"] } else { &[] };
-    let status = Program::new(&program).args(["measure"]).args(quick).lines(|line| {
-        if let Some(measured) = read(line, &counts) {
+    let quick: &[&str] = if options.effort == MeasureEffort::Quick { &["--quick"] } else { &[] };
+    let status = ExternalProgram::new(&program).args(["measure"]).args(quick).lines(|line| {
+        if let Some(measured) = parse_result(line, &counts) {
             println!("  {}", measured.line());
             all.push(measured);
         }
@@ -146,18 +146,18 @@ pub fn decode(options: &Options) -> Result<String> {
     if !status.success() || all.is_empty() {
         bail!("the benchmark ended with {status}\n  remedy: a decoder reads something wrong; see above");
     }
-    let verdicts = judge::verdicts(&all);
+    let verdicts = goals::judge_all(&all);
     for verdict in &verdicts {
         println!("{}", verdict.line());
     }
-    if options.report == Report::Written {
+    if options.report == ReportTarget::Written {
         let document = repository::read(DOCUMENT)?;
-        let text = judge::render(&all, &verdicts);
+        let text = goals::render(&all, &verdicts);
         repository::write(DOCUMENT, &generated::replace(&document, SECTION, &text)?)?;
     }
-    let broken: Vec<_> = verdicts.iter().filter(|verdict| verdict.is_gate && !verdict.is_met).collect();
-    if options.gate == Gate::Closed && !broken.is_empty() {
-        let lines: Vec<_> = broken.iter().map(|verdict| verdict.line()).collect();
+    let missed: Vec<_> = verdicts.iter().filter(|verdict| verdict.is_gate && !verdict.is_met).collect();
+    if options.gate == InstructionGate::Enforced && !missed.is_empty() {
+        let lines: Vec<_> = missed.iter().map(|verdict| verdict.line()).collect();
         bail!(
             "{}\n  remedy: `valgrind --tool=callgrind` on the benchmark shows where they go",
             lines.join("\n")
@@ -166,7 +166,7 @@ pub fn decode(options: &Options) -> Result<String> {
     Ok(summary(&verdicts))
 }
 
-fn summary(verdicts: &[Verdict]) -> String {
+fn summary(verdicts: &[GoalResult]) -> String {
     let met = verdicts.iter().filter(|verdict| verdict.is_met).count();
     let figures: Vec<_> =
         verdicts.iter().map(|verdict| format!("{} {}", verdict.what, verdict.figure())).collect();
@@ -174,11 +174,11 @@ fn summary(verdicts: &[Verdict]) -> String {
 }
 
 /// Instructions of each event, by workload: ours and the floor's.
-type Counts = Vec<(String, [f64; 2])>;
+type InstructionCounts = Vec<(String, [f64; 2])>;
 
-fn instructions(program: &Path, gate: Gate) -> Result<Counts> {
-    if !Program::new("valgrind").args(["--version"]).works() {
-        if gate == Gate::Open {
+fn instructions(program: &Path, gate: InstructionGate) -> Result<InstructionCounts> {
+    if !ExternalProgram::new("valgrind").args(["--version"]).succeeds() {
+        if gate == InstructionGate::Reported {
             println!("skipped: instruction counts need valgrind");
             return Ok(Vec::new());
         }
@@ -195,12 +195,12 @@ fn instructions(program: &Path, gate: Gate) -> Result<Counts> {
     Ok(counts)
 }
 
-fn read(line: &str, counts: &Counts) -> Option<Measured> {
+fn parse_result(line: &str, counts: &InstructionCounts) -> Option<DecodeResult> {
     let value: Value = serde_json::from_str(line).ok()?;
     let number = |key: &str| value[key].as_f64();
     let workload = value["workload"].as_str()?.to_owned();
     let count = counts.iter().find(|count| count.0 == workload).map(|count| count.1);
-    Some(Measured {
+    Some(DecodeResult {
         events: number("events")?,
         bytes: number("bytes")?,
         arguments_bytes: number("arguments_bytes")?,

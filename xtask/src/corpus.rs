@@ -1,12 +1,12 @@
 //! The shared corpus of recorded streams, through the command as a user would pipe them.
 
-use crate::program::Program;
+use crate::program::ExternalProgram;
 use crate::repository;
 use anyhow::{Result, ensure};
 use std::path::Path;
 
 /// What to do where the corpus or its checker is not there.
-pub enum Corpus {
+pub enum CorpusOutcome {
     /// Why nothing was checked.
     Absent(String),
     /// Streams that passed, in how many ways of cutting.
@@ -15,19 +15,21 @@ pub enum Corpus {
 
 /// Runs the corpus's own checker over `throughline decode`: strictly, whole and in `chunkings` seeded ways of cutting,
 /// then once more for the calls that leaked into the text.
-pub fn check(throughline: &Path, chunkings: u32) -> Result<Corpus> {
+pub fn check(throughline: &Path, chunkings: u32) -> Result<CorpusOutcome> {
     let Some(vectors) = repository::vectors() else {
-        return Ok(Corpus::Absent("THROUGHLINE_VECTORS is not set".to_owned()));
+        return Ok(CorpusOutcome::Absent("THROUGHLINE_VECTORS is not set".to_owned()));
     };
     let checker = vectors.join("corpus/check.py");
     if !checker.exists() {
-        return Ok(Corpus::Absent(format!("{} does not exist", checker.display())));
+        return Ok(CorpusOutcome::Absent(format!("{} does not exist", checker.display())));
     }
-    if !Program::new("python3").args(["--version"]).works() {
-        return Ok(Corpus::Absent("python3, which the corpus's checker needs, is not installed".to_owned()));
+    if !ExternalProgram::new("python3").args(["--version"]).succeeds() {
+        return Ok(CorpusOutcome::Absent(
+            "python3, which the corpus's checker needs, is not installed".to_owned(),
+        ));
     }
     let check = |words: &[&str]| -> Result<usize> {
-        let program = Program::new("python3").args([&checker]).args(["-v", "--strict"]).args(words);
+        let program = ExternalProgram::new("python3").args([&checker]).args(["-v", "--strict"]).args(words);
         let output = program.args(["--".as_ref(), throughline.as_os_str(), "decode".as_ref()]).output()?;
         let (passed, failed) = counts(&output.stdout).unwrap_or((0, 0));
         ensure!(
@@ -40,7 +42,7 @@ pub fn check(throughline: &Path, chunkings: u32) -> Result<Corpus> {
     };
     let streams = check(&["--chunkings", &chunkings.to_string()])?;
     let recovered = check(&["--chunkings", &chunkings.to_string(), "--recover"])?;
-    Ok(Corpus::Passed { streams, recovered })
+    Ok(CorpusOutcome::Passed { streams, recovered })
 }
 
 /// The last `N passed, N failed` of a report.

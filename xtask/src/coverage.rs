@@ -3,14 +3,14 @@
 //! With the compiler's own instrumentation and the toolchain's own LLVM tools, so nothing has to be built for it.
 
 use crate::fault::fault;
-use crate::program::{self, Program};
-use crate::{Verb, repository};
+use crate::program::{self, ExternalProgram};
+use crate::{TaskVerb, repository};
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-pub const VERB: Verb = Verb {
+pub const VERB: TaskVerb = TaskVerb {
     name: "coverage",
     about: "Measure how many lines of `wire` and `engine` their tests run: at least 90 %",
     help: "\
@@ -28,18 +28,18 @@ const CRATES: [&str; 2] = ["wire", "engine"];
 const PACKAGES: [&str; 4] = ["--package", "throughline-wire", "--package", "throughline-engine"];
 
 fn run(words: Vec<String>) -> Result<()> {
-    let shown = match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        [] => Shown::Totals,
-        ["--files"] => Shown::Files,
+    let view = match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        [] => CoverageView::Totals,
+        ["--files"] => CoverageView::Files,
         _ => return Err(fault("these flags are not understood", "see `cargo xtask coverage --help`")),
     };
-    println!("{}", check(shown)?);
+    println!("{}", check(view)?);
     Ok(())
 }
 
 /// What to print besides the result.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Shown {
+pub enum CoverageView {
     Totals,
     Files,
 }
@@ -47,18 +47,19 @@ pub enum Shown {
 /// The toolchain's LLVM tools, or why there are none.
 pub fn tools() -> Result<PathBuf, &'static str> {
     const MISSING: &str = "the toolchain lacks its LLVM tools (rustup component add llvm-tools)";
-    let library = Program::new("rustc").args(["--print", "target-libdir"]).text().map_err(|_| MISSING)?;
+    let library =
+        ExternalProgram::new("rustc").args(["--print", "target-libdir"]).text().map_err(|_| MISSING)?;
     let tools = Path::new(&library).parent().ok_or(MISSING)?.join("bin");
     let is_there = || ["llvm-cov", "llvm-cov.exe"].iter().any(|name| tools.join(name).exists());
-    if !is_there() && Program::new("rustup").args(["--version"]).works() {
+    if !is_there() && ExternalProgram::new("rustup").args(["--version"]).succeeds() {
         // Without a network this fails, and then the tools are just not there.
-        let _ = Program::new("rustup").args(["component", "add", "llvm-tools"]).run();
+        let _ = ExternalProgram::new("rustup").args(["component", "add", "llvm-tools"]).run();
     }
     if is_there() { Ok(tools) } else { Err(MISSING) }
 }
 
 /// Measures; an error below the goal.
-pub fn check(shown: Shown) -> Result<String> {
+pub fn check(view: CoverageView) -> Result<String> {
     let tools = tools().map_err(|why| fault("coverage cannot be measured", why))?;
     let folder = repository::root().join("target/coverage");
     let counters = folder.join("counters");
@@ -66,7 +67,7 @@ pub fn check(shown: Shown) -> Result<String> {
     let _ = fs::remove_dir_all(&counters);
     fs::create_dir_all(&counters)?;
     let cargo = |words: &[&str]| {
-        Program::cargo()
+        ExternalProgram::cargo()
             .args(["test"])
             .args(PACKAGES)
             .args(["--tests", "--target-dir"])
@@ -81,12 +82,12 @@ pub fn check(shown: Shown) -> Result<String> {
     let merged = folder.join("merged.profdata");
     let profiles = fs::read_dir(&counters)?.map(|entry| Ok(entry?.path())).collect::<Result<Vec<_>>>()?;
     ensure!(!profiles.is_empty(), "the tests left no counters");
-    Program::new(tools.join("llvm-profdata"))
+    ExternalProgram::new(tools.join("llvm-profdata"))
         .args(["merge", "--sparse", "-o"])
         .args([&merged])
         .args(&profiles)
         .run()?;
-    let report = Program::new(tools.join("llvm-cov"))
+    let report = ExternalProgram::new(tools.join("llvm-cov"))
         .args(["export", "--summary-only", "--instr-profile"])
         .args([&merged])
         .args(programs.iter().flat_map(|program| ["--object".as_ref(), program.path.as_os_str()]))
@@ -94,7 +95,7 @@ pub fn check(shown: Shown) -> Result<String> {
     ensure!(report.status.success(), "llvm-cov ended with {}:\n{}", report.status, report.stderr);
     let report: Value = serde_json::from_str(&report.stdout).context("llvm-cov's report is no JSON")?;
     let files: Vec<_> = CRATES.iter().map(|name| (*name, files(&report, name))).collect();
-    if shown == Shown::Files {
+    if view == CoverageView::Files {
         print_files(&files);
     }
     let covered: Vec<_> = files.iter().map(|(name, files)| (*name, percent(files))).collect();
@@ -109,21 +110,21 @@ pub fn check(shown: Shown) -> Result<String> {
 }
 
 /// A source file and its lines.
-struct File {
+struct CoverageFile {
     name: String,
     covered: f64,
     lines: f64,
 }
 
 /// Sources of a crate, tests left out.
-fn files(report: &Value, name: &str) -> Vec<File> {
+fn files(report: &Value, name: &str) -> Vec<CoverageFile> {
     let folder = format!("crates/{name}/src/");
     let files = report["data"][0]["files"].as_array().into_iter().flatten();
     let ours = files.filter_map(|file| {
         let name = file["filename"].as_str()?.replace('\\', "/");
         let name = name[name.find(&folder)?..].to_owned();
         let number = |key: &str| file["summary"]["lines"][key].as_f64().unwrap_or(0.0);
-        (!name.ends_with("tests.rs")).then(|| File {
+        (!name.ends_with("tests.rs")).then(|| CoverageFile {
             name,
             covered: number("covered"),
             lines: number("count"),
@@ -132,17 +133,17 @@ fn files(report: &Value, name: &str) -> Vec<File> {
     ours.collect()
 }
 
-fn percent(files: &[File]) -> f64 {
+fn percent(files: &[CoverageFile]) -> f64 {
     let covered: f64 = files.iter().map(|file| file.covered).sum();
     let lines: f64 = files.iter().map(|file| file.lines).sum();
     if lines > 0.0 { 100.0 * covered / lines } else { 0.0 }
 }
 
-fn print_files(files: &[(&str, Vec<File>)]) {
+fn print_files(files: &[(&str, Vec<CoverageFile>)]) {
     let mut files: Vec<_> =
         files.iter().flat_map(|(_, files)| files).filter(|file| file.lines > 0.0).collect();
     files.sort_by(|a, b| (a.covered / a.lines).total_cmp(&(b.covered / b.lines)));
-    for File { name, covered, lines } in files {
+    for CoverageFile { name, covered, lines } in files {
         println!("{:5.1} %  {:5} not run  {name}", 100.0 * covered / lines, lines - covered);
     }
 }

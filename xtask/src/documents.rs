@@ -11,25 +11,25 @@ const REQUIRED: [&str; 6] =
 /// Checks them; says how many links hold.
 pub fn check() -> Result<String> {
     let root = repository::root();
-    let mut wrong: Vec<String> = REQUIRED
+    let mut problems: Vec<String> = REQUIRED
         .into_iter()
         .filter(|name| !root.join(name).is_file())
         .map(|name| format!("{name} is missing"))
         .collect();
-    let mut held = 0;
+    let mut valid_links = 0;
     for document in repository::files(".", ".md") {
         for link in links(&repository::read(&document)?) {
             if resolves(&root, &document, &link) {
-                held += 1;
+                valid_links += 1;
             } else {
-                wrong.push(format!("{document}: `{link}` does not exist"));
+                problems.push(format!("{document}: `{link}` does not exist"));
             }
         }
     }
-    if !wrong.is_empty() {
-        bail!("{}\n  remedy: write the document, or correct the link", wrong.join("\n"));
+    if !problems.is_empty() {
+        bail!("{}\n  remedy: write the document, or correct the link", problems.join("\n"));
     }
-    Ok(format!("{} documents, {held} links", REQUIRED.len()))
+    Ok(format!("{} documents, {valid_links} links", REQUIRED.len()))
 }
 
 /// Targets of links to files of the repository, without fragments; code blocks and code spans left out.

@@ -6,15 +6,15 @@
 mod seeds;
 
 use crate::fault::fault;
-use crate::program::{self, Program};
-use crate::{Verb, repository};
+use crate::program::{self, ExternalProgram};
+use crate::{TaskVerb, repository};
 use anyhow::{Context, Result, bail};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::Instant;
 
-pub const VERB: Verb = Verb {
+pub const VERB: TaskVerb = TaskVerb {
     name: "fuzz",
     about: "Fuzz the framer, the arguments reader, call assembly and every dialect",
     help: "\
@@ -35,14 +35,14 @@ const INPUT_BYTES_MAX: u32 = 1024;
 const TIMEOUT_SECONDS: u32 = 10;
 const MEMORY_MIB_MAX: u32 = 2048;
 /// Programs that run beside each other.
-const AT_ONCE: usize = 2;
+const PARALLEL_TARGETS: usize = 2;
 
 /// Coverage as libFuzzer wants it. `--target` goes with it, so that build scripts stay as they are.
 const FLAGS: &str = "-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=3 \
     -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table --cfg fuzzing";
 
 /// What one target came to.
-pub struct Fuzzed {
+pub struct FuzzResult {
     pub target: String,
     pub executions: u64,
     pub executions_per_second: u64,
@@ -51,7 +51,7 @@ pub struct Fuzzed {
     pub crashes: Vec<String>,
 }
 
-impl Fuzzed {
+impl FuzzResult {
     fn describe(&self) -> String {
         let Self { target, executions, executions_per_second, memory_mib, crashes } = self;
         format!(
@@ -90,7 +90,7 @@ fn run(words: Vec<String>) -> Result<()> {
 }
 
 /// Fuzzes these targets, all if none is named.
-pub fn fuzz(wanted: &[String], runs: u64) -> Result<Vec<Fuzzed>> {
+pub fn fuzz(wanted: &[String], runs: u64) -> Result<Vec<FuzzResult>> {
     let all = targets();
     if let Some(name) = wanted.iter().find(|name| !all.contains(name)) {
         return Err(fault(format!("`{name}` is no fuzz target"), format!("one of: {}", all.join(", "))));
@@ -100,11 +100,11 @@ pub fn fuzz(wanted: &[String], runs: u64) -> Result<Vec<Fuzzed>> {
     let queue = Mutex::new(wanted.into_iter().rev().collect::<Vec<_>>());
     let done = Mutex::new(Vec::new());
     std::thread::scope(|scope| {
-        for _ in 0..AT_ONCE {
+        for _ in 0..PARALLEL_TARGETS {
             scope.spawn(|| {
-                while let Some(target) = next(&queue) {
+                while let Some(target) = next_target(&queue) {
                     println!("  {target}: {runs} executions");
-                    let fuzzed = fuzz_one(&programs, &target, runs);
+                    let fuzzed = fuzz_target(&programs, &target, runs);
                     if let Ok(fuzzed) = &fuzzed {
                         println!("  {}", fuzzed.describe());
                     }
@@ -119,7 +119,7 @@ pub fn fuzz(wanted: &[String], runs: u64) -> Result<Vec<Fuzzed>> {
     Ok(fuzzed)
 }
 
-fn next(queue: &Mutex<Vec<String>>) -> Option<String> {
+fn next_target(queue: &Mutex<Vec<String>>) -> Option<String> {
     queue.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).pop()
 }
 
@@ -130,13 +130,13 @@ fn targets() -> Vec<String> {
 
 /// Builds all targets; says where they are.
 fn build() -> Result<PathBuf> {
-    if !Program::new("c++").args(["--version"]).works() {
+    if !ExternalProgram::new("c++").args(["--version"]).succeeds() {
         program::install(&["g++"])?;
     }
-    let version = Program::new("rustc").args(["-vV"]).text()?;
+    let version = ExternalProgram::new("rustc").args(["-vV"]).text()?;
     let host = version.lines().find_map(|line| line.strip_prefix("host: ")).context("rustc names no host")?;
     let folder = repository::root().join("fuzz/target");
-    Program::cargo()
+    ExternalProgram::cargo()
         .args([
             "build",
             "--release",
@@ -155,16 +155,16 @@ fn build() -> Result<PathBuf> {
     Ok(folder.join(host).join("release"))
 }
 
-fn fuzz_one(programs: &Path, target: &str, runs: u64) -> Result<Fuzzed> {
+fn fuzz_target(programs: &Path, target: &str, runs: u64) -> Result<FuzzResult> {
     let root = repository::root();
-    let [learnt, begun, artifacts] =
+    let [learned, initial, artifacts] =
         ["corpus", "seeds", "artifacts"].map(|kind| root.join("fuzz").join(kind).join(target));
-    for folder in [&learnt, &begun, &artifacts] {
+    for folder in [&learned, &initial, &artifacts] {
         fs::create_dir_all(folder)?;
     }
-    seeds::write(target, &begun)?;
+    seeds::write(target, &initial)?;
     let started = Instant::now();
-    let output = Program::new(programs.join(target))
+    let output = ExternalProgram::new(programs.join(target))
         .args([
             format!("-runs={runs}"),
             format!("-max_len={INPUT_BYTES_MAX}"),
@@ -173,9 +173,9 @@ fn fuzz_one(programs: &Path, target: &str, runs: u64) -> Result<Fuzzed> {
             format!("-artifact_prefix={}/", artifacts.display()),
             "-print_final_stats=1".to_owned(),
         ])
-        .args([learnt, begun])
+        .args([learned, initial])
         .output()?;
-    let crashes = keep_crashes(target, &artifacts)?;
+    let crashes = save_crashes(target, &artifacts)?;
     if !output.status.success() {
         let tail: Vec<_> = output.stderr.lines().rev().take(40).collect();
         eprintln!("{target}:\n{}", tail.into_iter().rev().collect::<Vec<_>>().join("\n"));
@@ -187,7 +187,7 @@ fn fuzz_one(programs: &Path, target: &str, runs: u64) -> Result<Fuzzed> {
         }
     }
     let executions = statistic(&output.stderr, "number_of_executed_units").unwrap_or(0);
-    Ok(Fuzzed {
+    Ok(FuzzResult {
         target: target.to_owned(),
         executions,
         // libFuzzer counts whole seconds only.
@@ -206,8 +206,8 @@ fn statistic(report: &str, name: &str) -> Option<u64> {
 }
 
 /// Moves what broke a target to the fixtures of the normal tests.
-fn keep_crashes(target: &str, artifacts: &Path) -> Result<Vec<String>> {
-    let mut kept = Vec::new();
+fn save_crashes(target: &str, artifacts: &Path) -> Result<Vec<String>> {
+    let mut saved = Vec::new();
     for entry in fs::read_dir(artifacts)? {
         let entry = entry?;
         let name = entry.file_name().to_string_lossy().into_owned();
@@ -218,9 +218,9 @@ fn keep_crashes(target: &str, artifacts: &Path) -> Result<Vec<String>> {
         fs::create_dir_all(&folder)?;
         fs::copy(entry.path(), folder.join(&name))?;
         fs::remove_file(entry.path())?;
-        kept.push(name);
+        saved.push(name);
     }
-    Ok(kept)
+    Ok(saved)
 }
 
 #[cfg(test)]

@@ -29,7 +29,7 @@ use fault::fault;
 use std::process::ExitCode;
 
 /// One thing that `cargo xtask` does.
-pub struct Verb {
+pub struct TaskVerb {
     /// What is typed.
     name: &'static str,
     /// What it does, in a line.
@@ -39,7 +39,7 @@ pub struct Verb {
     run: fn(Vec<String>) -> Result<()>,
 }
 
-const VERBS: [&Verb; 11] = [
+const VERBS: [&TaskVerb; 11] = [
     &run::VERB,
     &test::VERB,
     &verify::VERB,
@@ -86,7 +86,7 @@ fn dispatch(verb: Option<&str>, words: Vec<String>) -> Result<()> {
     (found.run)(words)
 }
 
-fn find(name: &str) -> Option<&'static Verb> {
+fn find(name: &str) -> Option<&'static TaskVerb> {
     VERBS.into_iter().find(|verb| verb.name == name)
 }
 
@@ -102,6 +102,6 @@ fn print_overview() {
     );
 }
 
-fn print_help(verb: &Verb) {
+fn print_help(verb: &TaskVerb) {
     println!("{}\n\n{}", verb.about, verb.help.trim_end());
 }

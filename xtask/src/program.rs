@@ -11,29 +11,29 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 
 /// A program that is about to be started, in the repository's root.
-pub struct Program {
+pub struct ExternalProgram {
     command: Command,
-    shown: String,
+    command_line: String,
 }
 
 /// What a program printed, and how it ended.
-pub struct Output {
+pub struct CapturedOutput {
     pub stdout: String,
     pub stderr: String,
     pub status: ExitStatus,
 }
 
-impl Program {
+impl ExternalProgram {
     pub fn new(name: impl AsRef<OsStr>) -> Self {
         let mut command = Command::new(name.as_ref());
         command.current_dir(repository::root());
-        Self { command, shown: name.as_ref().to_string_lossy().into_owned() }
+        Self { command, command_line: name.as_ref().to_string_lossy().into_owned() }
     }
 
     /// The cargo that started this program, so that the toolchain stays the same.
     pub fn cargo() -> Self {
         let mut program = Self::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-        program.shown = "cargo".to_owned();
+        program.command_line = "cargo".to_owned();
         // What `cargo run` said about this program would reach build scripts; some are then run anew (ring's), and all
         // that depends on them is built again.
         for (name, _) in std::env::vars_os() {
@@ -50,8 +50,8 @@ impl Program {
 
     pub fn args<S: AsRef<OsStr>>(mut self, words: impl IntoIterator<Item = S>) -> Self {
         for word in words {
-            self.shown.push(' ');
-            self.shown.push_str(&word.as_ref().to_string_lossy());
+            self.command_line.push(' ');
+            self.command_line.push_str(&word.as_ref().to_string_lossy());
             self.command.arg(word);
         }
         self
@@ -75,7 +75,7 @@ impl Program {
     }
 
     /// Whether it can be started at all and ends well: `probe` for `--version`.
-    pub fn works(mut self) -> bool {
+    pub fn succeeds(mut self) -> bool {
         let status = self.command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
         status.is_ok_and(|status| status.success())
     }
@@ -88,29 +88,29 @@ impl Program {
 
     /// Runs it and shows what it prints; if it fails, the error ends with the last of its lines, so that they stand where
     /// the outcome does.
-    pub fn run_and_keep_the_end(self) -> Result<()> {
-        const KEPT_LINES: usize = 60;
-        let mut end = VecDeque::with_capacity(KEPT_LINES);
-        let shown = self.shown.clone();
+    pub fn run_with_tail(self) -> Result<()> {
+        const TAIL_LINES: usize = 60;
+        let mut tail = VecDeque::with_capacity(TAIL_LINES);
+        let command_line = self.command_line.clone();
         let status = self.lines(|line| {
             println!("{line}");
-            if end.len() == KEPT_LINES {
-                end.pop_front();
+            if tail.len() == TAIL_LINES {
+                tail.pop_front();
             }
-            end.push_back(line.to_owned());
+            tail.push_back(line.to_owned());
         })?;
         if status.success() {
             return Ok(());
         }
-        let end = Vec::from(end).join("\n    ");
+        let tail = Vec::from(tail).join("\n    ");
         Err(fault(
-            format!("`{shown}` failed ({status}); its last lines:\n    {end}"),
+            format!("`{command_line}` failed ({status}); its last lines:\n    {tail}"),
             "see what it printed above",
         ))
     }
 
     /// Becomes that program, so that signals and the terminal are its own. Returns only if it cannot be started.
-    pub fn become_it(mut self) -> Result<()> {
+    pub fn exec(mut self) -> Result<()> {
         #[cfg(unix)]
         {
             let error = std::os::unix::process::CommandExt::exec(&mut self.command);
@@ -121,9 +121,9 @@ impl Program {
     }
 
     /// Runs it and keeps what it prints.
-    pub fn output(mut self) -> Result<Output> {
+    pub fn output(mut self) -> Result<CapturedOutput> {
         let output = self.command.stdin(Stdio::null()).output().with_context(|| self.not_started())?;
-        Ok(Output {
+        Ok(CapturedOutput {
             stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
             stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
             status: output.status,
@@ -157,16 +157,16 @@ impl Program {
     }
 
     fn not_started(&self) -> String {
-        format!("`{}` could not be started", self.shown)
+        format!("`{}` could not be started", self.command_line)
     }
 
     fn failed(&self, status: ExitStatus) -> anyhow::Error {
-        fault(format!("`{}` failed ({status})", self.shown), "see what it printed above")
+        fault(format!("`{}` failed ({status})", self.command_line), "see what it printed above")
     }
 }
 
 /// An executable that cargo made.
-pub struct Built {
+pub struct BuiltExecutable {
     /// Name of its target.
     name: String,
     /// `bin`, `example`, `test` or `bench`.
@@ -183,7 +183,7 @@ pub fn build(words: &[&str]) -> Result<PathBuf> {
 
 /// The executable that this cargo command makes.
 pub fn executable(words: &[&str]) -> Result<PathBuf> {
-    let built = executables(Program::cargo().args(words))?.pop();
+    let built = executables(ExternalProgram::cargo().args(words))?.pop();
     let built = built.ok_or_else(|| {
         fault(format!("`cargo {}` built no executable", words.join(" ")), "name one that exists")
     })?;
@@ -191,13 +191,13 @@ pub fn executable(words: &[&str]) -> Result<PathBuf> {
 }
 
 /// All executables that a cargo command makes, in the order in which they were made.
-pub fn executables(cargo: Program) -> Result<Vec<Built>> {
+pub fn executables(cargo: ExternalProgram) -> Result<Vec<BuiltExecutable>> {
     let mut all = Vec::new();
-    let shown = cargo.shown.clone();
+    let command_line = cargo.command_line.clone();
     let status = cargo.args(["--message-format=json-render-diagnostics"]).lines(|line| {
         let Ok(message) = serde_json::from_str::<Value>(line) else { return };
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        all.extend(message["executable"].as_str().map(|path| Built {
+        all.extend(message["executable"].as_str().map(|path| BuiltExecutable {
             name: text(&message["target"]["name"]),
             kind: text(&message["target"]["kind"][0]),
             is_harness: message["profile"]["test"] == true,
@@ -208,13 +208,13 @@ pub fn executables(cargo: Program) -> Result<Vec<Built>> {
         return Ok(all);
     }
     let remedy = "see what cargo printed above; a C compiler (cc) is needed besides the Rust toolchain";
-    Err(fault(format!("`{shown}` failed"), remedy))
+    Err(fault(format!("`{command_line}` failed"), remedy))
 }
 
 /// A binary or example as the tests of the workspace have built it: building it alone would choose other features of
 /// its dependencies, and so build these again.
-pub fn of_the_tests(kind: &str, name: &str) -> Result<PathBuf> {
-    let all = executables(Program::cargo().args(["test", "--workspace", "--no-run"]))?;
+pub fn built_by_tests(kind: &str, name: &str) -> Result<PathBuf> {
+    let all = executables(ExternalProgram::cargo().args(["test", "--workspace", "--no-run"]))?;
     let found = all.into_iter().find(|built| built.kind == kind && built.name == name && !built.is_harness);
     let remedy = "it has moved: correct the name in xtask";
     Ok(found.ok_or_else(|| fault(format!("the workspace has no {kind} `{name}`"), remedy))?.path)
@@ -222,11 +222,11 @@ pub fn of_the_tests(kind: &str, name: &str) -> Result<PathBuf> {
 
 /// The command as its own tests build it, with these cargo features besides: what stands between a change and an answer is
 /// then two crates, and nothing of other projects is built again.
-pub fn throughline_of_the_tests(features: &[&str]) -> Result<PathBuf> {
+pub fn throughline_built_by_tests(features: &[&str]) -> Result<PathBuf> {
     let mut words = vec!["test".to_owned(), "--workspace".to_owned(), "--no-run".to_owned()];
     words.extend(["--test".to_owned(), "serve".to_owned()]);
     words.extend(features.iter().map(|feature| format!("--features=throughline-cli/{feature}")));
-    let all = executables(Program::cargo().args(words))?;
+    let all = executables(ExternalProgram::cargo().args(words))?;
     let found = all.into_iter().find(|built| built.kind == "bin" && built.name == "throughline");
     let remedy = "its test `serve` has moved: correct the name in xtask";
     Ok(found.ok_or_else(|| fault("no test needs the command", remedy))?.path)
@@ -239,7 +239,8 @@ pub fn throughline() -> Result<PathBuf> {
 
 /// Where cargo builds.
 pub fn target() -> Result<PathBuf> {
-    let text = Program::cargo().args(["metadata", "--format-version=1", "--no-deps", "--offline"]).text()?;
+    let text =
+        ExternalProgram::cargo().args(["metadata", "--format-version=1", "--no-deps", "--offline"]).text()?;
     let metadata: Value = serde_json::from_str(&text)?;
     let folder = metadata["target_directory"].as_str().map(PathBuf::from);
     folder.ok_or_else(|| fault("cargo does not say where it builds", "see `cargo metadata`"))
@@ -247,17 +248,18 @@ pub fn target() -> Result<PathBuf> {
 
 /// Installs Debian packages if this is root on a system that has apt; else says how.
 pub fn install(packages: &[&str]) -> Result<()> {
-    let by_hand = format!("install {0} (Debian, Ubuntu: `sudo apt-get install {0}`)", packages.join(" "));
-    let is_root = Program::new("id").args(["-u"]).text().is_ok_and(|id| id == "0");
+    let manual_install =
+        format!("install {0} (Debian, Ubuntu: `sudo apt-get install {0}`)", packages.join(" "));
+    let is_root = ExternalProgram::new("id").args(["-u"]).text().is_ok_and(|id| id == "0");
     if !is_root || !Path::new("/usr/bin/apt-get").exists() {
-        return Err(fault(format!("{} not found", packages.join(", ")), by_hand));
+        return Err(fault(format!("{} not found", packages.join(", ")), manual_install));
     }
     println!("installing {}", packages.join(" "));
     let apt = |words: &[&str]| {
-        Program::new("apt-get").args(["-qq"]).args(words).env("DEBIAN_FRONTEND", "noninteractive")
+        ExternalProgram::new("apt-get").args(["-qq"]).args(words).env("DEBIAN_FRONTEND", "noninteractive")
     };
     // Lists may be stale or absent; then the install says what is missing.
     let _ = apt(&["update"]).run();
     let install = [&["install", "-y", "--no-install-recommends"], packages].concat();
-    apt(&install).run().map_err(|error| fault(error, by_hand))
+    apt(&install).run().map_err(|error| fault(error, manual_install))
 }

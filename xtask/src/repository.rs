@@ -1,6 +1,6 @@
 //! Where this repository is, and on what commit and machine.
 
-use crate::program::Program;
+use crate::program::ExternalProgram;
 use anyhow::{Context, Result};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -54,7 +54,7 @@ pub fn files(folder: &str, ending: &str) -> Vec<String> {
 
 /// Short hash of the commit, with `+` if the work tree differs from it.
 pub fn commit() -> String {
-    let git = |words: &[&str]| Program::new("git").args(words).output();
+    let git = |words: &[&str]| ExternalProgram::new("git").args(words).output();
     let Ok(hash) = git(&["rev-parse", "--short=10", "HEAD"]) else { return "unknown".to_owned() };
     if !hash.status.success() {
         return "unknown".to_owned();
@@ -100,7 +100,7 @@ pub fn machine() -> String {
         field("/proc/meminfo", "MemTotal").and_then(|text| text.split(' ').next()?.parse::<u64>().ok());
     parts.extend(memory.map(|kilobytes| format!("{} GiB", (kilobytes + (1 << 19)) >> 20)));
     parts.push(std::env::consts::OS.to_owned());
-    parts.extend(Program::new("rustc").args(["--version"]).text());
+    parts.extend(ExternalProgram::new("rustc").args(["--version"]).text());
     parts.join(", ")
 }
 
@@ -111,37 +111,37 @@ pub fn load() -> Option<String> {
 }
 
 /// How much of the machine there was for a measurement, from where it began.
-pub struct Machine {
+pub struct MachineLoad {
     load: String,
     /// Of all processors, in ticks: what was given to other machines on the same one, and everything.
     ticks: Option<(u64, u64)>,
 }
 
-impl Machine {
+impl MachineLoad {
     pub fn now() -> Self {
-        let ticks = fs::read_to_string("/proc/stat").ok().and_then(|text| stolen(&text));
+        let ticks = fs::read_to_string("/proc/stat").ok().and_then(|text| stolen_ticks(&text));
         Self { load: load().unwrap_or_default(), ticks }
     }
 
     /// The sentence for a report that ends now.
-    pub fn until_now(&self) -> String {
+    pub fn sentence_until_now(&self) -> String {
         let now = Self::now();
-        let mut said = format!("load average {} before and {} after", self.load, now.load);
+        let mut sentence = format!("load average {} before and {} after", self.load, now.load);
         if let (Some((stolen, all)), Some((stolen_now, all_now))) = (self.ticks, now.ticks)
             && all_now > all
         {
             let share = stolen_now.saturating_sub(stolen) as f64 / (all_now - all) as f64;
-            said += &format!(
+            sentence += &format!(
                 ", {:.1} % of the processors' time given to other machines on the same host",
                 share * 100.0
             );
         }
-        said
+        sentence
     }
 }
 
 /// Of the first line of `/proc/stat` (proc(5)): ticks stolen, and all of them.
-fn stolen(stat: &str) -> Option<(u64, u64)> {
+fn stolen_ticks(stat: &str) -> Option<(u64, u64)> {
     let fields = stat.lines().next()?.strip_prefix("cpu ")?;
     let ticks: Vec<u64> = fields.split_whitespace().map(str::parse).collect::<Result<_, _>>().ok()?;
     // The time of guests is in the first two already.
@@ -150,7 +150,7 @@ fn stolen(stat: &str) -> Option<(u64, u64)> {
 
 #[cfg(test)]
 mod tests {
-    use super::{civil, stolen};
+    use super::{civil, stolen_ticks};
 
     #[test]
     fn stolen_time_is_read() {
@@ -160,7 +160,7 @@ mod tests {
             ("intr 5\n", None),
             ("", None),
         ] {
-            assert_eq!(stolen(stat), read, "{stat:?}");
+            assert_eq!(stolen_ticks(stat), read, "{stat:?}");
         }
     }
 

@@ -1,12 +1,12 @@
 //! `cargo xtask run`: the shortest way from a fresh clone to a server that answers, or to a conversation. R: D1
 
 use crate::fault::fault;
-use crate::program::{self, Program};
-use crate::{Verb, repository, web};
+use crate::program::{self, ExternalProgram};
+use crate::{TaskVerb, repository, web};
 use anyhow::Result;
 use std::io::IsTerminal;
 
-pub const VERB: Verb = Verb {
+pub const VERB: TaskVerb = TaskVerb {
     name: "run",
     about: "Build the command and start the server with the built-in demo model, without a key",
     help: "\
@@ -48,7 +48,7 @@ fn run(words: Vec<String>) -> Result<()> {
              cards run `cargo xtask run -- chat` in a terminal; for one answer: {shown} ask \"What's the weather in Paris?\""
         );
     }
-    Program::new(throughline).args(words).become_it()
+    ExternalProgram::new(throughline).args(words).exec()
 }
 
 /// The page, as well as it can be had: the server starts without one, too, and says how to get it.

@@ -13,7 +13,7 @@ pub struct RustText {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Layer {
+enum TextLayer {
     Code,
     Comment,
     Literal,
@@ -22,7 +22,7 @@ enum Layer {
 impl RustText {
     pub fn read(text: &str) -> Self {
         let layers = layers(text.as_bytes());
-        let only = |wanted: Layer| {
+        let only = |wanted: TextLayer| {
             let bytes = text.bytes().zip(&layers);
             let bytes = bytes
                 .map(|(byte, layer)| if *layer == wanted || byte == b'\n' { byte } else { b' ' })
@@ -30,9 +30,9 @@ impl RustText {
             // Layers change at ASCII characters only, so what stays is whole characters.
             String::from_utf8(bytes).unwrap_or_default()
         };
-        let code = only(Layer::Code);
+        let code = only(TextLayer::Code);
         let tests = tests(&code);
-        Self { code, comments: only(Layer::Comment), tests }
+        Self { code, comments: only(TextLayer::Comment), tests }
     }
 
     /// Whether this place belongs to a test.
@@ -46,7 +46,7 @@ impl RustText {
     }
 }
 
-fn layers(text: &[u8]) -> Vec<Layer> {
+fn layers(text: &[u8]) -> Vec<TextLayer> {
     let mut layers = Vec::with_capacity(text.len());
     while layers.len() < text.len() {
         let at = layers.len();
@@ -54,19 +54,19 @@ fn layers(text: &[u8]) -> Vec<Layer> {
         let after_word = at > 0 && is_word(text[at - 1]);
         let (layer, length) = match rest[0] {
             b'/' if rest.starts_with(b"//") => {
-                (Layer::Comment, rest.iter().position(|byte| *byte == b'\n').unwrap_or(rest.len()))
+                (TextLayer::Comment, rest.iter().position(|byte| *byte == b'\n').unwrap_or(rest.len()))
             }
-            b'/' if rest.starts_with(b"/*") => (Layer::Comment, block_comment(rest)),
-            b'"' => (Layer::Literal, quoted(rest, b'"')),
+            b'/' if rest.starts_with(b"/*") => (TextLayer::Comment, block_comment(rest)),
+            b'"' => (TextLayer::Literal, quoted(rest, b'"')),
             b'\'' => match char_literal(rest) {
-                Some(length) => (Layer::Literal, length),
-                None => (Layer::Code, 1),
+                Some(length) => (TextLayer::Literal, length),
+                None => (TextLayer::Code, 1),
             },
             b'r' | b'b' | b'c' if !after_word => match raw_string(rest) {
-                Some(length) => (Layer::Literal, length),
-                None => (Layer::Code, 1),
+                Some(length) => (TextLayer::Literal, length),
+                None => (TextLayer::Code, 1),
             },
-            _ => (Layer::Code, 1),
+            _ => (TextLayer::Code, 1),
         };
         layers.resize(at + length.max(1), layer);
     }

@@ -1,13 +1,13 @@
 //! `cargo xtask sim`: simulated turns by the seed. R: R1
 
 use crate::fault::fault;
-use crate::program::{self, Program};
-use crate::{Verb, repository};
+use crate::program::{self, ExternalProgram};
+use crate::{TaskVerb, repository};
 use anyhow::{Context, Result, bail};
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
-pub const VERB: Verb = Verb {
+pub const VERB: TaskVerb = TaskVerb {
     name: "sim",
     about: "Simulate turns with hostile models, tools and people, one for each seed",
     help: "\
@@ -22,7 +22,7 @@ normal tests run.",
     run,
 };
 
-const KEPT: &str = "crates/testkit/sim-seeds.txt";
+const SEEDS_FILE: &str = "crates/testkit/sim-seeds.txt";
 const EXAMPLE: [&str; 4] = ["--package", "throughline-testkit", "--example", "sim"];
 
 fn run(words: Vec<String>) -> Result<()> {
@@ -36,7 +36,7 @@ fn run(words: Vec<String>) -> Result<()> {
         match word.as_str() {
             "--seeds" => seeds = number()?,
             "--from" => from = number()?,
-            "--mutants" => mutants = Mutants::Too,
+            "--mutants" => mutants = Mutants::Yes,
             _ => return Err(fault(format!("`{word}` is no flag of `sim`"), "see `cargo xtask sim --help`")),
         }
     }
@@ -47,7 +47,7 @@ fn run(words: Vec<String>) -> Result<()> {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Mutants {
     No,
-    Too,
+    Yes,
 }
 
 /// Runs seeds in release and says what they came to; failing ones are kept.
@@ -58,12 +58,12 @@ pub fn simulate(from: u64, seeds: u64, mutants: Mutants) -> Result<String> {
 
 /// A sample for the normal tests, in the profile that they have built already.
 pub fn sample(seeds: u64) -> Result<String> {
-    start(program::of_the_tests("example", "sim")?, 0, seeds, Mutants::Too)
+    start(program::built_by_tests("example", "sim")?, 0, seeds, Mutants::Yes)
 }
 
 fn start(simulator: PathBuf, from: u64, seeds: u64, mutants: Mutants) -> Result<String> {
-    let mut program = Program::new(simulator).args([from.to_string(), seeds.to_string()]);
-    if mutants == Mutants::Too {
+    let mut program = ExternalProgram::new(simulator).args([from.to_string(), seeds.to_string()]);
+    if mutants == Mutants::Yes {
         program = program.args(["--mutants"]);
     }
     let mut failed: Vec<(u64, String)> = Vec::new();
@@ -74,9 +74,9 @@ fn start(simulator: PathBuf, from: u64, seeds: u64, mutants: Mutants) -> Result<
         line.clone_into(&mut totals);
     })?;
     if !failed.is_empty() {
-        keep(&failed)?;
+        save_seeds(&failed)?;
         bail!(
-            "{} seeds failed; they are in {KEPT} now\n  remedy: `cargo xtask sim --from {} --seeds 1`",
+            "{} seeds failed; they are in {SEEDS_FILE} now\n  remedy: `cargo xtask sim --from {} --seeds 1`",
             failed.len(),
             failed[0].0
         );
@@ -93,15 +93,15 @@ fn failed_seed(line: &str) -> Option<(u64, String)> {
     Some((seed.parse().ok()?, what.to_owned()))
 }
 
-fn keep(failed: &[(u64, String)]) -> Result<()> {
-    let kept = repository::read(KEPT)?;
-    repository::write(KEPT, &with_kept(&kept, failed, &repository::date()))
+fn save_seeds(failed: &[(u64, String)]) -> Result<()> {
+    let saved = repository::read(SEEDS_FILE)?;
+    repository::write(SEEDS_FILE, &with_saved(&saved, failed, &repository::date()))
 }
 
-fn with_kept(kept: &str, failed: &[(u64, String)], date: &str) -> String {
-    let mut text = kept.to_owned();
+fn with_saved(saved: &str, failed: &[(u64, String)], date: &str) -> String {
+    let mut text = saved.to_owned();
     for (seed, what) in failed {
-        let is_there = kept.lines().any(|line| line.split_whitespace().next() == Some(&seed.to_string()));
+        let is_there = saved.lines().any(|line| line.split_whitespace().next() == Some(&seed.to_string()));
         if !is_there {
             let _ = writeln!(text, "{seed}  {date}: {what}");
         }
@@ -118,7 +118,7 @@ mod tests {
     fn failing_seeds_are_kept_once() {
         assert_eq!(failed_seed("seed 17: two ends: x"), Some((17, "two ends: x".to_owned())));
         assert_eq!(failed_seed("seeds 17: x"), None);
-        let kept = with_kept("# Seeds\n3  old\n", &[(3, "a".into()), (9, "b".into())], "2026-11-21");
-        assert_eq!(kept, "# Seeds\n3  old\n9  2026-11-21: b\n");
+        let saved = with_saved("# Seeds\n3  old\n", &[(3, "a".into()), (9, "b".into())], "2026-11-21");
+        assert_eq!(saved, "# Seeds\n3  old\n9  2026-11-21: b\n");
     }
 }

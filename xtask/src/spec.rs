@@ -4,12 +4,12 @@ mod citation;
 mod table;
 
 use crate::fault::fault;
-use crate::{Verb, generated, repository};
+use crate::{TaskVerb, generated, repository};
 use anyhow::{Result, bail};
-use citation::{Citation, Kind};
-use table::{Requirement, When};
+use citation::{Citation, CitationKind};
+use table::{Requirement, RequirementPhase};
 
-pub const VERB: Verb = Verb {
+pub const VERB: TaskVerb = TaskVerb {
     name: "spec",
     about: "Print requirement -> code -> test, from the citations in comments",
     help: "\
@@ -48,15 +48,15 @@ fn run(words: Vec<String>) -> Result<()> {
 /// Fails on a requirement of this release without code or test, and on unknown ids.
 pub fn check() -> Result<String> {
     let spec = Spec::read()?;
-    let wrong = wrong(&spec.requirements, &spec.citations);
-    if !wrong.is_empty() {
+    let problems = wrong(&spec.requirements, &spec.citations);
+    if !problems.is_empty() {
         bail!(
             "{}\n  remedy: cite the id where it is fulfilled and where it is proved (`// R: W3`), or set it to `later` in \
              {DOCUMENT}",
-            wrong.join("\n")
+            problems.join("\n")
         );
     }
-    let now = spec.requirements.iter().filter(|one| one.when == When::Now).count();
+    let now = spec.requirements.iter().filter(|one| one.phase == RequirementPhase::Now).count();
     Ok(format!("{now} requirements of this release, {} citations", spec.citations.len()))
 }
 
@@ -88,23 +88,23 @@ impl Spec {
 }
 
 fn wrong(requirements: &[Requirement], citations: &[Citation]) -> Vec<String> {
-    let mut wrong = Vec::new();
-    for one in requirements.iter().filter(|one| one.when == When::Now) {
-        for (kind, name) in [(Kind::Code, "code"), (Kind::Test, "test")] {
+    let mut problems = Vec::new();
+    for one in requirements.iter().filter(|one| one.phase == RequirementPhase::Now) {
+        for (kind, name) in [(CitationKind::Code, "code"), (CitationKind::Test, "test")] {
             if !citations.iter().any(|citation| citation.id == one.id && citation.kind == kind) {
-                wrong.push(format!("{}: no {name} cites it ({})", one.id, one.meaning));
+                problems.push(format!("{}: no {name} cites it ({})", one.id, one.meaning));
             }
         }
     }
     for citation in citations {
         if !requirements.iter().any(|one| one.id == citation.id) {
-            wrong.push(format!(
+            problems.push(format!(
                 "{}:{}: there is no requirement {}",
                 citation.path, citation.line, citation.id
             ));
         }
     }
-    wrong
+    problems
 }
 
 fn print(ids: &[String]) -> Result<()> {
@@ -113,8 +113,13 @@ fn print(ids: &[String]) -> Result<()> {
         return Err(fault(format!("there is no requirement `{id}`"), format!("the ids are in {DOCUMENT}")));
     }
     for one in spec.requirements.iter().filter(|one| ids.is_empty() || ids.contains(&one.id)) {
-        println!("{} {}{}", one.id, one.meaning, if one.when == When::Later { " (later)" } else { "" });
-        for (kind, name) in [(Kind::Code, "code"), (Kind::Test, "test")] {
+        println!(
+            "{} {}{}",
+            one.id,
+            one.meaning,
+            if one.phase == RequirementPhase::Later { " (later)" } else { "" }
+        );
+        for (kind, name) in [(CitationKind::Code, "code"), (CitationKind::Test, "test")] {
             let cited =
                 spec.citations.iter().filter(|citation| citation.id == one.id && citation.kind == kind);
             for citation in cited {
@@ -136,8 +141,8 @@ mod tests {
         let requirements = table::parse(table).unwrap();
         let citations: Vec<_> =
             sources.iter().flat_map(|(path, text)| citation::in_rust(path, text)).collect();
-        let wrong = wrong(&requirements, &citations);
-        assert_eq!(wrong, expected);
+        let problems = wrong(&requirements, &citations);
+        assert_eq!(problems, expected);
     }
 
     // R: D3
@@ -158,17 +163,17 @@ mod tests {
     // R: D3
     #[test]
     fn the_page_cites_as_the_crates_do() {
-        let found = |path: &str, source: &str| -> Vec<(String, Kind, usize)> {
+        let found = |path: &str, source: &str| -> Vec<(String, CitationKind, usize)> {
             let all = citation::in_typescript(path, source).into_iter();
             all.map(|citation| (citation.id, citation.kind, citation.line)).collect()
         };
         let of = |id: &str, kind, line| (id.to_owned(), kind, line);
         assert_eq!(
             found("web/app/src/a.tsx", "\n/** A card. R: W1, W2 */\nconst a = \"R: W3\";"),
-            [of("W1", Kind::Code, 2), of("W2", Kind::Code, 2)]
+            [of("W1", CitationKind::Code, 2), of("W2", CitationKind::Code, 2)]
         );
-        assert_eq!(found("web/e2e/tests/a.test.ts", "// R: W1\ntest();"), [of("W1", Kind::Test, 1)]);
-        assert_eq!(found("web/a.ts", "/**\n * It is so. R: W2\n */"), [of("W2", Kind::Code, 2)]);
+        assert_eq!(found("web/e2e/tests/a.test.ts", "// R: W1\ntest();"), [of("W1", CitationKind::Test, 1)]);
+        assert_eq!(found("web/a.ts", "/**\n * It is so. R: W2\n */"), [of("W2", CitationKind::Code, 2)]);
     }
 
     // R: D3

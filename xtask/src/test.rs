@@ -6,15 +6,15 @@
 mod packages;
 mod report;
 
-use crate::corpus::{self, Corpus};
+use crate::corpus::{self, CorpusOutcome};
 use crate::fault::fault;
-use crate::program::{self, Program};
-use crate::{Verb, arch, documents, sim, spec, typescript, verify, web};
+use crate::program::{self, ExternalProgram};
+use crate::{TaskVerb, arch, documents, sim, spec, typescript, verify, web};
 use anyhow::{Result, bail};
-use report::Report;
+use report::TestReport;
 use std::time::Instant;
 
-pub const VERB: Verb = Verb {
+pub const VERB: TaskVerb = TaskVerb {
     name: "test",
     about: "Run every check and every test, as CI does",
     help: "\
@@ -42,32 +42,32 @@ The long proofs are `cargo xtask verify`.",
 };
 
 /// How one check ended.
-enum Ended {
+enum CheckOutcome {
     /// With a figure for the line that says so.
     Passed(String),
     /// Why it did not run.
     Skipped(String),
     /// Tests count one by one.
-    Tests(Report),
+    Tests(TestReport),
 }
 
-type Check = fn() -> Result<Ended>;
+type CheckFn = fn() -> Result<CheckOutcome>;
 
-const CHECKS: [(&str, Check); 14] = [
+const CHECKS: [(&str, CheckFn); 14] = [
     ("format", format),
     ("clippy", clippy),
-    ("alone", alone),
-    ("arch", || arch::check().map(Ended::Passed)),
-    ("spec", || spec::check().map(Ended::Passed)),
-    ("typescript", || typescript::check().map(Ended::Passed)),
+    ("alone", check_alone),
+    ("arch", || arch::check().map(CheckOutcome::Passed)),
+    ("spec", || spec::check().map(CheckOutcome::Passed)),
+    ("typescript", || typescript::check().map(CheckOutcome::Passed)),
     // Before whatever builds the server, which carries the page.
-    ("web", || Ok(web::check()?.map_or_else(Ended::Skipped, Ended::Passed))),
-    ("documents", || documents::check().map(Ended::Passed)),
+    ("web", || Ok(web::check()?.map_or_else(CheckOutcome::Skipped, CheckOutcome::Passed))),
+    ("documents", || documents::check().map(CheckOutcome::Passed)),
     ("tests", tests),
     ("mcp", || packages::check(&packages::MCP)),
     ("clients", clients),
     ("page", page_in_a_browser),
-    ("sim", || sim::sample(SEEDS).map(Ended::Passed)),
+    ("sim", || sim::sample(SEEDS).map(CheckOutcome::Passed)),
     ("corpus", corpus_through_the_command),
 ];
 
@@ -96,25 +96,25 @@ fn run(words: Vec<String>) -> Result<()> {
     let is_wanted = |name: &str| only.as_ref().is_none_or(|only| only.iter().any(|one| one == name));
     let (mut passed, mut failed, mut skipped) = (0, 0, Vec::new());
     let mut failures = Vec::new();
-    let begun = Instant::now();
+    let started_at = Instant::now();
     for (name, check) in CHECKS.into_iter().filter(|check| is_wanted(check.0)) {
         println!("==> {name}");
-        let begun = Instant::now();
-        let ended = check();
-        let seconds = begun.elapsed().as_secs();
-        match ended {
-            Ok(Ended::Passed(figure)) => {
+        let started_at = Instant::now();
+        let outcome = check();
+        let seconds = started_at.elapsed().as_secs();
+        match outcome {
+            Ok(CheckOutcome::Passed(figure)) => {
                 passed += 1;
                 println!("    {name}: passed ({figure}; {seconds} s)");
             }
-            Ok(Ended::Skipped(why)) => {
+            Ok(CheckOutcome::Skipped(why)) => {
                 println!("    {name}: skipped: {why}");
                 skipped.push(format!("{name}: {why}"));
             }
-            Ok(Ended::Tests(report)) => {
+            Ok(CheckOutcome::Tests(report)) => {
                 passed += report.passed;
                 failed += report.failed.max(usize::from(!report.is_success));
-                let Report { passed, failed, ignored, .. } = report;
+                let TestReport { passed, failed, ignored, .. } = report;
                 println!("    {name}: {passed} passed, {failed} failed, {ignored} ignored ({seconds} s)");
                 skipped.extend(report.skipped);
                 failures.extend(report.failures);
@@ -140,58 +140,64 @@ fn run(words: Vec<String>) -> Result<()> {
     for line in &failures {
         println!("failed: {line}");
     }
-    println!("took {} s", begun.elapsed().as_secs());
+    println!("took {} s", started_at.elapsed().as_secs());
     println!("{passed} passed, {failed} failed");
     if failed > 0 { bail!("not everything passed") } else { Ok(()) }
 }
 
-fn format() -> Result<Ended> {
-    if !Program::cargo().args(["fmt", "--version"]).works() {
-        return Ok(Ended::Skipped("rustfmt is not installed (rustup component add rustfmt)".to_owned()));
+fn format() -> Result<CheckOutcome> {
+    if !ExternalProgram::cargo().args(["fmt", "--version"]).succeeds() {
+        return Ok(CheckOutcome::Skipped(
+            "rustfmt is not installed (rustup component add rustfmt)".to_owned(),
+        ));
     }
-    match Program::cargo().args(["fmt", "--all", "--check"]).run() {
-        Ok(()) => Ok(Ended::Passed("as rustfmt would".to_owned())),
+    match ExternalProgram::cargo().args(["fmt", "--all", "--check"]).run() {
+        Ok(()) => Ok(CheckOutcome::Passed("as rustfmt would".to_owned())),
         Err(_) => Err(fault("files are not as rustfmt would write them", "cargo fmt --all")),
     }
 }
 
-fn clippy() -> Result<Ended> {
-    if !Program::cargo().args(["clippy", "--version"]).works() {
-        return Ok(Ended::Skipped("clippy is not installed (rustup component add clippy)".to_owned()));
+fn clippy() -> Result<CheckOutcome> {
+    if !ExternalProgram::cargo().args(["clippy", "--version"]).succeeds() {
+        return Ok(CheckOutcome::Skipped("clippy is not installed (rustup component add clippy)".to_owned()));
     }
-    Program::cargo().args(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]).run()?;
-    Ok(Ended::Passed("no warning".to_owned()))
+    ExternalProgram::cargo()
+        .args(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])
+        .run()?;
+    Ok(CheckOutcome::Passed("no warning".to_owned()))
 }
 
 /// In a build of the workspace a crate has the features of its dependencies that some other crate asks for.
-fn alone() -> Result<Ended> {
+fn check_alone() -> Result<CheckOutcome> {
     const CRATES: [&str; 2] = ["throughline-wire", "throughline-engine"];
     for name in CRATES {
-        Program::cargo().args(["check", "--quiet", "--package", name]).run()?;
+        ExternalProgram::cargo().args(["check", "--quiet", "--package", name]).run()?;
     }
-    Ok(Ended::Passed(CRATES.join(", ")))
+    Ok(CheckOutcome::Passed(CRATES.join(", ")))
 }
 
-fn tests() -> Result<Ended> {
-    let mut report = Report::default();
+fn tests() -> Result<CheckOutcome> {
+    let mut report = TestReport::default();
     let words = ["test", "--workspace", "--no-fail-fast", "--", "--show-output"];
     // Those that need packages are checks of their own.
-    let program =
-        Program::cargo().args(words).env(packages::MCP.variable, "").env(packages::CLIENTS.variable, "");
+    let program = ExternalProgram::cargo()
+        .args(words)
+        .env(packages::MCP.variable, "")
+        .env(packages::CLIENTS.variable, "");
     let status = program.lines(|line| {
         if report.take(line) {
             println!("{line}");
         }
     })?;
     report.is_success = status.success();
-    Ok(Ended::Tests(report))
+    Ok(CheckOutcome::Tests(report))
 }
 
 /// Those whose tests are ours, then the quick ones of the matrix that `verify` runs as a whole.
-fn clients() -> Result<Ended> {
+fn clients() -> Result<CheckOutcome> {
     let mut report = match packages::check(&packages::CLIENTS)? {
-        Ended::Tests(report) => report,
-        ended => return Ok(ended),
+        CheckOutcome::Tests(report) => report,
+        outcome => return Ok(outcome),
     };
     let quick = verify::clients::quick()?;
     report.passed += quick.worked;
@@ -199,24 +205,24 @@ fn clients() -> Result<Ended> {
     report.is_success &= quick.unexpected.is_empty();
     report.failures.extend(quick.unexpected);
     report.skipped.extend(quick.not_run);
-    Ok(Ended::Tests(report))
+    Ok(CheckOutcome::Tests(report))
 }
 
-fn page_in_a_browser() -> Result<Ended> {
+fn page_in_a_browser() -> Result<CheckOutcome> {
     if let Err(why) = web::built()? {
-        return Ok(Ended::Skipped(why));
+        return Ok(CheckOutcome::Skipped(why));
     }
-    Ok(match web::in_browser(&program::throughline_of_the_tests(&[])?)? {
-        Ok(()) => Ended::Passed("see above".to_owned()),
-        Err(why) => Ended::Skipped(why),
+    Ok(match web::in_browser(&program::throughline_built_by_tests(&[])?)? {
+        Ok(()) => CheckOutcome::Passed("see above".to_owned()),
+        Err(why) => CheckOutcome::Skipped(why),
     })
 }
 
-fn corpus_through_the_command() -> Result<Ended> {
-    Ok(match corpus::check(&program::of_the_tests("bin", "throughline")?, 1)? {
-        Corpus::Absent(why) => Ended::Skipped(why),
-        Corpus::Passed { streams, recovered } => {
-            Ended::Passed(format!("{streams} streams, {recovered} with leaked calls"))
+fn corpus_through_the_command() -> Result<CheckOutcome> {
+    Ok(match corpus::check(&program::built_by_tests("bin", "throughline")?, 1)? {
+        CorpusOutcome::Absent(why) => CheckOutcome::Skipped(why),
+        CorpusOutcome::Passed { streams, recovered } => {
+            CheckOutcome::Passed(format!("{streams} streams, {recovered} with leaked calls"))
         }
     })
 }

@@ -6,11 +6,11 @@ mod shape;
 mod text;
 
 use crate::fault::fault;
-use crate::{Verb, repository};
+use crate::{TaskVerb, repository};
 use anyhow::{Context, Result};
 use serde_json::{Map, Value};
 
-pub const VERB: Verb = Verb {
+pub const VERB: TaskVerb = TaskVerb {
     name: "typescript",
     about: "Write the types of the TypeScript client from the description of the API",
     help: "\
@@ -61,7 +61,7 @@ fn generated() -> Result<String> {
 fn module(document: &Value) -> Result<String> {
     let none = Map::new();
     let schemas = document["components"]["schemas"].as_object().unwrap_or(&none);
-    let names = name::Names::of(schemas.keys())?;
+    let names = name::SchemaNames::of(schemas.keys())?;
     let mut text = String::from(
         "// Generated from openapi.json by `cargo xtask typescript --write`: do not edit.\n\n\
          /** A value of JSON. */\n\

@@ -9,19 +9,19 @@ mod serving;
 mod viewers;
 mod websocket;
 
-use crate::bench::{self, Effort, Gate};
-use crate::corpus::{self, Corpus};
-use crate::coverage::{self, Shown};
+use crate::bench::{self, InstructionGate, MeasureEffort};
+use crate::corpus::{self, CorpusOutcome};
+use crate::coverage::{self, CoverageView};
 use crate::fault::fault;
 use crate::fuzz;
-use crate::program::{self, Program};
+use crate::program::{self, ExternalProgram};
 use crate::sim::{self, Mutants};
-use crate::{Verb, generated, repository};
+use crate::{TaskVerb, generated, repository};
 use anyhow::{Context, Result, bail};
-use ledger::{Ledger, Row};
+use ledger::{ProofLedger, ProofRow};
 use std::time::Instant;
 
-pub const VERB: Verb = Verb {
+pub const VERB: TaskVerb = TaskVerb {
     name: "verify",
     about: "Run the long proofs and write docs/verification.md",
     help: "\
@@ -59,7 +59,7 @@ const FUZZ_RUNS: u64 = 10_000_000;
 const SEEDS: u64 = 100_000;
 
 /// How a proof ended, with a figure or a reason.
-enum Proved {
+enum ProofOutcome {
     Holds(String),
     Skipped(String),
 }
@@ -68,7 +68,7 @@ struct Proof {
     name: &'static str,
     what: &'static str,
     command: &'static str,
-    run: fn() -> Result<Proved>,
+    run: fn() -> Result<ProofOutcome>,
 }
 
 const PROOFS: [Proof; 15] = [
@@ -96,16 +96,19 @@ const PROOFS: [Proof; 15] = [
         name: "sim",
         what: "Simulated turns under hostile models, tools and people; a mutant for each rule is caught",
         command: "cargo xtask sim --seeds 100000 --mutants",
-        run: || sim::simulate(0, SEEDS, Mutants::Too).map(Proved::Holds),
+        run: || sim::simulate(0, SEEDS, Mutants::Yes).map(ProofOutcome::Holds),
     },
     Proof {
         name: "bench",
         what: "Decoding speed beside the floor, at most 2,000 instructions an event",
         command: "cargo xtask bench decode --gate --write",
         run: || {
-            let options =
-                bench::Options { effort: Effort::Full, gate: Gate::Closed, report: bench::Report::Written };
-            bench::decode(&options).map(Proved::Holds)
+            let options = bench::BenchOptions {
+                effort: MeasureEffort::Full,
+                gate: InstructionGate::Enforced,
+                report: bench::ReportTarget::Written,
+            };
+            bench::decode(&options).map(ProofOutcome::Holds)
         },
     },
     Proof {
@@ -113,23 +116,24 @@ const PROOFS: [Proof; 15] = [
         what: "Text mode: at most 25 ns added to a text delta, flat in the length of the text",
         command: "cargo xtask bench text --write",
         run: || {
-            let report = bench::Report::Written;
-            bench::text(&bench::Options { report, ..bench::Options::default() }).map(Proved::Holds)
+            let report = bench::ReportTarget::Written;
+            bench::text(&bench::BenchOptions { report, ..bench::BenchOptions::default() })
+                .map(ProofOutcome::Holds)
         },
     },
     Proof {
         name: "eager",
         what: "Starting tools early: never later than with the barrier, over real HTTP",
         command: "cargo xtask bench eager --write",
-        run: || bench::eager(bench::Report::Written).map(Proved::Holds),
+        run: || bench::eager(bench::ReportTarget::Written).map(ProofOutcome::Holds),
     },
     Proof {
         name: "coverage",
         what: "Lines of `wire` and `engine` that tests run: at least 90 %",
         command: "cargo xtask coverage",
         run: || match coverage::tools() {
-            Err(why) => Ok(Proved::Skipped(why.to_owned())),
-            Ok(_) => coverage::check(Shown::Totals).map(Proved::Holds),
+            Err(why) => Ok(ProofOutcome::Skipped(why.to_owned())),
+            Ok(_) => coverage::check(CoverageView::Totals).map(ProofOutcome::Holds),
         },
     },
     Proof {
@@ -189,11 +193,11 @@ fn run(words: Vec<String>) -> Result<()> {
     let mut failed = Vec::new();
     for proof in PROOFS.iter().filter(|proof| only.as_ref().is_none_or(|only| only.contains(&proof.name))) {
         println!("==> {}: {}", proof.name, proof.command);
-        let begun = Instant::now();
-        let proved = (proof.run)();
-        let (result, figure) = match proved {
-            Ok(Proved::Holds(figure)) => ("holds", figure),
-            Ok(Proved::Skipped(why)) => ("not run", why),
+        let started_at = Instant::now();
+        let outcome = (proof.run)();
+        let (result, figure) = match outcome {
+            Ok(ProofOutcome::Holds(figure)) => ("holds", figure),
+            Ok(ProofOutcome::Skipped(why)) => ("not run", why),
             Err(error) => {
                 println!("{error:#}");
                 failed.push(proof.name);
@@ -201,57 +205,57 @@ fn run(words: Vec<String>) -> Result<()> {
             }
         };
         println!("    {}: {result} ({figure})", proof.name);
-        let row = Row {
+        let row = ProofRow {
             name: proof.name.to_owned(),
             what: proof.what.to_owned(),
             result: result.to_owned(),
             figure,
-            took: took(begun.elapsed().as_secs()),
+            duration: duration_text(started_at.elapsed().as_secs()),
             date: repository::date(),
             commit: commit.clone(),
             machine: machine.clone(),
             command: proof.command.to_owned(),
         };
         // At once: a later proof may be interrupted.
-        write(row)?;
+        write_row(row)?;
     }
     println!("{DOCUMENT} is written");
     if failed.is_empty() { Ok(()) } else { bail!("does not hold: {}", failed.join(", ")) }
 }
 
-fn write(row: Row) -> Result<()> {
+fn write_row(row: ProofRow) -> Result<()> {
     let document = repository::read(DOCUMENT)?;
-    let mut ledger = Ledger::parse(generated::section(&document, SECTION)?);
+    let mut ledger = ProofLedger::parse(generated::section(&document, SECTION)?);
     ledger.put(row);
     let order: Vec<_> = PROOFS.iter().map(|proof| proof.name).collect();
     repository::write(DOCUMENT, &generated::replace(&document, SECTION, &ledger.render(&order))?)
 }
 
-fn took(seconds: u64) -> String {
+fn duration_text(seconds: u64) -> String {
     match seconds {
         0..=119 => format!("{seconds} s"),
         _ => format!("{} min", (seconds + 30) / 60),
     }
 }
 
-fn tests() -> Result<Proved> {
+fn tests() -> Result<ProofOutcome> {
     let mut totals = String::new();
     let program = std::env::current_exe().context("this program does not know where it is")?;
-    let status = Program::new(program).args(["test"]).lines(|line| {
+    let status = ExternalProgram::new(program).args(["test"]).lines(|line| {
         println!("{line}");
         if corpus::counts(line).is_some() {
             line.clone_into(&mut totals);
         }
     })?;
-    if status.success() { Ok(Proved::Holds(totals)) } else { bail!("{totals}") }
+    if status.success() { Ok(ProofOutcome::Holds(totals)) } else { bail!("{totals}") }
 }
 
-fn equivalence() -> Result<Proved> {
+fn equivalence() -> Result<ProofOutcome> {
     if repository::vectors().is_none() {
-        return Ok(Proved::Skipped("THROUGHLINE_VECTORS is not set".to_owned()));
+        return Ok(ProofOutcome::Skipped("THROUGHLINE_VECTORS is not set".to_owned()));
     }
     let mut figure = None;
-    let status = Program::cargo()
+    let status = ExternalProgram::cargo()
         .args([
             "test",
             "--release",
@@ -270,22 +274,22 @@ fn equivalence() -> Result<Proved> {
             }
         })?;
     match figure {
-        Some(figure) if status.success() => Ok(Proved::Holds(figure)),
+        Some(figure) if status.success() => Ok(ProofOutcome::Holds(figure)),
         _ => bail!("the exhaustive equivalence test fails"),
     }
 }
 
-fn streams() -> Result<Proved> {
+fn streams() -> Result<ProofOutcome> {
     let throughline = program::build(&["--release", "--package", "throughline-cli", "--bin", "throughline"])?;
     Ok(match corpus::check(&throughline, CHUNKINGS)? {
-        Corpus::Absent(why) => Proved::Skipped(why),
-        Corpus::Passed { streams, recovered } => Proved::Holds(format!(
+        CorpusOutcome::Absent(why) => ProofOutcome::Skipped(why),
+        CorpusOutcome::Passed { streams, recovered } => ProofOutcome::Holds(format!(
             "{streams} of {streams} streams; leaked calls recovered in {recovered} of {recovered}"
         )),
     })
 }
 
-fn fuzzing() -> Result<Proved> {
+fn fuzzing() -> Result<ProofOutcome> {
     let fuzzed = fuzz::fuzz(&[], FUZZ_RUNS)?;
     let crashes: usize = fuzzed.iter().map(|one| one.crashes.len()).sum();
     let fewest = fuzzed.iter().map(|one| one.executions).min().unwrap_or(0);
@@ -297,5 +301,5 @@ fn fuzzing() -> Result<Proved> {
          {crashes} crashes",
         fuzzed.len()
     );
-    if crashes > 0 || fewest < FUZZ_RUNS { bail!("{figure}") } else { Ok(Proved::Holds(figure)) }
+    if crashes > 0 || fewest < FUZZ_RUNS { bail!("{figure}") } else { Ok(ProofOutcome::Holds(figure)) }
 }

@@ -3,14 +3,14 @@
 mod budget;
 
 use crate::fault::fault;
-use crate::program::{self, Program};
-use crate::{Verb, repository};
+use crate::program::{self, ExternalProgram};
+use crate::{TaskVerb, repository};
 use anyhow::{Context, Result};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-pub const VERB: Verb = Verb {
+pub const VERB: TaskVerb = TaskVerb {
     name: "web",
     about: "Install, check, test and build the page",
     help: "\
@@ -108,7 +108,7 @@ fn pictures(scenes: &[&str]) -> Result<()> {
 }
 
 /// A script of `web/e2e` against this program; an error is why that cannot be done here.
-pub fn script(name: &str, words: &[&str], throughline: &Path) -> Result<Program, String> {
+pub fn script(name: &str, words: &[&str], throughline: &Path) -> Result<ExternalProgram, String> {
     match installed() {
         Ok(Ok(())) => {}
         Ok(Err(why)) => return Err(why),
@@ -128,7 +128,7 @@ fn chromium() -> Option<PathBuf> {
 
 /// The packages of the lockfile; inside: why they cannot be had.
 fn installed() -> Result<Result<(), String>> {
-    if !Program::new("npm").args(["--version"]).works() {
+    if !ExternalProgram::new("npm").args(["--version"]).succeeds() {
         return Ok(Err("Node.js with npm is not installed".to_owned()));
     }
     let lock = repository::read("web/package-lock.json")?;
@@ -141,8 +141,8 @@ fn installed() -> Result<Result<(), String>> {
     let install = || npm(&["ci", "--no-audit", "--no-fund", "--loglevel=error"]);
     if let Err(error) = install().or_else(|_| install()) {
         // A registry that cannot be reached is nothing that the project could mend; a lockfile that is wrong is.
-        let ping = Program::new("npm").args(["ping", "--fetch-retries=0", "--fetch-timeout=10000"]);
-        if ping.works() {
+        let ping = ExternalProgram::new("npm").args(["ping", "--fetch-retries=0", "--fetch-timeout=10000"]);
+        if ping.succeeds() {
             return Err(error);
         }
         return Ok(Err("npm's registry cannot be reached".to_owned()));
@@ -152,11 +152,11 @@ fn installed() -> Result<Result<(), String>> {
 }
 
 fn npm(words: &[&str]) -> Result<()> {
-    npm_here().args(words).run_and_keep_the_end()
+    npm_here().args(words).run_with_tail()
 }
 
-fn npm_here() -> Program {
-    Program::new("npm").inside(&folder())
+fn npm_here() -> ExternalProgram {
+    ExternalProgram::new("npm").inside(&folder())
 }
 
 fn folder() -> PathBuf {

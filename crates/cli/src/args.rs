@@ -9,69 +9,69 @@ use throughline_wire::Dialect;
 /// One turn, one message, one stream: talk to any model with tools that run in mid-reply.
 #[derive(Debug, Parser)]
 #[command(name = "throughline", version, propagate_version = true, after_long_help = messages::EXIT_CODES)]
-pub struct Args {
+pub struct CliArgs {
     /// What to do.
     #[command(subcommand)]
-    pub command: Command,
+    pub command: CliCommand,
 }
 
 /// The subcommands.
 #[derive(Debug, Subcommand)]
-pub enum Command {
+pub enum CliCommand {
     /// Talk to a model in the terminal
     #[command(after_long_help = messages::CHAT_HELP)]
-    Chat(Chat),
+    Chat(ChatArgs),
     /// Ask one thing and print the answer
     #[command(after_long_help = messages::ASK_HELP)]
-    Ask(Ask),
+    Ask(AskArgs),
     /// Decode a recorded or piped response of any provider to one JSON object
     #[command(after_long_help = messages::DECODE_HELP)]
-    Decode(Decode),
+    Decode(DecodeArgs),
     /// Read a model's reply as text: which calls it holds, and what would become of them
     #[command(after_long_help = messages::PARSE_HELP)]
-    Parse(Parse),
+    Parse(ParseArgs),
     /// List, show and run tools
     #[command(after_long_help = messages::TOOLS_HELP)]
-    Tools(Tools),
+    Tools(ToolsArgs),
     /// List the model endpoints that are known by name, and those configured
     #[command(after_long_help = messages::UPSTREAMS_HELP)]
-    Upstreams(Upstreams),
+    Upstreams(UpstreamsArgs),
     /// Connect a model of your own: choose it, give its key, see that it answers; throughline.toml is written
     #[command(after_long_help = messages::CONNECT_HELP)]
-    Connect(Connect),
+    Connect(ConnectArgs),
     /// Serve agents over HTTP: the own API, WebSocket, and /v1/chat/completions for any OpenAI client
     #[command(after_long_help = messages::SERVE_HELP)]
-    Serve(Serve),
+    Serve(ServeArgs),
     /// Make, list and revoke the keys of the server
     #[command(after_long_help = messages::KEYS_HELP)]
-    Keys(Keys),
+    Keys(KeysArgs),
     /// Look at configuration, keys, tools and sandbox, and say what to do about what does not work
     #[command(after_long_help = messages::DOCTOR_HELP)]
-    Doctor(Doctor),
+    Doctor(DoctorArgs),
     /// List tool calls and turns of the past
     #[command(after_long_help = messages::HISTORY_HELP)]
-    History(History),
+    History(HistoryArgs),
     /// Write a conversation down: everything, or to be read, or its tool calls as a table
     #[command(after_long_help = messages::EXPORT_HELP)]
-    Export(Export),
+    Export(ExportArgs),
     /// Read a conversation in: one that was exported, or a list of OpenAI messages
     #[command(after_long_help = messages::IMPORT_HELP)]
-    Import(Import),
+    Import(ImportArgs),
     /// Show a past turn again, screen by screen
     #[command(after_long_help = messages::REPLAY_HELP)]
-    Replay(Replay),
+    Replay(ReplayArgs),
     /// Serve a scripted LLM upstream, or the demo model, for others to test against
     #[cfg(feature = "demo")]
     #[command(after_long_help = messages::MOCK_HELP)]
-    Mock(Mock),
+    Mock(MockArgs),
     /// Print shell completions
     #[command(after_long_help = messages::COMPLETIONS_HELP)]
-    Completions(Completions),
+    Completions(CompletionsArgs),
 }
 
 /// Which model answers, and where its settings are.
 #[derive(Clone, Debug, Default, ClapArgs)]
-pub struct Choice {
+pub struct ModelArgs {
     /// Configuration file [default: throughline.toml in the current directory, if there is one]
     #[arg(long, value_name = "FILE", env = "THROUGHLINE_CONFIG", hide_env_values = true, value_hint = ValueHint::FilePath)]
     pub config: Option<PathBuf>,
@@ -103,9 +103,9 @@ pub struct Choice {
 
 /// `throughline chat`.
 #[derive(Debug, ClapArgs)]
-pub struct Chat {
+pub struct ChatArgs {
     #[command(flatten)]
-    pub choice: Choice,
+    pub choice: ModelArgs,
     /// Allow every call without asking
     #[arg(long)]
     pub approve: bool,
@@ -116,12 +116,12 @@ pub struct Chat {
 
 /// `throughline ask`.
 #[derive(Debug, ClapArgs)]
-pub struct Ask {
+pub struct AskArgs {
     /// What to ask; `-` stands for standard input
     #[arg(required = true, value_name = "PROMPT")]
     pub prompt: Vec<String>,
     #[command(flatten)]
-    pub choice: Choice,
+    pub choice: ModelArgs,
     /// Send a picture along (png, jpeg, gif or webp; may be repeated)
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub image: Vec<PathBuf>,
@@ -138,7 +138,7 @@ pub struct Ask {
 
 /// `throughline connect`.
 #[derive(Debug, ClapArgs)]
-pub struct Connect {
+pub struct ConnectArgs {
     /// A name of `throughline upstreams`; with --base-url, one of your own [default: it is asked]
     #[arg(value_name = "UPSTREAM")]
     pub upstream: Option<String>,
@@ -170,7 +170,7 @@ pub struct Connect {
 
 /// `throughline decode`.
 #[derive(Debug, ClapArgs)]
-pub struct Decode {
+pub struct DecodeArgs {
     /// Wire format of the body, one of the names below
     #[arg(long, value_name = "API")]
     pub api: Dialect,
@@ -190,7 +190,7 @@ pub struct Decode {
 
 /// `throughline parse`.
 #[derive(Debug, ClapArgs)]
-pub struct Parse {
+pub struct ParseArgs {
     /// The reply; `-` stands for standard input
     #[arg(value_name = "FILE", default_value = "-", value_hint = ValueHint::FilePath)]
     pub file: PathBuf,
@@ -198,7 +198,7 @@ pub struct Parse {
     #[arg(long, value_name = "PROTOCOL", default_value = "auto")]
     pub protocol: String,
     #[command(flatten)]
-    pub choice: Choice,
+    pub choice: ModelArgs,
     /// As JSON
     #[arg(long)]
     pub json: bool,
@@ -206,7 +206,7 @@ pub struct Parse {
 
 /// `throughline tools`.
 #[derive(Debug, ClapArgs)]
-pub struct Tools {
+pub struct ToolsArgs {
     /// What to do with them.
     #[command(subcommand)]
     pub command: ToolsCommand,
@@ -218,7 +218,7 @@ pub enum ToolsCommand {
     /// All tools: what they may do, where they come from, whether models may call them
     List {
         #[command(flatten)]
-        choice: Choice,
+        choice: ModelArgs,
         /// As JSON
         #[arg(long)]
         json: bool,
@@ -228,7 +228,7 @@ pub enum ToolsCommand {
         /// Its name, such as demo.weather
         name: String,
         #[command(flatten)]
-        choice: Choice,
+        choice: ModelArgs,
         /// As JSON
         #[arg(long)]
         json: bool,
@@ -236,7 +236,7 @@ pub enum ToolsCommand {
     /// The system prompt of an agent, tools included, and what it costs in tokens
     Prompt {
         #[command(flatten)]
-        choice: Choice,
+        choice: ModelArgs,
         /// As in this text protocol: vcp or xml
         #[arg(long, value_name = "PROTOCOL")]
         protocol: Option<String>,
@@ -261,7 +261,7 @@ pub enum ToolsCommand {
         #[arg(default_value = "{}", value_name = "JSON")]
         arguments: String,
         #[command(flatten)]
-        choice: Choice,
+        choice: ModelArgs,
         /// Run it without asking, also if it changes something
         #[arg(long)]
         approve: bool,
@@ -284,9 +284,9 @@ pub enum ToolsCommand {
 
 /// `throughline upstreams`.
 #[derive(Debug, ClapArgs)]
-pub struct Upstreams {
+pub struct UpstreamsArgs {
     #[command(flatten)]
-    pub choice: Choice,
+    pub choice: ModelArgs,
     /// As JSON
     #[arg(long)]
     pub json: bool,
@@ -294,9 +294,9 @@ pub struct Upstreams {
 
 /// `throughline doctor`.
 #[derive(Debug, ClapArgs)]
-pub struct Doctor {
+pub struct DoctorArgs {
     #[command(flatten)]
-    pub choice: Choice,
+    pub choice: ModelArgs,
     /// As JSON
     #[arg(long)]
     pub json: bool,
@@ -304,7 +304,7 @@ pub struct Doctor {
 
 /// `throughline history`.
 #[derive(Debug, ClapArgs)]
-pub struct History {
+pub struct HistoryArgs {
     /// Turns instead of tool calls
     #[arg(long, conflicts_with_all = ["tool", "source", "turn", "text"])]
     pub turns: bool,
@@ -342,13 +342,13 @@ pub struct History {
 
 /// `throughline export`.
 #[derive(Debug, ClapArgs)]
-pub struct Export {
+pub struct ExportArgs {
     /// Id of the conversation
     #[arg(value_name = "CONVERSATION")]
     pub conversation: String,
     /// How [default: as FILE is called, else jsonl]
     #[arg(long, value_name = "FORMAT", value_enum)]
-    pub format: Option<ExportFormat>,
+    pub format: Option<ExportFileFormat>,
     /// Where to [default: standard output]
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub output: Option<PathBuf>,
@@ -362,7 +362,7 @@ pub struct Export {
 
 /// How a conversation is written down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub enum ExportFormat {
+pub enum ExportFileFormat {
     /// Everything: what `import` reads.
     Jsonl,
     /// One branch, to be read.
@@ -373,12 +373,12 @@ pub enum ExportFormat {
 
 /// `throughline import`.
 #[derive(Debug, ClapArgs)]
-pub struct Import {
+pub struct ImportArgs {
     /// The file; `-` stands for standard input
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub file: PathBuf,
     #[command(flatten)]
-    pub at: KeysAt,
+    pub at: StoreArgs,
     /// Print the conversation as JSON
     #[arg(long)]
     pub json: bool,
@@ -386,7 +386,7 @@ pub struct Import {
 
 /// `throughline replay`.
 #[derive(Debug, ClapArgs)]
-pub struct Replay {
+pub struct ReplayArgs {
     /// Id of the turn [default: the latest one]
     #[arg(value_name = "TURN", conflicts_with = "from")]
     pub turn: Option<String>,
@@ -421,9 +421,9 @@ pub struct Replay {
 
 /// `throughline serve`.
 #[derive(Clone, Debug, ClapArgs)]
-pub struct Serve {
+pub struct ServeArgs {
     #[command(flatten)]
-    pub choice: Choice,
+    pub choice: ModelArgs,
     /// Where to listen [default: 127.0.0.1:8787]; port 0 takes a free one
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub listen: Option<String>,
@@ -434,7 +434,7 @@ pub struct Serve {
 
 /// `throughline keys`.
 #[derive(Debug, ClapArgs)]
-pub struct Keys {
+pub struct KeysArgs {
     /// What to do with them.
     #[command(subcommand)]
     pub command: KeysCommand,
@@ -446,7 +446,7 @@ pub enum KeysCommand {
     /// Make a key and show it, this once
     Create {
         #[command(flatten)]
-        at: KeysAt,
+        at: StoreArgs,
         /// What it is for
         #[arg(long, value_name = "NAME")]
         name: String,
@@ -463,7 +463,7 @@ pub enum KeysCommand {
     /// All keys, without their secrets
     List {
         #[command(flatten)]
-        at: KeysAt,
+        at: StoreArgs,
         /// As JSON
         #[arg(long)]
         json: bool,
@@ -473,13 +473,13 @@ pub enum KeysCommand {
         /// Its id, as `throughline keys list` shows it; the beginning is enough
         id: String,
         #[command(flatten)]
-        at: KeysAt,
+        at: StoreArgs,
     },
 }
 
 /// Which store is meant, or the server that has it open.
 #[derive(Clone, Debug, Default, ClapArgs)]
-pub struct KeysAt {
+pub struct StoreArgs {
     /// Configuration file [default: throughline.toml in the current directory, if there is one]
     #[arg(long, value_name = "FILE", env = "THROUGHLINE_CONFIG", hide_env_values = true, value_hint = ValueHint::FilePath)]
     pub config: Option<PathBuf>,
@@ -491,7 +491,7 @@ pub struct KeysAt {
 /// `throughline mock`.
 #[cfg(feature = "demo")]
 #[derive(Debug, ClapArgs)]
-pub struct Mock {
+pub struct MockArgs {
     /// Address to listen on; port 0 takes a free one
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:0")]
     pub listen: std::net::SocketAddr,
@@ -505,7 +505,7 @@ pub struct Mock {
 
 /// `throughline completions`.
 #[derive(Debug, ClapArgs)]
-pub struct Completions {
+pub struct CompletionsArgs {
     /// bash, elvish, fish, powershell or zsh
     pub shell: Shell,
 }

@@ -1,21 +1,21 @@
 //! `throughline ask`: one turn.
 
-use crate::args::Ask;
-use crate::asking::{Asking, typed_lines};
-use crate::chat::answering::Always;
-use crate::exit::{Ended, Exit, Failure};
-use crate::messages::{self, Lang, Words};
-use crate::picture::Picture;
-use crate::plain::{Piece, Plain, for_terminal};
-use crate::setup::World;
+use crate::args::AskArgs;
+use crate::chat::turn_commands::AlwaysAnswers;
+use crate::exit::{CliExit, CliFailure, CommandResult};
+use crate::line_prompts::{LinePrompter, typed_lines};
+use crate::messages::{self, UiLanguage, UiText};
+use crate::picture::PictureFile;
+use crate::plain::{PlainOutput, PlainRenderer, for_terminal};
+use crate::setup::AppContext;
 use std::io::{self, IsTerminal, Read, Write};
-use throughline::engine::fold::Message;
-use throughline::{Approval, Event, EventKind, TurnStatus, UserInput};
+use throughline::engine::fold::AssistantMessage;
+use throughline::{ApprovalMode, Event, EventKind, TurnStatus, UserInput};
 use tokio::sync::mpsc;
 
 /// How the turn is printed.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Form {
+enum OutputFormat {
     Text,
     Message,
     Events,
@@ -23,39 +23,44 @@ enum Form {
 
 /// Who can answer a question.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Person {
+enum PersonPresence {
     AtTheTerminal,
     Nobody,
 }
 
 /// Asks and prints.
-pub async fn run(args: &Ask) -> Ended {
-    let words = Words(Lang::of_environment());
+pub async fn run(args: &AskArgs) -> CommandResult {
+    let words = UiText(UiLanguage::of_environment());
     let input = input(args)?;
     let person = match io::stdin().is_terminal() && io::stderr().is_terminal() {
-        true => Person::AtTheTerminal,
-        false => Person::Nobody,
+        true => PersonPresence::AtTheTerminal,
+        false => PersonPresence::Nobody,
     };
     let approval = match (args.approve, person) {
-        (true, _) => Approval::AllowAll,
-        (false, Person::AtTheTerminal) => Approval::Ask,
-        (false, Person::Nobody) => Approval::DenyAll { reason: words.not_asked().to_owned() },
+        (true, _) => ApprovalMode::AllowAll,
+        (false, PersonPresence::AtTheTerminal) => ApprovalMode::Ask,
+        (false, PersonPresence::Nobody) => ApprovalMode::DenyAll { reason: words.not_asked().to_owned() },
     };
-    let form = match (args.json, args.events) {
-        (true, _) => Form::Message,
-        (_, true) => Form::Events,
-        _ => Form::Text,
+    let format = match (args.json, args.events) {
+        (true, _) => OutputFormat::Message,
+        (_, true) => OutputFormat::Events,
+        _ => OutputFormat::Text,
     };
-    let mut wishes = crate::interrupt::wishes().map_err(|error| messages::no_signals(&error))?;
-    let world = World::open(&args.choice, approval).await?;
-    let mut turn = world.app.ask(input).await.map_err(|error| messages::setup(&error))?;
-    crate::setup::print_faults(&world.app.faults());
-    crate::setup::print_unmatched_rules(&world.app);
-    let mut asking = Asking::new(turn.control(), world.app.clone(), words);
+    let mut stop_signals = crate::interrupt::stop_signals().map_err(|error| messages::no_signals(&error))?;
+    let context = AppContext::open(&args.choice, approval).await?;
+    let mut turn = context.app.ask(input).await.map_err(|error| messages::setup(&error))?;
+    crate::setup::print_faults(&context.app.source_faults());
+    crate::setup::print_unmatched_rules(&context.app);
+    let mut prompter = LinePrompter::new(turn.control(), context.app.clone(), words);
     let mut answers = None;
-    let mut printer = Printer { form, plain: Plain::new(words), message: Message::default(), broken: None };
+    let mut printer = EventPrinter {
+        format,
+        plain: PlainRenderer::new(words),
+        message: AssistantMessage::default(),
+        output_error: None,
+    };
     let mut status = TurnStatus::Interrupted;
-    let mut always = Always::default();
+    let mut remembered = AlwaysAnswers::default();
     let mut cancelled = false;
     loop {
         tokio::select! {
@@ -64,40 +69,40 @@ pub async fn run(args: &Ask) -> Ended {
                 if let EventKind::StreamEnd { status: ended } = event.kind {
                     status = ended;
                 }
-                always.apply(&event);
+                remembered.apply(&event);
                 printer.take(&event);
-                asking.take(&event).await;
-                if asking.is_open() && answers.is_none() {
+                prompter.take(&event).await;
+                if prompter.is_open() && answers.is_none() {
                     answers = Some(typed_lines().map_err(|error| messages::no_runtime(&error))?);
                 }
                 // Nobody reads any more: what the turn still does is in vain.
-                if printer.broken.is_some() && !std::mem::replace(&mut cancelled, true) {
+                if printer.output_error.is_some() && !std::mem::replace(&mut cancelled, true) {
                     let _ = turn.cancel().await;
                 }
             }
-            wish = wishes.recv() => {
-                if wish.is_none() || std::mem::replace(&mut cancelled, true) {
+            stop_requested = stop_signals.recv() => {
+                if stop_requested.is_none() || std::mem::replace(&mut cancelled, true) {
                     // Dropping the turn stops what still runs.
-                    return Ok(Exit::Cancelled);
+                    return Ok(CliExit::Cancelled);
                 }
                 eprintln!("\n{} · {}", words.stopping(), words.leave_hint());
                 let _ = turn.cancel().await;
             }
-            answer = next_line(&mut answers), if asking.is_open() => asking.give(&answer).await,
+            answer = next_line(&mut answers), if prompter.is_open() => prompter.take_line(&answer).await,
         }
     }
-    if let Some(fault) = always.fault(&world.app) {
+    if let Some(fault) = remembered.fault(&context.app) {
         eprintln!("{}", messages::not_remembered(&fault));
     }
     match printer.finish() {
-        Some(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(Exit::Done),
+        Some(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(CliExit::Done),
         Some(error) => Err(messages::output_failed(&error)),
-        None => Ok(Exit::of(status)),
+        None => Ok(CliExit::of(status)),
     }
 }
 
 /// The prompt with `-` replaced by standard input, and pictures.
-fn input(args: &Ask) -> Result<UserInput, Failure> {
+fn input(args: &AskArgs) -> Result<UserInput, CliFailure> {
     let mut text = String::new();
     // Words follow each other as in a sentence; what comes from standard input stands by itself.
     let mut gap = "";
@@ -121,31 +126,31 @@ fn input(args: &Ask) -> Result<UserInput, Failure> {
     }
     let mut input = UserInput::from(text);
     for path in &args.image {
-        input = Picture::load(path)?.attach(input);
+        input = PictureFile::load(path)?.attach(input);
     }
     Ok(input)
 }
 
 /// Prints events in one of three forms; an output that fails is remembered, not retried.
-struct Printer {
-    form: Form,
-    plain: Plain,
-    message: Message,
-    broken: Option<io::Error>,
+struct EventPrinter {
+    format: OutputFormat,
+    plain: PlainRenderer,
+    message: AssistantMessage,
+    output_error: Option<io::Error>,
 }
 
-impl Printer {
+impl EventPrinter {
     fn take(&mut self, event: &Event) {
-        if self.broken.is_some() {
+        if self.output_error.is_some() {
             return;
         }
-        self.broken = match self.form {
-            Form::Text => self.text(event),
-            Form::Message => {
+        self.output_error = match self.format {
+            OutputFormat::Text => self.text(event),
+            OutputFormat::Message => {
                 self.message.absorb(event);
                 Ok(())
             }
-            Form::Events => line(event),
+            OutputFormat::Events => print_json_line(event),
         }
         .err();
     }
@@ -154,13 +159,13 @@ impl Printer {
         let terminal = io::stdout().is_terminal();
         for piece in self.plain.apply(event) {
             match piece {
-                Piece::Text(text) => {
+                PlainOutput::Text(text) => {
                     let mut out = io::stdout().lock();
                     let text = if terminal { for_terminal(&text) } else { text };
                     out.write_all(text.as_bytes())?;
                     out.flush()?;
                 }
-                Piece::Note(note) => {
+                PlainOutput::Note(note) => {
                     // On one screen with the text a note has a line of its own.
                     if terminal && self.plain.is_mid_line() {
                         println!();
@@ -170,7 +175,7 @@ impl Printer {
                         false => eprintln!("{note}"),
                     }
                     if terminal {
-                        self.plain.note_shown();
+                        self.plain.mark_note_printed();
                     }
                 }
             }
@@ -179,14 +184,14 @@ impl Printer {
     }
 
     fn finish(mut self) -> Option<io::Error> {
-        if self.form == Form::Message && self.broken.is_none() {
-            self.broken = line(&self.message).err();
+        if self.format == OutputFormat::Message && self.output_error.is_none() {
+            self.output_error = print_json_line(&self.message).err();
         }
-        self.broken
+        self.output_error
     }
 }
 
-fn line(value: &impl serde::Serialize) -> io::Result<()> {
+fn print_json_line(value: &impl serde::Serialize) -> io::Result<()> {
     let mut out = io::stdout().lock();
     serde_json::to_writer(&mut out, value)?;
     out.write_all(b"\n")?;

@@ -7,7 +7,7 @@ use throughline_engine::TurnStatus;
 
 /// How the command ended. The numbers are documented in `--help` and never change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Exit {
+pub enum CliExit {
     /// Everything asked for was done.
     Done = 0,
     /// Wrong arguments, wrong configuration, an input that cannot be read.
@@ -22,29 +22,29 @@ pub enum Exit {
     Cancelled = 130,
 }
 
-impl Exit {
+impl CliExit {
     /// For a turn that ended so.
     pub fn of(status: TurnStatus) -> Self {
         match status {
-            TurnStatus::Completed => Exit::Done,
-            TurnStatus::Length | TurnStatus::Limit => Exit::Cut,
-            TurnStatus::Error | TurnStatus::Interrupted => Exit::Failed,
-            TurnStatus::Cancelled => Exit::Cancelled,
+            TurnStatus::Completed => CliExit::Done,
+            TurnStatus::Length | TurnStatus::Limit => CliExit::Cut,
+            TurnStatus::Error | TurnStatus::Interrupted => CliExit::Failed,
+            TurnStatus::Cancelled => CliExit::Cancelled,
         }
     }
 }
 
-impl From<Exit> for ExitCode {
-    fn from(exit: Exit) -> Self {
+impl From<CliExit> for ExitCode {
+    fn from(exit: CliExit) -> Self {
         ExitCode::from(exit as u8)
     }
 }
 
 /// What went wrong, why, and what to do about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Failure {
+pub struct CliFailure {
     /// The exit code.
-    pub exit: Exit,
+    pub exit: CliExit,
     /// What did not work, one line.
     pub what: String,
     /// The reason.
@@ -53,31 +53,31 @@ pub struct Failure {
     pub remedy: String,
 }
 
-impl Failure {
+impl CliFailure {
     /// A wrong argument, configuration or input.
     pub fn usage(what: impl Into<String>, why: impl Into<String>, remedy: impl Into<String>) -> Self {
-        Self { exit: Exit::Usage, what: what.into(), why: why.into(), remedy: remedy.into() }
+        Self { exit: CliExit::Usage, what: what.into(), why: why.into(), remedy: remedy.into() }
     }
 }
 
-impl fmt::Display for Failure {
+impl fmt::Display for CliFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         messages::failure(f, &self.what, &self.why, &self.remedy)
     }
 }
 
 /// What every subcommand returns.
-pub type Ended = Result<Exit, Failure>;
+pub type CommandResult = Result<CliExit, CliFailure>;
 
 /// Prints a failure on stderr and says how to exit.
-pub fn report(failure: &Failure) -> Exit {
+pub fn print_failure(failure: &CliFailure) -> CliExit {
     eprintln!("{failure}");
     failure.exit
 }
 
 /// Prints what clap has to say: help and version are wanted output, the rest is a usage error.
-pub fn usage(error: &clap::Error) -> Exit {
+pub fn print_clap_error(error: &clap::Error) -> CliExit {
     // A closed stdout or stderr leaves nobody to tell.
     let _ = error.print();
-    if error.use_stderr() { Exit::Usage } else { Exit::Done }
+    if error.use_stderr() { CliExit::Usage } else { CliExit::Done }
 }

@@ -1,18 +1,18 @@
 //! `throughline export`: a conversation out of a store's file, also while a server has it open. R: S4
 
-use crate::args::{Export, ExportFormat};
-use crate::data;
-use crate::exit::{Ended, Exit};
+use crate::args::{ExportArgs, ExportFileFormat};
+use crate::data_dir;
+use crate::exit::{CliExit, CommandResult};
 use crate::messages;
 use crate::output;
-use crate::serve::onlooker::Onlooker;
-use crate::serve::store::blobs_of;
+use crate::serve::read_only_store::ReadOnlyStore;
+use crate::serve::store::blobs_in;
 use jiff::Timestamp;
 use std::collections::BTreeMap;
 use std::path::Path;
 use throughline_engine::Event;
 use throughline_server::portable::{
-    NoLinks, Portable, PortableTurn, bring_in, csv, files, markdown, write_jsonl,
+    NoMediaLinks, PortableConversation, PortableTurn, csv, embed_media, markdown, media_files, write_jsonl,
 };
 use throughline_server::turn_log::message_from;
 use throughline_store::StoreError;
@@ -22,53 +22,56 @@ use throughline_store::catalog::{CallFilter, ConversationRow, PAGE_ROWS_MAX, Pag
 const LATEST_SHOWN: u32 = 5;
 
 /// Writes the conversation down.
-pub async fn run(args: &Export) -> Ended {
-    let store = Onlooker::open(args.store.as_deref()).await?;
+pub async fn run(args: &ExportArgs) -> CommandResult {
+    let store = ReadOnlyStore::open(args.store.as_deref()).await?;
     let failed = store.failed();
     let Some(row) = store.conversation(&args.conversation).await.map_err(failed)? else {
         let latest = store.latest_conversations(LATEST_SHOWN).await.map_err(failed)?;
-        return Err(messages::no_such_conversation(&args.conversation, store.place(), &latest));
+        return Err(messages::no_such_conversation(&args.conversation, store.location(), &latest));
     };
-    let text = match format(args) {
-        ExportFormat::Jsonl => {
+    let text = match export_format(args) {
+        ExportFileFormat::Jsonl => {
             let user = row.user.clone();
-            let mut portable = everything(&store, row).await.map_err(failed)?;
-            let blobs = blobs_of(&data::folder().ok_or_else(messages::no_data_folder)?);
+            let mut portable = export_all(&store, row).await.map_err(failed)?;
+            let blobs = blobs_in(&data_dir::folder().ok_or_else(messages::no_data_folder)?);
             let mut content = BTreeMap::new();
-            for (_, id) in files(&mut portable) {
+            for (_, id) in media_files(&mut portable) {
                 let Some(file) = store.file(&user, &id).await.map_err(failed)? else { continue };
                 // What cannot be read stays a name: the rest of the conversation is worth more than nothing.
                 if let Ok(Some(bytes)) = blobs.read(&file.hash).await {
                     content.insert(id, bytes);
                 }
             }
-            bring_in(&mut portable, &content);
+            embed_media(&mut portable, &content);
             write_jsonl(&portable, Timestamp::now().as_millisecond())
         }
-        ExportFormat::Markdown => match branch(&store, &row, args.leaf.as_deref()).await.map_err(failed)? {
+        ExportFileFormat::Markdown => match export_branch(&store, &row, args.leaf.as_deref())
+            .await
+            .map_err(failed)?
+        {
             Some(text) => text,
             None => return Err(messages::no_such_leaf(args.leaf.as_deref().unwrap_or_default(), &row.id)),
         },
-        ExportFormat::Csv => calls(&store, &row).await.map_err(failed)?,
+        ExportFileFormat::Csv => export_calls(&store, &row).await.map_err(failed)?,
     };
     match &args.output {
         Some(path) => std::fs::write(path, text).map_err(|error| messages::unwritable_file(path, &error))?,
         None => output::text(&text).map_err(|error| messages::output_failed(&error))?,
     }
-    Ok(Exit::Done)
+    Ok(CliExit::Done)
 }
 
 /// The one that is named, else the one that the file is named after.
-fn format(args: &Export) -> ExportFormat {
+fn export_format(args: &ExportArgs) -> ExportFileFormat {
     let extension = args.output.as_deref().and_then(Path::extension).and_then(|text| text.to_str());
     args.format.unwrap_or(match extension {
-        Some("md" | "markdown") => ExportFormat::Markdown,
-        Some("csv") => ExportFormat::Csv,
-        _ => ExportFormat::Jsonl,
+        Some("md" | "markdown") => ExportFileFormat::Markdown,
+        Some("csv") => ExportFileFormat::Csv,
+        _ => ExportFileFormat::Jsonl,
     })
 }
 
-async fn everything(store: &Onlooker, row: ConversationRow) -> Result<Portable, StoreError> {
+async fn export_all(store: &ReadOnlyStore, row: ConversationRow) -> Result<PortableConversation, StoreError> {
     let mut turns = Vec::new();
     for turn in store.tree(&row.user, &row.id).await? {
         let mut events = Vec::new();
@@ -77,17 +80,17 @@ async fn everything(store: &Onlooker, row: ConversationRow) -> Result<Portable, 
         }
         turns.push(PortableTurn { id: turn.id, parent: turn.parent, model: turn.model, events });
     }
-    Ok(Portable::of(row, turns))
+    Ok(PortableConversation::of(row, turns))
 }
 
 /// `None`: the conversation has no such turn.
-async fn branch(
-    store: &Onlooker,
+async fn export_branch(
+    store: &ReadOnlyStore,
     row: &ConversationRow,
     leaf: Option<&str>,
 ) -> Result<Option<String>, StoreError> {
     let Some(leaf) = leaf.or(row.leaf_id.as_deref()) else {
-        return Ok(Some(markdown(&row.title, &[], &NoLinks)));
+        return Ok(Some(markdown(&row.title, &[], &NoMediaLinks)));
     };
     if store.turn(leaf).await?.is_none_or(|turn| turn.conversation_id.as_ref() != Some(&row.id)) {
         return Ok(None);
@@ -101,16 +104,16 @@ async fn branch(
         }
         messages.push(message_from(&events, &turn));
     }
-    Ok(Some(markdown(&row.title, &messages, &NoLinks)))
+    Ok(Some(markdown(&row.title, &messages, &NoMediaLinks)))
 }
 
-async fn calls(store: &Onlooker, row: &ConversationRow) -> Result<String, StoreError> {
+async fn export_calls(store: &ReadOnlyStore, row: &ConversationRow) -> Result<String, StoreError> {
     let filter = CallFilter { conversation_id: Some(row.id.clone()), ..CallFilter::default() };
-    let (mut text, mut page) = (csv::header(), PageRequest::first().limit(PAGE_ROWS_MAX));
+    let (mut text, mut page) = (csv::csv_header(), PageRequest::first().limit(PAGE_ROWS_MAX));
     loop {
-        let found = store.calls(&row.user, &filter, &page).await?;
-        found.items.iter().for_each(|call| csv::row(&mut text, call));
-        match found.next {
+        let call_page = store.calls(&row.user, &filter, &page).await?;
+        call_page.items.iter().for_each(|call| csv::write_row(&mut text, call));
+        match call_page.next {
             Some(next) => page = PageRequest::after(next).limit(PAGE_ROWS_MAX),
             None => return Ok(text),
         }

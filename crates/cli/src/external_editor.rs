@@ -6,13 +6,13 @@ use std::path::PathBuf;
 use std::process::Command;
 
 /// The program with its own arguments; `None` if none is named.
-pub fn program() -> Option<Vec<String>> {
+pub fn editor_command() -> Option<Vec<String>> {
     let named = ["VISUAL", "EDITOR"].iter().find_map(|name| std::env::var(name).ok());
-    words(&named?)
+    split_words(&named?)
 }
 
 /// `code --wait`: words, without a shell in between. An editor whose path holds spaces needs a wrapper, as with `git`.
-fn words(text: &str) -> Option<Vec<String>> {
+fn split_words(text: &str) -> Option<Vec<String>> {
     let words: Vec<String> = text.split_whitespace().map(str::to_owned).collect();
     (!words.is_empty()).then_some(words)
 }
@@ -22,7 +22,7 @@ fn words(text: &str) -> Option<Vec<String>> {
 /// # Errors
 /// If the file or the program cannot be had, or the program says that it failed.
 pub fn edit(program: &[String], text: &str) -> io::Result<String> {
-    let file = Draft::with(text)?;
+    let file = TempDraft::with(text)?;
     let [name, arguments @ ..] = program else { return Err(io::Error::other("no editor")) };
     let status = Command::new(name)
         .args(arguments)
@@ -36,11 +36,11 @@ pub fn edit(program: &[String], text: &str) -> io::Result<String> {
 }
 
 /// A file of nobody else, gone when dropped.
-struct Draft {
+struct TempDraft {
     path: PathBuf,
 }
 
-impl Draft {
+impl TempDraft {
     fn with(text: &str) -> io::Result<Self> {
         let process = std::process::id();
         // A name that somebody else has taken is not used: `create_new` never follows what is there.
@@ -65,7 +65,7 @@ impl Draft {
     }
 }
 
-impl Drop for Draft {
+impl Drop for TempDraft {
     fn drop(&mut self) {
         // A temporary folder is emptied by others, too.
         let _ = fs::remove_file(&self.path);
@@ -80,10 +80,10 @@ mod tests {
     fn a_program_changes_the_text() {
         let sed: Vec<String> = ["sed", "-i", "s/Paris/Oslo/"].map(str::to_owned).to_vec();
         assert_eq!(edit(&sed, "{\"city\": \"Paris\"}").unwrap().trim(), "{\"city\": \"Oslo\"}");
-        let gone = edit(&["throughline-no-such-editor".to_owned()], "x").unwrap_err();
-        assert!(gone.to_string().starts_with("throughline-no-such-editor: "), "{gone}");
+        let error = edit(&["throughline-no-such-editor".to_owned()], "x").unwrap_err();
+        assert!(error.to_string().starts_with("throughline-no-such-editor: "), "{error}");
         assert!(edit(&["false".to_owned()], "x").is_err(), "what a failed editor leaves is not taken");
-        assert_eq!(words(" code  --wait "), Some(vec!["code".into(), "--wait".into()]));
-        assert_eq!(words("  "), None);
+        assert_eq!(split_words(" code  --wait "), Some(vec!["code".into(), "--wait".into()]));
+        assert_eq!(split_words("  "), None);
     }
 }

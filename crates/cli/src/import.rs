@@ -1,70 +1,81 @@
 //! `throughline import`: a conversation into the store, or through the server that has it open. R: S4
 
-use crate::args::{Choice, Import};
-use crate::exit::{Ended, Exit, Failure};
-use crate::messages::{self, Lang, Words};
+use crate::args::{ImportArgs, ModelArgs};
+use crate::exit::{CliExit, CliFailure, CommandResult};
+use crate::messages::{self, UiLanguage, UiText};
 use crate::output;
-use crate::serve::running::Running;
-use crate::serve::store::{Kept, NoStore};
+use crate::serve::running_server::RunningServer;
+use crate::serve::store::{OpenStoreError, ServerStorage};
 use crate::setup;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use std::io::{self, Read};
 use std::path::Path;
 use throughline_server::gate::LOCAL_USER;
-use throughline_server::kept_media::KeptMedia;
-use throughline_server::portable::{self, Destination, Portable, Said};
+use throughline_server::media_store::CatalogMediaStore;
+use throughline_server::portable::{self, ImportFormat, ImportTarget, PortableConversation};
 
 /// Reads the file and takes in what it holds.
-pub async fn run(args: &Import) -> Ended {
-    let words = Words(Lang::of_environment());
-    let text = text(&args.file)?;
+pub async fn run(args: &ImportArgs) -> CommandResult {
+    let words = UiText(UiLanguage::of_environment());
+    let text = read_file(&args.file)?;
     // Read here even if a server does it again: what is wrong with the file is said of the file.
-    let portable = portable::read(&text, said(&args.file), Timestamp::now().as_millisecond());
+    let portable =
+        portable::parse_conversation(&text, import_format(&args.file), Timestamp::now().as_millisecond());
     let portable = portable.map_err(|error| messages::not_importable(&args.file, &error))?;
     let turns = portable.turns.len();
-    let choice = Choice { config: args.at.config.clone(), ..Choice::default() };
-    let settings = setup::settings_with(&choice, None, args.at.store.as_deref())?;
-    let taken_in = match Kept::open(&settings.store).await {
-        Ok(kept) => into_store(&kept, portable, settings.server.limits.media_inline_bytes_max).await?,
-        Err(NoStore::InUse(why)) => {
-            let server = Running::of_data_folder().map_err(|no| messages::import_in_the_way(&no, &why))?;
+    let choice = ModelArgs { config: args.at.config.clone(), ..ModelArgs::default() };
+    let settings = setup::load_settings_with(&choice, None, args.at.store.as_deref())?;
+    let imported = match ServerStorage::open(&settings.store).await {
+        Ok(storage) => {
+            import_into_store(&storage, portable, settings.server.limits.media_inline_bytes_max).await?
+        }
+        Err(OpenStoreError::InUse(why)) => {
+            let server =
+                RunningServer::of_data_folder().map_err(|no| messages::import_in_the_way(&no, &why))?;
             // What it asks for is said by the file itself, or by this.
-            let kind =
-                if said(&args.file) == Said::JsonLines { "application/jsonl" } else { "application/json" };
+            let kind = if import_format(&args.file) == ImportFormat::JsonLines {
+                "application/jsonl"
+            } else {
+                "application/json"
+            };
             let request = server.post("/v1/conversations/import").header("content-type", kind).body(text);
-            Running::answer(request).await.map_err(|why| messages::not_imported(&why))?
+            RunningServer::send(request).await.map_err(|why| messages::not_imported(&why))?
         }
         Err(error) => return Err(error.into()),
     };
-    let said = match args.json {
-        true => output::json_line(&taken_in),
+    let printed = match args.json {
+        true => output::json_line(&imported),
         false => {
-            let text = |name: &str| taken_in[name].as_str().unwrap_or_default().to_owned();
+            let text = |name: &str| imported[name].as_str().unwrap_or_default().to_owned();
             output::text(&words.imported(&text("id"), &text("title"), turns))
         }
     };
-    said.map_err(|error| messages::output_failed(&error))?;
-    Ok(Exit::Done)
+    printed.map_err(|error| messages::output_failed(&error))?;
+    Ok(CliExit::Done)
 }
 
-async fn into_store(kept: &Kept, portable: Portable, inline_max: u32) -> Result<Value, Failure> {
+async fn import_into_store(
+    storage: &ServerStorage,
+    portable: PortableConversation,
+    inline_max: u32,
+) -> Result<Value, CliFailure> {
     let now = Timestamp::now().as_millisecond();
-    let media = KeptMedia::new(kept.catalog(), kept.blobs_beside(), inline_max.into());
-    let (log, catalog) = (kept.log(), kept.catalog());
-    let destination = Destination { log: &*log, catalog: &*catalog, media: &media };
-    let taken = portable::take_in(destination, LOCAL_USER, portable, now).await;
-    let taken = match taken {
-        Ok(id) => kept.catalog().conversation(LOCAL_USER, &id).await.map_err(|error| error.to_string()),
+    let media = CatalogMediaStore::new(storage.catalog(), storage.blobs_unlocked(), inline_max.into());
+    let (log, catalog) = (storage.log(), storage.catalog());
+    let destination = ImportTarget { log: &*log, catalog: &*catalog, media: &media };
+    let import_result = portable::import_conversation(destination, LOCAL_USER, portable, now).await;
+    let import_result = match import_result {
+        Ok(id) => storage.catalog().conversation(LOCAL_USER, &id).await.map_err(|error| error.to_string()),
         Err(error) => Err(error.to_string()),
     };
-    kept.store.close().await;
-    let row = taken.map_err(|why| messages::not_imported(&why))?.map(|summary| summary.conversation);
+    storage.store.close().await;
+    let row = import_result.map_err(|why| messages::not_imported(&why))?.map(|summary| summary.conversation);
     let row = row.ok_or_else(|| messages::not_imported(&"it is not there after it was taken in"))?;
     Ok(json!({"id": row.id, "title": row.title, "leaf_id": row.leaf_id, "created_at": row.created_at}))
 }
 
-fn text(file: &Path) -> Result<String, Failure> {
+fn read_file(file: &Path) -> Result<String, CliFailure> {
     if file == Path::new("-") {
         let mut text = String::new();
         io::stdin().read_to_string(&mut text).map_err(|error| messages::input_failed(&error))?;
@@ -73,9 +84,9 @@ fn text(file: &Path) -> Result<String, Failure> {
     std::fs::read_to_string(file).map_err(|error| messages::unreadable_file(file, &error))
 }
 
-fn said(file: &Path) -> Said {
+fn import_format(file: &Path) -> ImportFormat {
     match file.extension().and_then(|extension| extension.to_str()) {
-        Some("jsonl" | "ndjson") => Said::JsonLines,
-        _ => Said::Nothing,
+        Some("jsonl" | "ndjson") => ImportFormat::JsonLines,
+        _ => ImportFormat::Detect,
     }
 }

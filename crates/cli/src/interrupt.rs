@@ -5,30 +5,30 @@ use tokio::sync::mpsc;
 
 /// The terminal that the process was started in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Terminal {
+pub enum ControllingTerminal {
     /// The process ends with it, as programs in a terminal do.
     Own,
     /// There is none, as for a service, or the process is to outlive it (`nohup`): a hangup is a wish like any other.
     None,
 }
 
-impl Terminal {
+impl ControllingTerminal {
     /// Asked before anybody waits for signals: what is ignored until then stays unheard.
     pub fn of_this_process() -> Self {
-        match std::fs::File::open(PLACE).is_ok() && !hangups_are_ignored() {
+        match std::fs::File::open(TTY_PATH).is_ok() && !hangups_are_ignored() {
             true => Self::Own,
             false => Self::None,
         }
     }
 
     /// Whether it was there and has been closed: whoever started the process has left.
-    pub fn is_gone(self) -> bool {
-        self == Self::Own && std::fs::File::open(PLACE).is_err()
+    pub fn is_closed(self) -> bool {
+        self == Self::Own && std::fs::File::open(TTY_PATH).is_err()
     }
 }
 
 /// Cannot be opened without a terminal of one's own.
-const PLACE: &str = "/dev/tty";
+const TTY_PATH: &str = "/dev/tty";
 
 /// As `nohup` arranges it.
 fn hangups_are_ignored() -> bool {
@@ -40,12 +40,12 @@ fn hangups_are_ignored() -> bool {
 
 /// Each time somebody wants the command to stop. From the first call on, signals no longer end the process by
 /// themselves.
-pub fn wishes() -> io::Result<mpsc::Receiver<()>> {
-    wishes_in(Terminal::None)
+pub fn stop_signals() -> io::Result<mpsc::Receiver<()>> {
+    stop_signals_in(ControllingTerminal::None)
 }
 
 /// The same, and the end of this terminal is a wish, too.
-pub fn wishes_in(terminal: Terminal) -> io::Result<mpsc::Receiver<()>> {
+pub fn stop_signals_in(terminal: ControllingTerminal) -> io::Result<mpsc::Receiver<()>> {
     // Two wishes are all that is ever acted on.
     let (sender, receiver) = mpsc::channel(2);
     #[cfg(unix)]
@@ -54,8 +54,8 @@ pub fn wishes_in(terminal: Terminal) -> io::Result<mpsc::Receiver<()>> {
         let mut interrupts = signal(SignalKind::interrupt())?;
         let mut terminations = signal(SignalKind::terminate())?;
         let mut hangups = match terminal {
-            Terminal::Own => Some(signal(SignalKind::hangup())?),
-            Terminal::None => None,
+            ControllingTerminal::Own => Some(signal(SignalKind::hangup())?),
+            ControllingTerminal::None => None,
         };
         tokio::spawn(async move {
             loop {
@@ -69,7 +69,7 @@ pub fn wishes_in(terminal: Terminal) -> io::Result<mpsc::Receiver<()>> {
                     _ = interrupts.recv() => {}
                     _ = terminations.recv() => {}
                     // Otherwise somebody has sent it: the configuration is to be read again.
-                    _ = hangup => if !terminal.is_gone() { continue },
+                    _ = hangup => if !terminal.is_closed() { continue },
                 }
                 if sender.send(()).await.is_err() {
                     break;

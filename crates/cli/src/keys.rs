@@ -1,139 +1,146 @@
 //! `throughline keys`: keys are made in the store, or by the server that has it open. R: R4
 
-use crate::args::{Choice, Keys, KeysAt, KeysCommand};
-use crate::exit::{Ended, Exit, Failure};
-use crate::messages::{self, Lang, Words};
+use crate::args::{KeysArgs, KeysCommand, ModelArgs, StoreArgs};
+use crate::exit::{CliExit, CliFailure, CommandResult};
+use crate::messages::{self, UiLanguage, UiText};
 use crate::output;
-use crate::serve::running::Running;
-use crate::serve::store::{Kept, NoStore};
+use crate::serve::running_server::RunningServer;
+use crate::serve::store::{OpenStoreError, ServerStorage};
 use crate::setup;
 use crate::terminal::text::width;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use throughline_server::Gate;
-use throughline_server::gate::{LOCAL_USER, NewKey};
-use throughline_server::principal::Scope;
+use throughline_server::gate::{LOCAL_USER, NewApiKey};
+use throughline_server::principal::KeyScope;
 use throughline_wire::visible;
 
 /// Makes, lists or revokes.
-pub async fn run(args: &Keys) -> Ended {
-    let words = Words(Lang::of_environment());
+pub async fn run(args: &KeysArgs) -> CommandResult {
+    let words = UiText(UiLanguage::of_environment());
     match &args.command {
         KeysCommand::Create { at, name, scopes, days, json } => {
-            let scopes = scopes.iter().map(|name| scope(name)).collect::<Result<Vec<_>, _>>()?;
+            let scopes = scopes.iter().map(|name| parse_scope(name)).collect::<Result<Vec<_>, _>>()?;
             let now = Timestamp::now();
             let expires =
                 days.map(|days| (now + SignedDuration::from_hours(24 * i64::from(days))).as_millisecond());
-            let made = Where::of(at).await?.create(name, &scopes, expires).await?;
+            let created = KeyBackend::open(at).await?.create(name, &scopes, expires).await?;
             match json {
-                true => output::json_line(&made),
-                false => output::text(&words.key_made(made["key"].as_str().unwrap_or_default())),
+                true => output::json_line(&created),
+                false => output::text(&words.key_made(created["key"].as_str().unwrap_or_default())),
             }
         }
         KeysCommand::List { at, json } => {
-            let keys = Where::of(at).await?.list().await?;
+            let keys = KeyBackend::open(at).await?.list().await?;
             match json {
                 true => output::json_line(&keys),
-                false => output::text(&table(&keys, words)),
+                false => output::text(&key_table(&keys, words)),
             }
         }
         KeysCommand::Revoke { id, at } => {
-            let place = Where::of(at).await?;
-            let keys = place.list().await?;
-            let key = the_one(&keys, id)?;
-            place.revoke(&key.0).await?;
+            let backend = KeyBackend::open(at).await?;
+            let keys = backend.list().await?;
+            let key = find_by_prefix(&keys, id)?;
+            backend.revoke(&key.0).await?;
             output::text(&words.key_revoked(&key.0, &visible::escape(&key.1)))
         }
     }
     .map_err(|error| messages::output_failed(&error))?;
-    Ok(Exit::Done)
+    Ok(CliExit::Done)
 }
 
-fn scope(name: &str) -> Result<Scope, Failure> {
-    Scope::named(name.trim()).ok_or_else(|| messages::no_such_scope(name))
+fn parse_scope(name: &str) -> Result<KeyScope, CliFailure> {
+    KeyScope::from_name(name.trim()).ok_or_else(|| messages::no_such_scope(name))
 }
 
 /// Where keys are made. Both give the same JSON: that of `/v1/keys`.
-enum Where {
-    Store(Gate, Kept),
-    Server(Running),
+enum KeyBackend {
+    Store(Gate, ServerStorage),
+    Server(RunningServer),
 }
 
-impl Where {
+impl KeyBackend {
     /// The store; while a server has it open, that server.
-    async fn of(at: &KeysAt) -> Result<Self, Failure> {
-        let choice = Choice { config: at.config.clone(), ..Choice::default() };
-        let settings = setup::settings_with(&choice, None, at.store.as_deref())?;
-        match Kept::open(&settings.store).await {
-            Ok(kept) => Ok(Where::Store(Gate::new(&settings.server, Arc::new(kept.catalog())), kept)),
-            Err(NoStore::InUse(why)) => Running::of_data_folder()
-                .map(Where::Server)
+    async fn open(at: &StoreArgs) -> Result<Self, CliFailure> {
+        let choice = ModelArgs { config: at.config.clone(), ..ModelArgs::default() };
+        let settings = setup::load_settings_with(&choice, None, at.store.as_deref())?;
+        match ServerStorage::open(&settings.store).await {
+            Ok(storage) => {
+                Ok(KeyBackend::Store(Gate::new(&settings.server, Arc::new(storage.catalog())), storage))
+            }
+            Err(OpenStoreError::InUse(why)) => RunningServer::of_data_folder()
+                .map(KeyBackend::Server)
                 .map_err(|no| messages::server_in_the_way(&no, &why)),
             Err(error) => Err(error.into()),
         }
     }
 
-    async fn create(&self, name: &str, scopes: &[Scope], expires_at: Option<i64>) -> Result<Value, Failure> {
+    async fn create(
+        &self,
+        name: &str,
+        scopes: &[KeyScope],
+        expires_at: Option<i64>,
+    ) -> Result<Value, CliFailure> {
         match self {
-            Where::Store(gate, kept) => {
+            KeyBackend::Store(gate, storage) => {
                 let new =
-                    NewKey { name: name.to_owned(), scopes: scopes.iter().copied().collect(), expires_at };
-                let (key, pass) =
+                    NewApiKey { name: name.to_owned(), scopes: scopes.iter().copied().collect(), expires_at };
+                let (key, key_info) =
                     gate.mint(LOCAL_USER, new).await.map_err(|error| messages::keys_refused(&error))?;
-                kept.store.close().await;
-                let mut made = json!({"key": key.reveal()});
-                if let (Value::Object(made), Ok(Value::Object(pass))) =
-                    (&mut made, serde_json::to_value(pass))
+                storage.store.close().await;
+                let mut created = json!({"key": key.reveal()});
+                if let (Value::Object(created), Ok(Value::Object(key_info))) =
+                    (&mut created, serde_json::to_value(key_info))
                 {
-                    made.extend(pass);
+                    created.extend(key_info);
                 }
-                Ok(made)
+                Ok(created)
             }
-            Where::Server(server) => {
+            KeyBackend::Server(server) => {
                 let scopes: Vec<&str> = scopes.iter().map(|scope| scope.name()).collect();
                 let body = json!({"name": name, "scopes": scopes, "expires_at": expires_at});
-                answer(server.post("/v1/keys").json(&body)).await
+                send(server.post("/v1/keys").json(&body)).await
             }
         }
     }
 
-    async fn list(&self) -> Result<Value, Failure> {
+    async fn list(&self) -> Result<Value, CliFailure> {
         match self {
-            Where::Store(gate, _) => {
+            KeyBackend::Store(gate, _) => {
                 let keys =
                     gate.keys(LOCAL_USER).await.map_err(|error| messages::keys_refused(&error.message))?;
                 Ok(json!({"data": keys}))
             }
-            Where::Server(server) => answer(server.get("/v1/keys")).await,
+            KeyBackend::Server(server) => send(server.get("/v1/keys")).await,
         }
     }
 
-    async fn revoke(&self, id: &str) -> Result<(), Failure> {
+    async fn revoke(&self, id: &str) -> Result<(), CliFailure> {
         match self {
-            Where::Store(gate, kept) => {
+            KeyBackend::Store(gate, storage) => {
                 gate.revoke(LOCAL_USER, id).await.map_err(|error| messages::keys_refused(&error.message))?;
-                kept.store.close().await;
+                storage.store.close().await;
                 Ok(())
             }
-            Where::Server(server) => answer(server.delete(&format!("/v1/keys/{id}"))).await.map(|_| ()),
+            KeyBackend::Server(server) => send(server.delete(&format!("/v1/keys/{id}"))).await.map(|_| ()),
         }
     }
 }
 
 /// What the server says, or why it does not.
-async fn answer(request: reqwest::RequestBuilder) -> Result<Value, Failure> {
-    Running::answer(request).await.map_err(|why| messages::keys_refused(&why))
+async fn send(request: reqwest::RequestBuilder) -> Result<Value, CliFailure> {
+    RunningServer::send(request).await.map_err(|why| messages::keys_refused(&why))
 }
 
 /// Id and name of the good key that begins so.
-fn the_one(keys: &Value, beginning: &str) -> Result<(String, String), Failure> {
+fn find_by_prefix(keys: &Value, beginning: &str) -> Result<(String, String), CliFailure> {
     let all = keys["data"].as_array().map(Vec::as_slice).unwrap_or_default();
-    let fits = |key: &&Value| {
+    let is_match = |key: &&Value| {
         key["revoked_at"].is_null() && key["id"].as_str().is_some_and(|id| id.starts_with(beginning))
     };
-    let mut found = all.iter().filter(fits);
-    match (found.next(), found.count()) {
+    let mut matches = all.iter().filter(is_match);
+    match (matches.next(), matches.count()) {
         (Some(key), 0) if !beginning.is_empty() => {
             let text = |name: &str| key[name].as_str().unwrap_or_default().to_owned();
             Ok((text("id"), text("name")))
@@ -143,7 +150,7 @@ fn the_one(keys: &Value, beginning: &str) -> Result<(String, String), Failure> {
     }
 }
 
-fn table(keys: &Value, words: Words) -> String {
+fn key_table(keys: &Value, words: UiText) -> String {
     let keys = keys["data"].as_array().map(Vec::as_slice).unwrap_or_default();
     if keys.is_empty() {
         return words.no_keys();

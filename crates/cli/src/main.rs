@@ -5,10 +5,9 @@
 
 mod args;
 mod ask;
-mod asking;
 mod chat;
 mod connect;
-mod data;
+mod data_dir;
 mod decode;
 mod doctor;
 mod exit;
@@ -18,6 +17,7 @@ mod history;
 mod import;
 mod interrupt;
 mod keys;
+mod line_prompts;
 mod messages;
 #[cfg(feature = "demo")]
 mod mock;
@@ -33,9 +33,9 @@ mod terminal;
 mod tools;
 mod upstreams;
 
-use args::{Args, Command};
+use args::{CliArgs, CliCommand};
 use clap::{CommandFactory, Parser};
-use exit::Exit;
+use exit::CliExit;
 use runtime::with_runtime;
 use std::process::ExitCode;
 
@@ -48,34 +48,34 @@ fn main() -> ExitCode {
         // Before anything else: what happens here stays in the child.
         return throughline_tools::process::helper_main(arguments);
     }
-    let args = match Args::try_parse() {
+    let args = match CliArgs::try_parse() {
         Ok(args) => args,
-        Err(error) => return exit::usage(&error).into(),
+        Err(error) => return exit::print_clap_error(&error).into(),
     };
     // Keys of models are in our environment, and programs of tools run as the same user.
     throughline_tools::process::hide_this_process();
     let ended = match &args.command {
-        Command::Decode(decode) => decode::run(decode),
-        Command::Upstreams(upstreams) => upstreams::run(upstreams),
-        Command::Completions(completions) => {
-            let mut command = Args::command();
+        CliCommand::Decode(decode) => decode::run(decode),
+        CliCommand::Upstreams(upstreams) => upstreams::run(upstreams),
+        CliCommand::Completions(completions) => {
+            let mut command = CliArgs::command();
             clap_complete::generate(completions.shell, &mut command, "throughline", &mut std::io::stdout());
-            Ok(Exit::Done)
+            Ok(CliExit::Done)
         }
-        Command::Ask(ask) => with_runtime(ask::run(ask)),
-        Command::Chat(chat) => with_runtime(chat::run(chat)),
-        Command::Parse(parse) => with_runtime(parse::run(parse)),
-        Command::Tools(tools) => with_runtime(tools::run(tools)),
-        Command::Serve(serve) => with_runtime(serve::run(serve)),
-        Command::Connect(connect) => with_runtime(connect::run(connect)),
-        Command::Keys(keys) => with_runtime(keys::run(keys)),
-        Command::Doctor(doctor) => with_runtime(doctor::run(doctor)),
-        Command::History(history) => with_runtime(history::run(history)),
-        Command::Export(export) => with_runtime(export::run(export)),
-        Command::Import(import) => with_runtime(import::run(import)),
-        Command::Replay(replay) => with_runtime(replay::run(replay)),
+        CliCommand::Ask(ask) => with_runtime(ask::run(ask)),
+        CliCommand::Chat(chat) => with_runtime(chat::run(chat)),
+        CliCommand::Parse(parse) => with_runtime(parse::run(parse)),
+        CliCommand::Tools(tools) => with_runtime(tools::run(tools)),
+        CliCommand::Serve(serve) => with_runtime(serve::run(serve)),
+        CliCommand::Connect(connect) => with_runtime(connect::run(connect)),
+        CliCommand::Keys(keys) => with_runtime(keys::run(keys)),
+        CliCommand::Doctor(doctor) => with_runtime(doctor::run(doctor)),
+        CliCommand::History(history) => with_runtime(history::run(history)),
+        CliCommand::Export(export) => with_runtime(export::run(export)),
+        CliCommand::Import(import) => with_runtime(import::run(import)),
+        CliCommand::Replay(replay) => with_runtime(replay::run(replay)),
         #[cfg(feature = "demo")]
-        Command::Mock(mock) => with_runtime(mock::run(mock)),
+        CliCommand::Mock(mock) => with_runtime(mock::run(mock)),
     };
-    ended.unwrap_or_else(|error| exit::report(&error)).into()
+    ended.unwrap_or_else(|error| exit::print_failure(&error)).into()
 }

@@ -1,23 +1,23 @@
 //! Everything the command says to people, in one place, so that tone and truth can be reviewed together.
 //!
-//! Errors and help are English. What the chat says by itself stands in [`Words`], English and Chinese side by side.
+//! Errors and help are English. What the chat says by itself stands in [`UiText`], English and Chinese side by side.
 
 mod connect;
 mod doctor;
 mod failures;
-mod findings;
 mod help;
-mod question_words;
-mod replay_words;
+mod history_texts;
+mod inspection_texts;
+mod question_texts;
 mod serve;
-mod words;
+mod ui_text;
 
 pub use failures::*;
-pub use findings::*;
 pub use help::*;
-pub use replay_words::*;
+pub use history_texts::*;
+pub use inspection_texts::*;
 pub use serve::*;
-pub use words::{Lang, Words};
+pub use ui_text::{UiLanguage, UiText};
 
 /// Standard input is a terminal where a response body was expected.
 pub const DECODE_READS_STDIN: &str = "reading a response body from standard input; end it with Ctrl-D (usually: throughline decode --api API < body)";
@@ -42,7 +42,7 @@ pub const APPROVED: &str = "agreed; a program that runs takes it when it starts 
 const FAULT_CHARS_MAX: usize = 240;
 
 /// Something that is wrong with a source of tools.
-pub fn fault(fault: &throughline_tools::SourceFault) -> String {
+pub fn source_fault(fault: &throughline_tools::SourceFault) -> String {
     let tool = fault.tool.as_ref().map(|tool| format!(" · {tool}")).unwrap_or_default();
     let mut lines = fault.message.trim_end().lines();
     let first = lines.next().unwrap_or_default();
@@ -71,7 +71,7 @@ pub fn tools_legend(agent: &str) -> String {
 }
 
 /// A question about one tool on the command line, answered by a line.
-pub fn question(words: Words, tool: &str, arguments: &str) -> String {
+pub fn approval_prompt(words: UiText, tool: &str, arguments: &str) -> String {
     let indented: String = arguments.lines().map(|line| format!("  {line}\n")).collect();
     format!("{} {tool}\n{indented}[y/N] ", words.allow_question())
 }

@@ -1,6 +1,6 @@
 //! Pictures from files, by what they are and not by what they are called.
 
-use crate::exit::Failure;
+use crate::exit::CliFailure;
 use crate::messages;
 use std::path::Path;
 use throughline::UserInput;
@@ -9,14 +9,14 @@ use throughline::UserInput;
 const PICTURE_BYTES_MAX: u64 = 20 << 20;
 
 /// A picture with its type.
-pub struct Picture {
+pub struct PictureFile {
     media_type: &'static str,
     bytes: Vec<u8>,
 }
 
-impl Picture {
+impl PictureFile {
     /// Reads a file.
-    pub fn load(path: &Path) -> Result<Self, Failure> {
+    pub fn load(path: &Path) -> Result<Self, CliFailure> {
         let size =
             std::fs::metadata(path).map_err(|error| messages::no_picture(path, &error.to_string()))?.len();
         if size > PICTURE_BYTES_MAX {

@@ -1,9 +1,9 @@
 //! A turn as plain text, from top to bottom: for pipes, dumb terminals and `ask`.
 
-use crate::chat::wording::{state_words, totals, why};
-use crate::messages::Words;
+use crate::chat::texts::{failure_text, state_text, totals_text};
+use crate::messages::UiText;
 use crate::terminal::card::duration;
-use crate::terminal::text::harmless;
+use crate::terminal::text::escape_controls;
 use std::collections::HashMap;
 use throughline_engine::{BlockStart, CallStatus, Event, EventKind, TurnStatus};
 use throughline_wire::CallId;
@@ -14,7 +14,7 @@ const NOTE_CHARS_MAX: usize = 160;
 
 /// Something to be written.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Piece {
+pub enum PlainOutput {
     /// Of the answer.
     Text(String),
     /// About the answer: one line, without its end.
@@ -23,21 +23,21 @@ pub enum Piece {
 
 /// Turns events into pieces.
 #[derive(Debug)]
-pub struct Plain {
-    words: Words,
+pub struct PlainRenderer {
+    words: UiText,
     calls: HashMap<CallId, (String, String)>,
     /// Line breaks at the end of the text so far; a message begins as after a blank line.
     breaks: usize,
     /// The last thing said was a notice or an error.
-    noticed: bool,
+    has_notice: bool,
     /// A new block of text has been opened and nothing of it printed.
-    opening: bool,
+    is_block_start: bool,
 }
 
-impl Plain {
+impl PlainRenderer {
     /// Before the first event.
-    pub fn new(words: Words) -> Self {
-        Self { words, calls: HashMap::new(), breaks: 2, noticed: false, opening: false }
+    pub fn new(words: UiText) -> Self {
+        Self { words, calls: HashMap::new(), breaks: 2, has_notice: false, is_block_start: false }
     }
 
     /// The last text did not end its line.
@@ -46,7 +46,7 @@ impl Plain {
     }
 
     /// A note stands below the text on the same screen: what comes is a paragraph of its own.
-    pub fn note_shown(&mut self) {
+    pub fn mark_note_printed(&mut self) {
         self.breaks = 1;
     }
 
@@ -55,7 +55,7 @@ impl Plain {
     }
 
     /// What one event adds.
-    pub fn apply(&mut self, event: &Event) -> Vec<Piece> {
+    pub fn apply(&mut self, event: &Event) -> Vec<PlainOutput> {
         match &event.kind {
             EventKind::BlockStart(start) => self.block(start),
             EventKind::ContentDelta { text } => self.text(text),
@@ -67,7 +67,7 @@ impl Plain {
             }
             EventKind::ToolInput(input) => {
                 if let Some((_, summary)) = event.tool_id.as_ref().and_then(|id| self.calls.get_mut(id)) {
-                    *summary = crate::chat::wording::summary(input);
+                    *summary = crate::chat::texts::arguments_summary(input);
                 }
                 Vec::new()
             }
@@ -78,30 +78,30 @@ impl Plain {
                 let output = match result.status {
                     CallStatus::Success if !result.output_summary.is_empty() => result.output_summary.clone(),
                     CallStatus::Success => result.output.clone().unwrap_or_default(),
-                    _ => why(result, self.words),
+                    _ => failure_text(result, self.words),
                 };
                 let time = result.duration_ms.map(|ms| format!("({})", duration(ms))).unwrap_or_default();
-                let parts = [name, short(&input), state_words(result.status, self.words).to_owned(), time];
+                let parts = [name, one_line(&input), state_text(result.status, self.words).to_owned(), time];
                 let mut note =
                     parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("  ");
                 if !output.trim().is_empty() {
                     note.push_str(" → ");
-                    note.push_str(&short(&output));
+                    note.push_str(&one_line(&output));
                 }
-                vec![Piece::Note(format!("{mark} {note}"))]
+                vec![PlainOutput::Note(format!("{mark} {note}"))]
             }
             EventKind::Problem { code, excerpt, remedy: Some(remedy), .. } => {
-                vec![Piece::Note(format!(
+                vec![PlainOutput::Note(format!(
                     "• {code}: {} ({}: {remedy})",
-                    short(excerpt),
+                    one_line(excerpt),
                     self.words.try_hint()
                 ))]
             }
             EventKind::SessionStats(stats) => {
                 // Comes when all text is there: a totals line is no end of it.
-                let end = self.is_mid_line().then(|| Piece::Text("\n".to_owned()));
+                let end = self.is_mid_line().then(|| PlainOutput::Text("\n".to_owned()));
                 self.line_ended();
-                end.into_iter().chain([Piece::Note(totals(self.words, stats))]).collect()
+                end.into_iter().chain([PlainOutput::Note(totals_text(self.words, stats))]).collect()
             }
             EventKind::StreamEnd { status } => self.end(*status),
             _ => Vec::new(),
@@ -109,13 +109,13 @@ impl Plain {
     }
 
     /// Blocks of text are a blank line apart, however many breaks the model writes there itself.
-    fn text(&mut self, text: &str) -> Vec<Piece> {
+    fn text(&mut self, text: &str) -> Vec<PlainOutput> {
         let mut text = text.to_owned();
-        if self.opening {
+        if self.is_block_start {
             text = text.trim_start_matches('\n').to_owned();
             if !text.is_empty() {
                 text.insert_str(0, &"\n".repeat(2usize.saturating_sub(self.breaks)));
-                self.opening = false;
+                self.is_block_start = false;
             }
         }
         if text.is_empty() {
@@ -123,56 +123,56 @@ impl Plain {
         }
         let breaks = text.len() - text.trim_end_matches('\n').len();
         self.breaks = if breaks == text.len() { self.breaks + breaks } else { breaks };
-        vec![Piece::Text(text)]
+        vec![PlainOutput::Text(text)]
     }
 
-    fn block(&mut self, start: &BlockStart) -> Vec<Piece> {
-        self.noticed = matches!(start, BlockStart::Notice { .. } | BlockStart::Error(_));
+    fn block(&mut self, start: &BlockStart) -> Vec<PlainOutput> {
+        self.has_notice = matches!(start, BlockStart::Notice { .. } | BlockStart::Error(_));
         match start {
             BlockStart::Text { .. } => {
-                self.opening = true;
+                self.is_block_start = true;
                 Vec::new()
             }
-            BlockStart::Notice { text, .. } => vec![Piece::Note(format!("• {text}"))],
+            BlockStart::Notice { text, .. } => vec![PlainOutput::Note(format!("• {text}"))],
             BlockStart::Error(fault) => {
-                let mut notes = vec![Piece::Note(format!("✘ {}", fault.what))];
+                let mut notes = vec![PlainOutput::Note(format!("✘ {}", fault.what))];
                 if !fault.why.is_empty() {
-                    notes.push(Piece::Note(format!("  {}", short(&fault.why))));
+                    notes.push(PlainOutput::Note(format!("  {}", one_line(&fault.why))));
                 }
                 if !fault.remedy.is_empty() {
-                    notes.push(Piece::Note(format!("  {}: {}", self.words.try_hint(), fault.remedy)));
+                    notes.push(PlainOutput::Note(format!("  {}: {}", self.words.try_hint(), fault.remedy)));
                 }
                 notes
             }
             BlockStart::Image(media) => {
-                vec![Piece::Note(format!("▣ {} ({})", self.words.picture(), media.media_type))]
+                vec![PlainOutput::Note(format!("▣ {} ({})", self.words.picture(), media.media_type))]
             }
             _ => Vec::new(),
         }
     }
 
-    fn end(&mut self, status: TurnStatus) -> Vec<Piece> {
-        let mut pieces = Vec::new();
+    fn end(&mut self, status: TurnStatus) -> Vec<PlainOutput> {
+        let mut outputs = Vec::new();
         if self.is_mid_line() {
             self.line_ended();
-            pieces.push(Piece::Text("\n".to_owned()));
+            outputs.push(PlainOutput::Text("\n".to_owned()));
         }
         let why = match status {
-            _ if self.noticed => None,
+            _ if self.has_notice => None,
             TurnStatus::Completed | TurnStatus::Error => None,
             TurnStatus::Length => Some(self.words.ended_length()),
             TurnStatus::Limit => Some(self.words.ended_limit()),
             TurnStatus::Cancelled => Some(self.words.ended_cancelled()),
             TurnStatus::Interrupted => Some(self.words.ended_interrupted()),
         };
-        pieces.extend(why.map(|why| Piece::Note(format!("• {why}"))));
-        pieces
+        outputs.extend(why.map(|why| PlainOutput::Note(format!("• {why}"))));
+        outputs
     }
 }
 
 /// One line, hidden and control characters made visible, cut.
-pub fn short(text: &str) -> String {
-    let line = harmless(&visible::escape(&text.split_whitespace().collect::<Vec<_>>().join(" ")));
+pub fn one_line(text: &str) -> String {
+    let line = escape_controls(&visible::escape(&text.split_whitespace().collect::<Vec<_>>().join(" ")));
     match line.char_indices().nth(NOTE_CHARS_MAX) {
         Some((at, _)) => format!("{}…", &line[..at]),
         None => line,
@@ -181,34 +181,34 @@ pub fn short(text: &str) -> String {
 
 /// Text for a terminal: line breaks stay, no character may steer it.
 pub fn for_terminal(text: &str) -> String {
-    text.split('\n').map(|line| harmless(line.trim_end_matches('\r'))).collect::<Vec<_>>().join("\n")
+    text.split('\n').map(|line| escape_controls(line.trim_end_matches('\r'))).collect::<Vec<_>>().join("\n")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::messages::Lang;
+    use crate::messages::UiLanguage;
 
     #[track_caller]
-    fn check(events: &str, expect: &[Piece]) {
-        let mut plain = Plain::new(Words(Lang::English));
-        let mut pieces = Vec::new();
+    fn check(events: &str, expect: &[PlainOutput]) {
+        let mut plain = PlainRenderer::new(UiText(UiLanguage::English));
+        let mut outputs = Vec::new();
         for (at, line) in events.trim().lines().enumerate() {
             let mut event: serde_json::Value = serde_json::from_str(line.trim()).expect(line);
             event["turn_id"] = "t".into();
             event["seq"] = (at + 1).into();
             event["timestamp"] = 0.into();
-            pieces.extend(plain.apply(&serde_json::from_value(event).expect(line)));
+            outputs.extend(plain.apply(&serde_json::from_value(event).expect(line)));
         }
-        assert_eq!(pieces, expect);
+        assert_eq!(outputs, expect);
     }
 
-    fn text(text: &str) -> Piece {
-        Piece::Text(text.to_owned())
+    fn text(text: &str) -> PlainOutput {
+        PlainOutput::Text(text.to_owned())
     }
 
-    fn note(text: &str) -> Piece {
-        Piece::Note(text.to_owned())
+    fn note(text: &str) -> PlainOutput {
+        PlainOutput::Note(text.to_owned())
     }
 
     #[test]
@@ -259,6 +259,6 @@ mod tests {
     #[test]
     fn no_text_can_steer_the_terminal() {
         assert_eq!(for_terminal("a\r\n\x1b[2Jb"), "a\n\\u001b[2Jb");
-        assert_eq!(short("a\u{202e}b\n\x07"), "a\\u202eb \\u0007");
+        assert_eq!(one_line("a\u{202e}b\n\x07"), "a\\u202eb \\u0007");
     }
 }

@@ -1,6 +1,6 @@
 //! The threads that everything runs on. A system that gives none is an error with a remedy, at the start and later.
 
-use crate::exit::Ended;
+use crate::exit::CommandResult;
 use crate::messages;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
@@ -10,24 +10,24 @@ use tokio::runtime::{Builder, Runtime};
 use tokio_util::task::AbortOnDropHandle;
 
 /// How long tasks may take to stop when the command leaves.
-const LEAVING_MAX: Duration = Duration::from_secs(2);
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
 /// More often than tokio lets go of an idle thread for blocking work (10 s).
-const SPARE_EVERY: Duration = Duration::from_secs(4);
+const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(4);
 
 /// Runs what needs the network. Tasks that are left get a moment to stop what they started.
-pub fn with_runtime(work: impl Future<Output = Ended>) -> Ended {
+pub fn with_runtime(work: impl Future<Output = CommandResult>) -> CommandResult {
     // One provider for all TLS of the process. Set already = by the library, to the same.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let runtime = start().map_err(|error| messages::no_runtime(&error))?;
+    let runtime = build_runtime().map_err(|error| messages::no_runtime(&error))?;
     let ended = runtime.block_on(async {
-        let _spare = AbortOnDropHandle::new(tokio::spawn(spare_thread()));
+        let _spare = AbortOnDropHandle::new(tokio::spawn(keep_spare_thread()));
         work.await
     });
-    runtime.shutdown_timeout(LEAVING_MAX);
+    runtime.shutdown_timeout(SHUTDOWN_TIMEOUT);
     ended
 }
 
-fn start() -> io::Result<Runtime> {
+fn build_runtime() -> io::Result<Runtime> {
     // On one processor a scheduler for several only costs: tasks that wake each other would run one by one, and each write to
     // a client would wake it alone.
     let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
@@ -68,9 +68,9 @@ fn try_threads(count: usize) -> io::Result<()> {
 
 /// Keeps one thread for blocking work alive: with it, tokio lets further work wait for that thread when the system gives no
 /// other one, and without any it panics.
-async fn spare_thread() {
+async fn keep_spare_thread() {
     loop {
         let _ = tokio::task::spawn_blocking(|| ()).await;
-        tokio::time::sleep(SPARE_EVERY).await;
+        tokio::time::sleep(KEEP_ALIVE_INTERVAL).await;
     }
 }

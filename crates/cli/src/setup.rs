@@ -1,36 +1,36 @@
 //! From arguments to an application: configuration, upstreams, tools, and the demo model if nothing else answers.
 
-use crate::args::Choice;
-use crate::data;
-use crate::exit::Failure;
-use crate::messages::{self, Words};
-use crate::terminal::text::Ink;
+use crate::args::ModelArgs;
+use crate::data_dir;
+use crate::exit::CliFailure;
+use crate::messages::{self, UiText};
+use crate::terminal::text::TextColor;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
+use throughline::approval_store::{ApprovalStore, FileApprovalStore, InMemoryApprovalStore};
 use throughline::config::{
-    CONNECTED_FILE, Connected, ConnectedFile, DEMO, Environment, File, Flags, Settings, Steering,
-    resolve_connected,
+    AppSettings, ConfigFile, ConfigFlags, DEMO, EnvVars, STORED_UPSTREAMS_FILE, SteeringMode,
+    StoredUpstreams, StoredUpstreamsFile, resolve_with_stored,
 };
-use throughline::memory::{InFile, InMemory, Memory};
-use throughline::{Agent, Approval, Builder, Rule, Throughline, Upstream};
-use throughline_engine::{Remembered, Ruling, UnmatchedRule, When, explain};
+use throughline::{Agent, ApprovalMode, PolicyRule, Throughline, ThroughlineBuilder, Upstream};
+use throughline_engine::{MessageTiming, PolicyDecision, RememberedDecision, UnmatchedRule, explain};
 use throughline_tools::builtin::{self, files::FileRoots};
-use throughline_tools::mcp::Pins;
-use throughline_tools::process::{ControlGroups, Helper, Surroundings};
-use throughline_tools::{Registry, SourceFault, Toggle, Tool, Toolbox};
+use throughline_tools::mcp::PinStore;
+use throughline_tools::process::{ControlGroups, ExecHelper, SpawnContext};
+use throughline_tools::{SourceFault, Tool, ToolRegistry, ToolToggle, Toolbox};
 use throughline_wire::visible;
-use throughline_wire::{Arguments, Transfer};
+use throughline_wire::{CallArguments, TransferMode};
 
 /// Read when no other file is named.
 const CONFIG_FILE: &str = "throughline.toml";
 /// The name of an upstream given by `--base-url`.
-const GIVEN: &str = "given";
+const GIVEN_UPSTREAM: &str = "given";
 
 /// An application and what keeps it going.
-pub struct World {
+pub struct AppContext {
     /// Ready to run turns.
     pub app: Throughline,
     /// The model that answers, as `upstream/model`.
@@ -40,11 +40,11 @@ pub struct World {
     agent: String,
     /// The demo model, as long as it is wanted.
     #[cfg(feature = "demo")]
-    _demo: Option<throughline_testkit::UpstreamHandle>,
+    _demo: Option<throughline_testkit::FakeUpstreamHandle>,
 }
 
 /// An offered tool as a line.
-pub struct Offered {
+pub struct OfferedToolRow {
     /// `group.method`.
     pub name: String,
     /// What it may do.
@@ -52,14 +52,14 @@ pub struct Offered {
     /// Where it comes from.
     pub source: String,
     /// What a call of it comes to, as far as that does not hang on its arguments.
-    pub verdict: Verdict,
+    pub policy: CallPolicy,
     /// The first line of its description.
     pub description: String,
 }
 
 /// What a call of a tool comes to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum CallPolicy {
     /// It runs.
     Runs,
     /// A person is asked.
@@ -68,9 +68,9 @@ pub enum Verdict {
     Denied,
 }
 
-impl Verdict {
+impl CallPolicy {
     /// In one word.
-    pub fn words(self, words: Words) -> &'static str {
+    pub fn text(self, words: UiText) -> &'static str {
         match self {
             Self::Runs => words.tool_runs(),
             Self::Asks => words.tool_asks_first(),
@@ -79,11 +79,11 @@ impl Verdict {
     }
 
     /// Its colour.
-    pub fn ink(self) -> Ink {
+    pub fn ink(self) -> TextColor {
         match self {
-            Self::Runs => Ink::Green,
-            Self::Asks => Ink::Yellow,
-            Self::Denied => Ink::Red,
+            Self::Runs => TextColor::Green,
+            Self::Asks => TextColor::Yellow,
+            Self::Denied => TextColor::Red,
         }
     }
 }
@@ -98,7 +98,7 @@ pub struct SourceState {
     pub faults: Vec<(String, Option<String>)>,
 }
 
-impl World {
+impl AppContext {
     /// Every source that tools come from.
     pub fn sources(&self) -> Vec<SourceState> {
         let state = |name: &String| SourceState { name: name.clone(), tools: 0, faults: Vec::new() };
@@ -108,7 +108,7 @@ impl World {
             let name = &tool.spec().source;
             sources.entry(name.clone()).or_insert_with(|| state(name)).tools += 1;
         }
-        for fault in self.app.faults() {
+        for fault in self.app.source_faults() {
             let what = match &fault.tool {
                 Some(tool) => format!("{tool}: {}", fault.message),
                 None => fault.message,
@@ -129,65 +129,66 @@ impl World {
     }
 
     /// What a message that is sent while a turn runs waits for, as the agent has it. R: T14
-    pub fn steering(&self) -> When {
+    pub fn steering(&self) -> MessageTiming {
         match self.agent().map(|agent| agent.steering).unwrap_or_default() {
-            Steering::NextStep => When::NextStep,
-            Steering::AfterTurn => When::AfterTurn,
+            SteeringMode::NextStep => MessageTiming::NextStep,
+            SteeringMode::AfterTurn => MessageTiming::AfterTurn,
         }
     }
 
     /// The tools that the model may call; `remembered` is what was said before.
-    pub fn offered(&self, remembered: &[Remembered]) -> Vec<Offered> {
+    pub fn offered_tools(&self, remembered: &[RememberedDecision]) -> Vec<OfferedToolRow> {
         let Some(agent) = self.agent() else { return Vec::new() };
-        if agent.tool_call.tools == Toggle::Off {
+        if agent.tool_call.tools == ToolToggle::Off {
             return Vec::new();
         }
         let policy = agent.policy();
-        let offered = self.app.tools().offered(&agent.tool_call.toggles).into_iter().map(|tool| Offered {
-            name: tool.name.to_string(),
-            effect: tool.effect.name().to_owned(),
-            verdict: match explain(
-                &tool,
-                &Arguments::from_value(Value::Object(Default::default())),
-                &policy,
-                remembered,
-            ) {
-                Ruling::Allow { .. } => Verdict::Runs,
-                Ruling::Ask { .. } => Verdict::Asks,
-                Ruling::Deny { .. } => Verdict::Denied,
-            },
-            source: tool.source.clone(),
-            description: tool.definition.description.lines().next().unwrap_or("").to_owned(),
-        });
+        let offered =
+            self.app.tools().offered(&agent.tool_call.toggles).into_iter().map(|tool| OfferedToolRow {
+                name: tool.name.to_string(),
+                effect: tool.effect.name().to_owned(),
+                policy: match explain(
+                    &tool,
+                    &CallArguments::from_value(Value::Object(Default::default())),
+                    &policy,
+                    remembered,
+                ) {
+                    PolicyDecision::Allow { .. } => CallPolicy::Runs,
+                    PolicyDecision::Ask { .. } => CallPolicy::Asks,
+                    PolicyDecision::Deny { .. } => CallPolicy::Denied,
+                },
+                source: tool.source.clone(),
+                description: tool.definition.description.lines().next().unwrap_or("").to_owned(),
+            });
         offered.collect()
     }
 
     /// Builds the application.
-    pub async fn open(choice: &Choice, approval: Approval) -> Result<Self, Failure> {
-        Self::open_with(choice, settings(choice)?, |builder| builder.approval(approval)).await
+    pub async fn open(choice: &ModelArgs, approval: ApprovalMode) -> Result<Self, CliFailure> {
+        Self::open_with(choice, load_settings(choice)?, |builder| builder.approval(approval)).await
     }
 
     /// Builds the application with what this program says besides, such as its log.
     pub async fn open_with(
-        choice: &Choice,
-        settings: Settings,
-        more: impl FnOnce(Builder) -> Builder,
-    ) -> Result<Self, Failure> {
-        Self::open_in(choice, settings, surroundings(choice), more).await
+        choice: &ModelArgs,
+        settings: AppSettings,
+        customize: impl FnOnce(ThroughlineBuilder) -> ThroughlineBuilder,
+    ) -> Result<Self, CliFailure> {
+        Self::open_in(choice, settings, surroundings(choice), customize).await
     }
 
     /// The same, with programs started from somewhere else than usual.
     pub async fn open_in(
-        choice: &Choice,
-        settings: Settings,
-        surroundings: Surroundings,
-        more: impl FnOnce(Builder) -> Builder,
-    ) -> Result<Self, Failure> {
-        let given = given_upstream(choice)?;
-        let wants_demo = settings.wants_demo() && given.is_none();
-        let mut builder = more(Throughline::builder().memory(memory())).tools(tools(
+        choice: &ModelArgs,
+        settings: AppSettings,
+        surroundings: SpawnContext,
+        customize: impl FnOnce(ThroughlineBuilder) -> ThroughlineBuilder,
+    ) -> Result<Self, CliFailure> {
+        let given_upstream = given_upstream(choice)?;
+        let wants_demo = settings.wants_demo() && given_upstream.is_none();
+        let mut builder = customize(Throughline::builder().approval_store(memory())).tools(build_tools(
             &settings,
-            Folders::of(wants_demo),
+            FileAccess::of(wants_demo),
             choice.demo_tools || wants_demo,
         )?);
         let name = settings.agent.clone();
@@ -203,9 +204,9 @@ impl World {
                 }
             })
             .unwrap_or_default();
-        builder = builder.settings(settings).surroundings(surroundings).pins(pins());
-        if let Some(upstream) = given {
-            model = format!("{GIVEN}/{}", choice.model.as_deref().unwrap_or("default"));
+        builder = builder.settings(settings).spawn_context(surroundings).pins(pins());
+        if let Some(upstream) = given_upstream {
+            model = format!("{GIVEN_UPSTREAM}/{}", choice.model.as_deref().unwrap_or("default"));
             builder = builder.upstream(upstream).model(model.clone());
         }
         #[cfg(feature = "demo")]
@@ -217,10 +218,10 @@ impl World {
                 false => None,
             };
             if let Some(handle) = &demo {
-                let base_url = handle.base_url(throughline_testkit::Dialect::OpenaiChat);
+                let base_url = handle.base_url(throughline_testkit::FakeDialect::OpenaiChat);
                 let upstream = Upstream::new(DEMO, throughline_wire::Dialect::OpenaiChat, &base_url)
                     .map_err(|error| messages::setup(&error))?
-                    .proxy(throughline::Proxy::Off);
+                    .proxy(throughline::UpstreamProxy::Off);
                 builder = builder.upstream(upstream);
             }
             let app = builder.build().map_err(|error| messages::setup(&error))?;
@@ -238,22 +239,22 @@ impl World {
 }
 
 /// Where programs of the configuration are started: relative paths begin at its folder.
-pub fn surroundings(choice: &Choice) -> Surroundings {
-    let base = Surroundings::of_this_process();
+pub fn surroundings(choice: &ModelArgs) -> SpawnContext {
+    let base = SpawnContext::of_this_process();
     let config = config_file(choice.config.as_deref());
     let folder = config.as_deref().and_then(Path::parent).map(|folder| base.folder.join(folder));
-    let surroundings = Surroundings { folder: folder.unwrap_or_else(|| base.folder.clone()), ..base };
-    match Helper::this_program(crate::EXEC) {
+    let surroundings = SpawnContext { folder: folder.unwrap_or_else(|| base.folder.clone()), ..base };
+    match ExecHelper::this_program(crate::EXEC) {
         Some(helper) => surroundings.with_helper(helper),
         None => surroundings,
     }
 }
 
-/// Where programs of a server get a control group each, as `control_groups` of `[tools]` has it.
+/// Where programs of a server get a control group each, as `control_groups` of `[build_tools]` has it.
 ///
 /// # Errors
 /// One is named and cannot be used. Where one would merely be found, none is no error.
-pub fn control_groups(settings: &Settings) -> Result<Option<ControlGroups>, Failure> {
+pub fn control_groups(settings: &AppSettings) -> Result<Option<ControlGroups>, CliFailure> {
     match settings.tools.control_groups.as_deref() {
         Some("off") => Ok(None),
         None | Some("auto") => {
@@ -271,15 +272,16 @@ pub fn control_groups(settings: &Settings) -> Result<Option<ControlGroups>, Fail
 }
 
 /// What was agreed to of the tools of MCP servers; for this run only where there is no place to keep it.
-pub fn pins() -> Pins {
-    data::folder().map_or_else(Pins::in_memory, |folder| Pins::at(folder.join(data::PINS)))
+pub fn pins() -> PinStore {
+    data_dir::folder()
+        .map_or_else(PinStore::in_memory, |folder| PinStore::in_file(folder.join(data_dir::PINS_FILE)))
 }
 
 /// Answers that always hold; for this run only where there is no place to keep them.
-pub fn memory() -> Arc<dyn Memory> {
-    match data::folder() {
-        Some(folder) => Arc::new(InFile::at(folder.join(data::REMEMBERED))),
-        None => Arc::new(InMemory::default()),
+pub fn memory() -> Arc<dyn ApprovalStore> {
+    match data_dir::folder() {
+        Some(folder) => Arc::new(FileApprovalStore::at(folder.join(data_dir::REMEMBERED_FILE))),
+        None => Arc::new(InMemoryApprovalStore::default()),
     }
 }
 
@@ -287,20 +289,20 @@ pub fn memory() -> Arc<dyn Memory> {
 const SOURCES_WAIT: Duration = Duration::from_secs(30);
 
 /// All tools that there are, those of sources included, without a model: for looking at them and running one.
-pub struct Tools {
+pub struct ToolSources {
     toolbox: Toolbox,
 }
 
-impl Tools {
+impl ToolSources {
     /// Waits for the sources, and says what is wrong with them.
-    pub async fn open(choice: &Choice, settings: &Settings) -> Result<Self, Failure> {
+    pub async fn open(choice: &ModelArgs, settings: &AppSettings) -> Result<Self, CliFailure> {
         let demo = settings.wants_demo() && choice.base_url.is_none();
-        let fixed = tools(settings, Folders::of(demo), demo || choice.demo_tools)?;
+        let fixed = build_tools(settings, FileAccess::of(demo), demo || choice.demo_tools)?;
         let toolbox = Toolbox::new(fixed).map_err(|error| messages::setup(&error))?;
         for configured in settings.sources.sources(&surroundings(choice), &pins()).into_values() {
             toolbox.add(configured.source);
         }
-        let silent = toolbox.ready(SOURCES_WAIT).await;
+        let silent = toolbox.wait_ready(SOURCES_WAIT).await;
         print_faults(&toolbox.faults());
         for source in silent {
             eprintln!("{}", messages::silent_source(&source, SOURCES_WAIT));
@@ -309,12 +311,12 @@ impl Tools {
     }
 
     /// Rules that fit none of them.
-    pub fn unmatched_rules(&self, rules: &[Rule]) -> Vec<UnmatchedRule> {
+    pub fn unmatched_rules(&self, rules: &[PolicyRule]) -> Vec<UnmatchedRule> {
         self.toolbox.unmatched_rules(rules)
     }
 
     /// As they are now.
-    pub fn registry(&self) -> Arc<Registry> {
+    pub fn registry(&self) -> Arc<ToolRegistry> {
         self.toolbox.registry()
     }
 
@@ -327,7 +329,7 @@ impl Tools {
 /// What is wrong with sources of tools, a line each, on standard error. What servers say may hold anything.
 pub fn print_faults(faults: &[SourceFault]) {
     for fault in faults {
-        eprintln!("{}", crate::plain::for_terminal(&visible::escape(&messages::fault(fault))));
+        eprintln!("{}", crate::plain::for_terminal(&visible::escape(&messages::source_fault(fault))));
     }
 }
 
@@ -342,48 +344,48 @@ pub fn print_unmatched_rules(app: &Throughline) {
 }
 
 /// Configuration file, environment and flags on top of each other.
-pub fn settings(choice: &Choice) -> Result<Settings, Failure> {
-    settings_with(choice, None, None)
+pub fn load_settings(choice: &ModelArgs) -> Result<AppSettings, CliFailure> {
+    load_settings_with(choice, None, None)
 }
 
-/// As [`settings`], with `--listen` and `--store`.
-pub fn settings_with(
-    choice: &Choice,
+/// As [`load_settings`], with `--listen` and `--store`.
+pub fn load_settings_with(
+    choice: &ModelArgs,
     listen: Option<&str>,
     store: Option<&str>,
-) -> Result<Settings, Failure> {
-    settings_over(choice, listen, store, &connected()?)
+) -> Result<AppSettings, CliFailure> {
+    load_settings_over(choice, listen, store, &connected()?)
 }
 
 /// Upstreams that were connected, by the page or by `throughline connect`. None where there is no place to keep them.
-pub fn connected() -> Result<Connected, Failure> {
+pub fn connected() -> Result<StoredUpstreams, CliFailure> {
     match connected_file() {
         Some(file) => file.read().map_err(|error| messages::setup(&error)),
-        None => Ok(Connected::default()),
+        None => Ok(StoredUpstreams::default()),
     }
 }
 
 /// Where they are kept.
-pub fn connected_file() -> Option<ConnectedFile> {
-    data::folder().map(|folder| ConnectedFile::at(folder.join(CONNECTED_FILE)))
+pub fn connected_file() -> Option<StoredUpstreamsFile> {
+    data_dir::folder().map(|folder| StoredUpstreamsFile::at(folder.join(STORED_UPSTREAMS_FILE)))
 }
 
-/// As [`settings_with`], with these upstreams connected.
-pub fn settings_over(
-    choice: &Choice,
+/// As [`load_settings_with`], with these upstreams connected.
+pub fn load_settings_over(
+    choice: &ModelArgs,
     listen: Option<&str>,
     store: Option<&str>,
-    connected: &Connected,
-) -> Result<Settings, Failure> {
+    connected: &StoredUpstreams,
+) -> Result<AppSettings, CliFailure> {
     let file = match config_file(choice.config.as_deref()) {
-        Some(path) => Some(File::load(&path).map_err(|error| messages::config(&error))?),
+        Some(path) => Some(ConfigFile::load(&path).map_err(|error| messages::config(&error))?),
         None => None,
     };
     // Variables that are not Unicode cannot be meant for us.
-    let environment: Environment = std::env::vars_os()
+    let environment: EnvVars = std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
         .collect();
-    let flags = Flags {
+    let flags = ConfigFlags {
         agent: choice.agent.clone(),
         // With --base-url the model is that endpoint's own name for it.
         model: choice.model.clone().filter(|_| choice.base_url.is_none()),
@@ -392,7 +394,7 @@ pub fn settings_over(
         listen: listen.map(str::to_owned),
         store: store.map(str::to_owned),
     };
-    resolve_connected(file, connected, &environment, &flags).map_err(|error| messages::config(&error))
+    resolve_with_stored(file, connected, &environment, &flags).map_err(|error| messages::config(&error))
 }
 
 /// The file that is read: the one that is named, else ours in this folder if it is there.
@@ -405,44 +407,49 @@ pub fn config_file(named: Option<&Path>) -> Option<PathBuf> {
 }
 
 /// The key of the endpoint that `--base-url` names.
-pub fn given_key(choice: &Choice) -> Option<String> {
+pub fn given_key(choice: &ModelArgs) -> Option<String> {
     std::env::var(choice.key_env.as_deref()?).ok().map(|key| key.trim().to_owned())
 }
 
-fn given_upstream(choice: &Choice) -> Result<Option<Upstream>, Failure> {
+fn given_upstream(choice: &ModelArgs) -> Result<Option<Upstream>, CliFailure> {
     let (Some(base_url), Some(api)) = (&choice.base_url, choice.api) else { return Ok(None) };
     let transfer =
-        if choice.streaming.as_deref() == Some("off") { Transfer::Whole } else { Transfer::Stream };
-    let upstream =
-        Upstream::new(GIVEN, api, base_url).map_err(|error| messages::setup(&error))?.transfer(transfer);
+        if choice.streaming.as_deref() == Some("off") { TransferMode::Whole } else { TransferMode::Stream };
+    let upstream = Upstream::new(GIVEN_UPSTREAM, api, base_url)
+        .map_err(|error| messages::setup(&error))?
+        .transfer(transfer);
     Ok(Some(match &choice.key_env {
-        Some(variable) => upstream.key_from(variable),
+        Some(variable) => upstream.key_from_variable(variable),
         None => upstream,
     }))
 }
 
 /// Which folders tools may read if the configuration names none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Folders {
+pub enum FileAccess {
     /// None.
-    AsConfigured,
+    Configured,
     /// The current one: the demo model is a script on this machine, what it is shown goes nowhere.
-    Current,
+    CurrentFolder,
 }
 
-impl Folders {
+impl FileAccess {
     /// With the demo model, or without.
     pub fn of(demo: bool) -> Self {
-        if demo { Folders::Current } else { Folders::AsConfigured }
+        if demo { FileAccess::CurrentFolder } else { FileAccess::Configured }
     }
 }
 
 /// Every tool there is: the built-in ones, files if folders are allowed, and the demo's if they are wanted.
-pub fn tools(settings: &Settings, otherwise: Folders, demo: bool) -> Result<Vec<Arc<dyn Tool>>, Failure> {
-    let ports = builtin::http::Ports { also: settings.tools.http.ports.clone() };
+pub fn build_tools(
+    settings: &AppSettings,
+    file_access: FileAccess,
+    demo: bool,
+) -> Result<Vec<Arc<dyn Tool>>, CliFailure> {
+    let ports = builtin::http::AllowedPorts { extra: settings.tools.http.ports.clone() };
     let mut tools = builtin::standard_with(ports);
     let mut folders = settings.tools.files.roots.clone();
-    if otherwise == Folders::Current && folders.is_empty() {
+    if file_access == FileAccess::CurrentFolder && folders.is_empty() {
         folders.extend(std::env::current_dir());
     }
     if !folders.is_empty() {

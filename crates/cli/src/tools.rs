@@ -4,27 +4,28 @@ mod pins;
 mod prompt;
 mod remembered;
 
-use crate::args::{Choice, Tools, ToolsCommand};
-use crate::exit::{Ended, Exit, Failure};
+use crate::args::{ModelArgs, ToolsArgs, ToolsCommand};
+use crate::exit::{CliExit, CliFailure, CommandResult};
 use crate::messages;
 use crate::setup;
 use crate::terminal::card::duration;
-use crate::terminal::text::harmless;
+use crate::terminal::text::escape_controls;
 use std::io::{self, IsTerminal, Read};
 use std::sync::Arc;
 use std::time::Instant;
-use throughline::described::ToolDescription;
+use throughline::views::ToolDescription;
 use throughline_engine::Effect;
 use throughline_tools::{
-    AgentCallable, Executor, Found, Permission, Registered, Registry, RunsOn, ToolCall, Verdict, Withheld,
+    AgentCallable, DiscoveredTool, PermissionRule, RegisteredTool, RunsOn, ToolAvailability, ToolExecutor,
+    ToolInvocation, ToolRegistry, WithheldReason,
 };
 use throughline_wire::visible;
-use throughline_wire::{Arguments, NotStarted, Outcome, Output, ToolName};
+use throughline_wire::{CallArguments, CallOutcome, NotStarted, ToolName, ToolOutput};
 
 /// Lists, shows or runs.
-pub async fn run(args: &Tools) -> Ended {
+pub async fn run(args: &ToolsArgs) -> CommandResult {
     match &args.command {
-        ToolsCommand::List { choice, json } => list(choice, *json).await,
+        ToolsCommand::List { choice, json } => list_tools(choice, *json).await,
         ToolsCommand::Prompt { choice, protocol, json } => {
             prompt::run(choice, protocol.as_deref(), *json).await
         }
@@ -32,53 +33,56 @@ pub async fn run(args: &Tools) -> Ended {
         ToolsCommand::Changes { json } => pins::changes(*json),
         ToolsCommand::Approve { name } => pins::approve(name),
         ToolsCommand::Show { name, choice, json } => {
-            let tools = setup::Tools::open(choice, &setup::settings(choice)?).await?;
-            let ended = show(find(&tools.registry(), name)?, *json);
+            let tools = setup::ToolSources::open(choice, &setup::load_settings(choice)?).await?;
+            let ended = show_tool(find_tool(&tools.registry(), name)?, *json);
             tools.close().await;
             ended
         }
         ToolsCommand::Call { name, arguments, choice, approve, json } => {
-            let tools = setup::Tools::open(choice, &setup::settings(choice)?).await?;
+            let tools = setup::ToolSources::open(choice, &setup::load_settings(choice)?).await?;
             let registry = tools.registry();
-            find(&registry, name)?;
-            let ended = call(&registry, name, arguments, *approve, *json).await;
+            find_tool(&registry, name)?;
+            let ended = call_tool(&registry, name, arguments, *approve, *json).await;
             tools.close().await;
             ended
         }
     }
 }
 
-fn find<'a>(registry: &'a Registry, name: &str) -> Result<&'a Arc<Registered>, Failure> {
+fn find_tool<'a>(registry: &'a ToolRegistry, name: &str) -> Result<&'a Arc<RegisteredTool>, CliFailure> {
     registry.get(&ToolName::from(name)).ok_or_else(|| {
         let names = registry.iter().map(|tool| tool.spec().name.as_str());
-        messages::no_such_tool(name, &throughline_engine::closest_names(name, names))
+        messages::no_such_tool(name, &throughline_engine::suggest_names(name, names))
     })
 }
 
-async fn list(choice: &Choice, json: bool) -> Ended {
-    let settings = setup::settings(choice)?;
-    let tools = setup::Tools::open(choice, &settings).await?;
+async fn list_tools(choice: &ModelArgs, json: bool) -> CommandResult {
+    let settings = setup::load_settings(choice)?;
+    let tools = setup::ToolSources::open(choice, &settings).await?;
     let registry = tools.registry();
     let agent = settings.agents.get(&settings.agent).ok_or_else(messages::no_agent)?;
     let offer =
-        agent.offer(&registry, &settings.user, None, None).map_err(|error| messages::setup(&error))?;
+        agent.select_tools(&registry, &settings.user, None, None).map_err(|error| messages::setup(&error))?;
     let printed = if json {
-        let rows: Vec<ToolDescription> =
-            offer.found.iter().map(|found| ToolDescription::new(&found.tool, &found.verdict)).collect();
+        let rows: Vec<ToolDescription> = offer
+            .discovered
+            .iter()
+            .map(|found| ToolDescription::new(&found.tool, &found.availability))
+            .collect();
         crate::output::json_line(&rows)
     } else {
         let mut text = String::new();
         let width = registry.iter().map(|tool| tool.spec().name.as_str().len()).max().unwrap_or(0);
-        for Found { tool, verdict } in &offer.found {
+        for DiscoveredTool { tool, availability: verdict } in &offer.discovered {
             let spec = tool.spec();
-            let (mark, says) = match verdict {
-                Verdict::Offered => ("✔", spec.description.lines().next().unwrap_or("").to_owned()),
-                Verdict::Withheld(why) => (" ", messages::withheld(why)),
+            let (mark, note) = match verdict {
+                ToolAvailability::Offered => ("✔", spec.description.lines().next().unwrap_or("").to_owned()),
+                ToolAvailability::Withheld(why) => (" ", messages::withheld(why)),
             };
-            let (name, effect, source) = (spec.name.as_str(), effect(spec.effect), &spec.source);
+            let (name, effect, source) = (spec.name.as_str(), effect_name(spec.effect), &spec.source);
             text.push_str(&format!(
                 "{mark} {name:<width$}  {effect:<10}  {source:<8}  {}\n",
-                harmless(&visible::escape(&says))
+                escape_controls(&visible::escape(&note))
             ));
         }
         text.push_str(&messages::tools_legend(&settings.agent));
@@ -89,16 +93,16 @@ async fn list(choice: &Choice, json: bool) -> Ended {
         eprintln!("{}", messages::unknown_toggle(&agent.name, name));
     }
     for rule in tools.unmatched_rules(&agent.policy) {
-        eprintln!("{}", harmless(&messages::unmatched_rule(&agent.name, &rule)));
+        eprintln!("{}", escape_controls(&messages::unmatched_rule(&agent.name, &rule)));
     }
     tools.close().await;
-    Ok(Exit::Done)
+    Ok(CliExit::Done)
 }
 
-fn show(tool: &Registered, json: bool) -> Ended {
+fn show_tool(tool: &RegisteredTool, json: bool) -> CommandResult {
     let spec = tool.spec();
     let printed = if json {
-        crate::output::json_line(&ToolDescription::new(tool, &callable(tool)))
+        crate::output::json_line(&ToolDescription::new(tool, &callable_verdict(tool)))
     } else {
         let schema = serde_json::to_string_pretty(&spec.parameters).unwrap_or_default();
         let runs = if spec.runs_on == RunsOn::Client { "in a connected page or app" } else { "here" };
@@ -107,8 +111,8 @@ fn show(tool: &Registered, json: bool) -> Ended {
             spec.name,
             visible::escape(&spec.title),
             visible::escape(&spec.description),
-            effect(spec.effect),
-            if asks(tool) { "asks first" } else { "runs without asking" },
+            effect_name(spec.effect),
+            if needs_approval(tool) { "asks first" } else { "runs without asking" },
             spec.source,
             if spec.agent_callable == AgentCallable::Yes { "yes" } else { "no" },
             tool.wire_name(),
@@ -117,68 +121,77 @@ fn show(tool: &Registered, json: bool) -> Ended {
         ))
     };
     printed.map_err(|error| messages::output_failed(&error))?;
-    Ok(Exit::Done)
+    Ok(CliExit::Done)
 }
 
 /// Of one tool alone: whether models may call it at all.
-fn callable(tool: &Registered) -> Verdict {
+fn callable_verdict(tool: &RegisteredTool) -> ToolAvailability {
     match tool.spec().agent_callable {
-        AgentCallable::Yes => Verdict::Offered,
-        AgentCallable::No => Verdict::Withheld(Withheld::NotCallable),
+        AgentCallable::Yes => ToolAvailability::Offered,
+        AgentCallable::No => ToolAvailability::Withheld(WithheldReason::NotCallable),
     }
 }
 
 /// The fixed rule: what changes nothing runs, the rest asks.
-fn asks(tool: &Registered) -> bool {
+fn needs_approval(tool: &RegisteredTool) -> bool {
     let spec = tool.spec();
-    spec.permission == Permission::Ask
+    spec.permission == PermissionRule::Ask
         || !matches!(spec.effect, Effect::Pure | Effect::Read | Effect::Cosmetic)
 }
 
-fn effect(effect: Effect) -> String {
+fn effect_name(effect: Effect) -> String {
     format!("{effect:?}").to_lowercase()
 }
 
-async fn call(registry: &Registry, name: &str, arguments: &str, approve: bool, json: bool) -> Ended {
-    let tool = find(registry, name)?;
+async fn call_tool(
+    registry: &ToolRegistry,
+    name: &str,
+    arguments: &str,
+    approve: bool,
+    json: bool,
+) -> CommandResult {
+    let tool = find_tool(registry, name)?;
     let arguments = read_arguments(arguments)?;
     tool.validate(&arguments).map_err(|error| messages::arguments_refused(name, &error.to_string()))?;
-    if asks(tool) && !approve && !allowed_by_person(name, &arguments)? {
-        return Ok(Exit::ToolFailed);
+    if needs_approval(tool) && !approve && !allowed_by_person(name, &arguments)? {
+        return Ok(CliExit::ToolFailed);
     }
-    let mut wishes = crate::interrupt::wishes().map_err(|error| messages::no_signals(&error))?;
-    let mut call = ToolCall::new("by_hand", name, arguments);
-    call.asker = crate::asking::by_hand(tool.spec(), messages::Words(messages::Lang::of_environment()));
+    let mut stop_signals = crate::interrupt::stop_signals().map_err(|error| messages::no_signals(&error))?;
+    let mut call = ToolInvocation::new("by_hand", name, arguments);
+    call.question_handler = crate::line_prompts::manual_asker(
+        tool.spec(),
+        messages::UiText(messages::UiLanguage::of_environment()),
+    );
     let cancel = call.cancel.clone();
-    let executor = Executor::default();
+    let executor = ToolExecutor::default();
     let started = Instant::now();
-    let progress = |progress: throughline_engine::Progress| async move {
+    let progress = |progress: throughline_engine::CallProgress| async move {
         if let Some(message) = &progress.message {
-            eprintln!("… {}", harmless(&visible::escape(message)));
+            eprintln!("… {}", escape_controls(&visible::escape(message)));
         }
     };
     let mut running = std::pin::pin!(executor.run(registry, call, progress));
     let outcome = loop {
         tokio::select! {
             outcome = &mut running => break outcome,
-            wish = wishes.recv() => {
+            wish = stop_signals.recv() => {
                 if wish.is_none() || cancel.is_cancelled() {
-                    return Ok(Exit::Cancelled);
+                    return Ok(CliExit::Cancelled);
                 }
                 cancel.cancel();
             }
         }
     };
-    let took = duration(u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX));
-    print_outcome(&outcome, &took, json).map_err(|error| messages::output_failed(&error))?;
+    let elapsed = duration(u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX));
+    print_outcome(&outcome, &elapsed, json).map_err(|error| messages::output_failed(&error))?;
     Ok(match outcome {
-        Outcome::Done(_) => Exit::Done,
-        Outcome::Cancelled(_) => Exit::Cancelled,
-        _ => Exit::ToolFailed,
+        CallOutcome::Done(_) => CliExit::Done,
+        CallOutcome::Cancelled(_) => CliExit::Cancelled,
+        _ => CliExit::ToolFailed,
     })
 }
 
-fn read_arguments(text: &str) -> Result<Arguments, Failure> {
+fn read_arguments(text: &str) -> Result<CallArguments, CliFailure> {
     let text = if text == "-" {
         let mut read = String::new();
         io::stdin().read_to_string(&mut read).map_err(|error| messages::input_failed(&error))?;
@@ -188,44 +201,47 @@ fn read_arguments(text: &str) -> Result<Arguments, Failure> {
     };
     let value = serde_json::from_str(&text).map_err(|error| messages::arguments_not_json(&error))?;
     // The text, not the value made of it: digits beyond 64 bits are the tool's to read.
-    Ok(Arguments { text, value, repairs: Vec::new() })
+    Ok(CallArguments { text, value, repairs: Vec::new() })
 }
 
 /// Shows everything that would run and waits for a `y`.
-fn allowed_by_person(name: &str, arguments: &Arguments) -> Result<bool, Failure> {
+fn allowed_by_person(name: &str, arguments: &CallArguments) -> Result<bool, CliFailure> {
     if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
         return Err(messages::tool_needs_approval(name));
     }
     let shown = serde_json::to_string_pretty(&arguments.value).unwrap_or_else(|_| arguments.text.clone());
-    let words = messages::Words(messages::Lang::of_environment());
-    eprint!("{}", messages::question(words, name, &crate::plain::for_terminal(&visible::escape(&shown))));
+    let words = messages::UiText(messages::UiLanguage::of_environment());
+    eprint!(
+        "{}",
+        messages::approval_prompt(words, name, &crate::plain::for_terminal(&visible::escape(&shown)))
+    );
     let mut line = String::new();
     io::stdin().read_line(&mut line).map_err(|error| messages::input_failed(&error))?;
     Ok(matches!(line.trim().to_lowercase().as_str(), "y" | "yes"))
 }
 
-fn print_outcome(outcome: &Outcome, took: &str, json: bool) -> io::Result<()> {
+fn print_outcome(outcome: &CallOutcome, elapsed: &str, json: bool) -> io::Result<()> {
     if json {
         return crate::output::json_line(outcome);
     }
-    let (said, output) = match outcome {
-        Outcome::Done(output) => (format!("✔ {took}"), Some(output)),
-        Outcome::Failed { message, partial } => {
-            (format!("✘ failed after {took}: {message}"), partial.as_ref())
+    let (summary, output) = match outcome {
+        CallOutcome::Done(output) => (format!("✔ {elapsed}"), Some(output)),
+        CallOutcome::Failed { message, partial } => {
+            (format!("✘ failed after {elapsed}: {message}"), partial.as_ref())
         }
-        Outcome::TimedOut { limit_ms, partial } => {
+        CallOutcome::TimedOut { limit_ms, partial } => {
             (format!("✘ stopped at its limit of {}", duration(*limit_ms)), partial.as_ref())
         }
-        Outcome::Cancelled(_) => (format!("⊘ stopped after {took}"), None),
-        Outcome::NotStarted(NotStarted::InvalidArguments { message }) => {
+        CallOutcome::Cancelled(_) => (format!("⊘ stopped after {elapsed}"), None),
+        CallOutcome::NotStarted(NotStarted::InvalidArguments { message }) => {
             (format!("○ not started: {message}"), None)
         }
-        Outcome::NotStarted(NotStarted::NoViewer) => {
+        CallOutcome::NotStarted(NotStarted::NoViewer) => {
             ("○ not started: no page or app is connected that could run it".to_owned(), None)
         }
         other => (format!("✘ {other:?}"), None),
     };
-    if let Some(Output { text, media, spilled_to, .. }) = output {
+    if let Some(ToolOutput { text, media, spilled_to, .. }) = output {
         // Also where it is read later, out of a pipe or a file; `--json` is exact.
         let text = visible::escape(text);
         let end = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
@@ -237,6 +253,6 @@ fn print_outcome(outcome: &Outcome, took: &str, json: bool) -> io::Result<()> {
             eprintln!("the whole output is in {path}");
         }
     }
-    eprintln!("{}", crate::plain::for_terminal(&visible::escape(&said)));
+    eprintln!("{}", crate::plain::for_terminal(&visible::escape(&summary)));
     Ok(())
 }

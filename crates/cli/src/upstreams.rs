@@ -1,15 +1,15 @@
 //! `throughline upstreams`: where models are.
 
-use crate::args::Upstreams;
-use crate::exit::{Ended, Exit};
+use crate::args::UpstreamsArgs;
+use crate::exit::{CliExit, CommandResult};
 use crate::messages;
 use crate::setup;
 use serde::Serialize;
-use throughline::{KeyOrigin, known};
+use throughline::{KeyOrigin, providers};
 
 /// One endpoint.
 #[derive(Serialize)]
-struct Row {
+struct UpstreamRow {
     name: String,
     title: String,
     api: &'static str,
@@ -27,12 +27,12 @@ struct Row {
 }
 
 /// Lists those of the configuration, then those known by name.
-pub fn run(args: &Upstreams) -> Ended {
-    let settings = setup::settings(&args.choice)?;
+pub fn run(args: &UpstreamsArgs) -> CommandResult {
+    let settings = setup::load_settings(&args.choice)?;
     let configured = settings.upstreams.values().map(|upstream| {
         let summary = upstream.summary();
         let (api, base_url) = summary.split_once(' ').unwrap_or(("", &summary));
-        Row {
+        UpstreamRow {
             name: upstream.name().to_owned(),
             title: String::new(),
             api: throughline_wire::Dialect::ALL
@@ -51,7 +51,7 @@ pub fn run(args: &Upstreams) -> Ended {
             note: String::new(),
         }
     });
-    let by_name = known::all().into_iter().map(|row| Row {
+    let by_name = providers::all().into_iter().map(|row| UpstreamRow {
         name: row.name.to_owned(),
         title: row.title.to_owned(),
         api: row.dialect.name(),
@@ -65,27 +65,27 @@ pub fn run(args: &Upstreams) -> Ended {
         configured: false,
         note: row.note.to_owned(),
     });
-    let mut rows: Vec<Row> = configured.collect();
+    let mut rows: Vec<UpstreamRow> = configured.collect();
     let shadowed: Vec<String> = rows.iter().map(|row| row.name.clone()).collect();
     rows.extend(by_name.filter(|row| !shadowed.contains(&row.name)));
     if args.json {
         crate::output::json_line(&rows).map_err(|error| messages::output_failed(&error))?;
     } else {
-        crate::output::text(&table(&rows)).map_err(|error| messages::output_failed(&error))?;
+        crate::output::text(&upstream_table(&rows)).map_err(|error| messages::output_failed(&error))?;
     }
-    Ok(Exit::Done)
+    Ok(CliExit::Done)
 }
 
-fn table(rows: &[Row]) -> String {
+fn upstream_table(rows: &[UpstreamRow]) -> String {
     let mut out = String::new();
     for (configured, title) in [(true, messages::UPSTREAMS_CONFIGURED), (false, messages::UPSTREAMS_KNOWN)] {
-        let of_this: Vec<&Row> = rows.iter().filter(|row| row.configured == configured).collect();
-        if of_this.is_empty() {
+        let in_group: Vec<&UpstreamRow> = rows.iter().filter(|row| row.configured == configured).collect();
+        if in_group.is_empty() {
             continue;
         }
         out.push_str(title);
         out.push('\n');
-        for row in of_this {
+        for row in in_group {
             let key = match (&row.key_variable, row.key_set) {
                 (_, Some(true)) if row.key_from == Some(KeyOrigin::Stored.name()) => "✔ stored".to_owned(),
                 (Some(variable), Some(true)) => format!("✔ {variable}"),

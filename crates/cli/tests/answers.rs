@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use std::path::Path;
 use std::process::Command;
 use terminal::Terminal;
-use throughline_testkit::{Dialect, Queue, Script};
+use throughline_testkit::{FakeDialect, ModelScript, ScriptQueue};
 
 fn throughline(folder: &Path, data: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(assert_cmd::cargo::cargo_bin("throughline"));
@@ -22,18 +22,19 @@ fn throughline(folder: &Path, data: &Path, arguments: &[&str]) -> Command {
     command
 }
 
-fn entry(title: &str) -> Script {
-    Script::new().call("demo_calendar", json!({"title": title, "when": "2026-11-22T12:00:00"}))
+fn entry(title: &str) -> ModelScript {
+    ModelScript::new().call("demo_calendar", json!({"title": title, "when": "2026-11-22T12:00:00"}))
 }
 
 // R: A2
 #[test]
 fn a_turn_is_answered_by_lines() {
-    let steps = [entry("lunch"), entry("tee"), entry("dinner"), entry("dinner"), Script::new().say("Done.")];
-    let played = Played::new(Queue::new(steps));
+    let steps =
+        [entry("lunch"), entry("tee"), entry("dinner"), entry("dinner"), ModelScript::new().say("Done.")];
+    let played = Played::new(ScriptQueue::new(steps));
     let folder = tempfile::tempdir().unwrap();
     let mut command = throughline(folder.path(), folder.path(), &["ask", "--events", "go"]);
-    let mut terminal = Terminal::start(command.args(played.arguments(Dialect::OpenaiChat)));
+    let mut terminal = Terminal::start(command.args(played.arguments(FakeDialect::OpenaiChat)));
 
     terminal.until("Allow this call?  demo.calendar");
     terminal.until("\"title\": \"lunch\"");
@@ -72,14 +73,15 @@ fn a_turn_is_answered_by_lines() {
 // R: A2
 #[test]
 fn a_chat_by_lines_asks_and_says_what_it_could_not_keep() {
-    let steps = [entry("lunch"), Script::new().say("One."), entry("tea"), Script::new().say("Two.")];
-    let played = Played::new(Queue::new(steps));
+    let steps =
+        [entry("lunch"), ModelScript::new().say("One."), entry("tea"), ModelScript::new().say("Two.")];
+    let played = Played::new(ScriptQueue::new(steps));
     let folder = tempfile::tempdir().unwrap();
     // Nothing is there to be read, and nothing can be written.
     let data = folder.path().join("data");
     std::os::unix::fs::symlink(folder.path().join("gone/away"), &data).unwrap();
     let mut command = throughline(folder.path(), &data, &["chat", "--plain"]);
-    let mut terminal = Terminal::start(command.args(played.arguments(Dialect::Anthropic)));
+    let mut terminal = Terminal::start(command.args(played.arguments(FakeDialect::Anthropic)));
 
     terminal.line("go");
     terminal.until("\"title\": \"lunch\"");
@@ -126,11 +128,11 @@ done
 #[test]
 fn a_question_shows_what_runs() {
     let turned = json!({"title": "tea", "when": "\u{202e}2026-11-24"});
-    let steps = [Script::new().call("demo_calendar", turned.clone()), Script::new().say("Done.")];
-    let played = Played::new(Queue::new(steps));
+    let steps = [ModelScript::new().call("demo_calendar", turned.clone()), ModelScript::new().say("Done.")];
+    let played = Played::new(ScriptQueue::new(steps));
     let folder = tempfile::tempdir().unwrap();
     let mut command = throughline(folder.path(), folder.path(), &["ask", "--events", "go"]);
-    let mut terminal = Terminal::start(command.args(played.arguments(Dialect::OpenaiChat)));
+    let mut terminal = Terminal::start(command.args(played.arguments(FakeDialect::OpenaiChat)));
     terminal.until(r#""when": "\u202e2026-11-24""#);
     terminal.until("› ");
     terminal.line("a");

@@ -7,13 +7,13 @@ mod support;
 use played::{Played, check_log};
 use serde_json::{Value, json};
 use support::throughline;
-use throughline_testkit::{CallMove, Dialect, Finish, Move, Queue, Script};
+use throughline_testkit::{CallMove, FakeDialect, ModelScript, ScriptFinish, ScriptMove, ScriptQueue};
 
 /// Runs one question with `--events` in every dialect, and checks exit code and the statuses of the calls.
 #[track_caller]
-fn check(steps: &[Script], code: i32, statuses: &[&str]) {
-    for dialect in Dialect::ALL {
-        let played = Played::new(Queue::new(steps.to_vec()));
+fn check(steps: &[ModelScript], code: i32, statuses: &[&str]) {
+    for dialect in FakeDialect::ALL {
+        let played = Played::new(ScriptQueue::new(steps.to_vec()));
         let (mut command, _folder) = throughline();
         let output =
             command.args(["ask", "--events", "go"]).args(played.arguments(dialect)).output().unwrap();
@@ -37,12 +37,12 @@ fn check(steps: &[Script], code: i32, statuses: &[&str]) {
 // R: T4, T7
 #[test]
 fn two_calls_in_one_step() {
-    let calls = Move::Parallel(vec![
+    let calls = ScriptMove::Parallel(vec![
         CallMove::new("time_now", json!({"timezone": "Asia/Tokyo"})),
         CallMove::new("time_now", json!({"timezone": "Europe/Paris"})),
     ]);
     check(
-        &[Script::new().say("Let me look. ").then(calls), Script::new().say("Both.")],
+        &[ModelScript::new().say("Let me look. ").then(calls), ModelScript::new().say("Both.")],
         0,
         &["success", "success"],
     );
@@ -52,16 +52,20 @@ fn two_calls_in_one_step() {
 #[test]
 fn a_call_that_nobody_can_allow_is_denied() {
     let entry = json!({"title": "lunch", "when": "2026-11-22T12:00:00"});
-    check(&[Script::new().call("demo_calendar", entry), Script::new().say("As you wish.")], 0, &["denied"]);
+    check(
+        &[ModelScript::new().call("demo_calendar", entry), ModelScript::new().say("As you wish.")],
+        0,
+        &["denied"],
+    );
 }
 
 // R: T4
 #[test]
 fn a_failing_and_an_unknown_tool_do_not_end_the_turn() {
-    let script = Script::new().call("demo_fail", json!({})).call("tme_now", json!({}));
-    let played_twice = [script, Script::new().say("Well.")];
-    for dialect in Dialect::ALL {
-        let played = Played::new(Queue::new(played_twice.to_vec()));
+    let script = ModelScript::new().call("demo_fail", json!({})).call("tme_now", json!({}));
+    let played_twice = [script, ModelScript::new().say("Well.")];
+    for dialect in FakeDialect::ALL {
+        let played = Played::new(ScriptQueue::new(played_twice.to_vec()));
         let (mut command, _folder) = throughline();
         let output =
             command.args(["ask", "--events", "go"]).args(played.arguments(dialect)).output().unwrap();
@@ -80,13 +84,16 @@ fn a_failing_and_an_unknown_tool_do_not_end_the_turn() {
 // R: W3
 #[test]
 fn arguments_that_are_not_json_are_told_to_the_model() {
-    let played = Played::new(Queue::new([
-        Script::new().then(Move::Call(CallMove::new("time_now", json!("{\"timezone\": ")))),
-        Script::new().say("Again."),
+    let played = Played::new(ScriptQueue::new([
+        ModelScript::new().then(ScriptMove::Call(CallMove::new("time_now", json!("{\"timezone\": ")))),
+        ModelScript::new().say("Again."),
     ]));
     let (mut command, _folder) = throughline();
-    let output =
-        command.args(["ask", "--events", "go"]).args(played.arguments(Dialect::OpenaiChat)).output().unwrap();
+    let output = command
+        .args(["ask", "--events", "go"])
+        .args(played.arguments(FakeDialect::OpenaiChat))
+        .output()
+        .unwrap();
     let events = check_log(&String::from_utf8_lossy(&output.stdout));
     let result = events.iter().find(|event| event["type"] == "tool_result").unwrap();
     assert_eq!(
@@ -98,25 +105,25 @@ fn arguments_that_are_not_json_are_told_to_the_model() {
 // R: W5, T11
 #[test]
 fn a_stream_that_is_cut_ends_in_an_error_that_is_told() {
-    check(&[Script::new().say("This will not").then(Move::Cut)], 2, &[]);
+    check(&[ModelScript::new().say("This will not").then(ScriptMove::Cut)], 2, &[]);
 }
 
 #[test]
 fn a_reply_cut_by_length_has_a_code_of_its_own() {
-    check(&[Script::new().say("half").then(Move::Finish(Finish::Length))], 3, &[]);
+    check(&[ModelScript::new().say("half").then(ScriptMove::Finish(ScriptFinish::Length))], 3, &[]);
 }
 
 // R: T11
 #[test]
 fn a_rate_limit_is_waited_for() {
-    check(&[Script::rate_limited(0), Script::new().say("Now.")], 0, &[]);
+    check(&[ModelScript::rate_limited(0), ModelScript::new().say("Now.")], 0, &[]);
 }
 
 #[test]
 fn an_error_says_what_why_and_what_to_do() {
-    let played = Played::new(Queue::new([Script::status(401)]));
+    let played = Played::new(ScriptQueue::new([ModelScript::status(401)]));
     let (mut command, _folder) = throughline();
-    let output = command.args(["ask", "go"]).args(played.arguments(Dialect::Anthropic)).output().unwrap();
+    let output = command.args(["ask", "go"]).args(played.arguments(FakeDialect::Anthropic)).output().unwrap();
     assert_eq!(output.status.code(), Some(2));
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(said.contains("✘ ") && said.contains("401") && said.contains("try: "), "{said}");
@@ -125,13 +132,16 @@ fn an_error_says_what_why_and_what_to_do() {
 
 #[test]
 fn text_goes_out_and_notes_go_aside() {
-    let played = Played::new(Queue::new([
-        Script::new().say("Let me look.\n").call("time_now", json!({"timezone": "Asia/Tokyo"})),
-        Script::new().say("Late."),
+    let played = Played::new(ScriptQueue::new([
+        ModelScript::new().say("Let me look.\n").call("time_now", json!({"timezone": "Asia/Tokyo"})),
+        ModelScript::new().say("Late."),
     ]));
     let (mut command, _folder) = throughline();
-    let output =
-        command.args(["ask", "what", "time?"]).args(played.arguments(Dialect::OpenaiChat)).output().unwrap();
+    let output = command
+        .args(["ask", "what", "time?"])
+        .args(played.arguments(FakeDialect::OpenaiChat))
+        .output()
+        .unwrap();
     assert_eq!(String::from_utf8_lossy(&output.stdout), "Let me look.\n\nLate.\n");
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(said.contains("✔ time.now  timezone: Asia/Tokyo"), "{said}");
@@ -140,12 +150,12 @@ fn text_goes_out_and_notes_go_aside() {
 
 #[test]
 fn a_prompt_from_standard_input_and_a_picture() {
-    let played = Played::new(Queue::new([Script::new().say("ok")]));
+    let played = Played::new(ScriptQueue::new([ModelScript::new().say("ok")]));
     let (mut command, folder) = throughline();
     std::fs::write(folder.path().join("a.png"), b"\x89PNG\r\n\x1a\n").unwrap();
     command
         .args(["ask", "-", "Summarise.", "--image", "a.png"])
-        .args(played.arguments(Dialect::Anthropic))
+        .args(played.arguments(FakeDialect::Anthropic))
         .write_stdin("a long text\n")
         .assert()
         .success();
@@ -157,10 +167,10 @@ fn a_prompt_from_standard_input_and_a_picture() {
 // R: T13
 #[test]
 fn an_upstream_without_streaming_gives_the_same_message() {
-    for dialect in Dialect::ALL {
-        let played = Played::new(Queue::new([
-            Script::new().say("Let me look. ").call("time_now", json!({"timezone": "Asia/Tokyo"})),
-            Script::new().say("Late."),
+    for dialect in FakeDialect::ALL {
+        let played = Played::new(ScriptQueue::new([
+            ModelScript::new().say("Let me look. ").call("time_now", json!({"timezone": "Asia/Tokyo"})),
+            ModelScript::new().say("Late."),
         ]));
         let (mut command, _folder) = throughline();
         let output = command
@@ -181,10 +191,13 @@ fn an_upstream_without_streaming_gives_the_same_message() {
 // R: T13
 #[test]
 fn json_is_the_whole_message() {
-    let played = Played::new(Queue::new([Script::new().think("hm").say("Yes.")]));
+    let played = Played::new(ScriptQueue::new([ModelScript::new().think("hm").say("Yes.")]));
     let (mut command, _folder) = throughline();
-    let output =
-        command.args(["ask", "--json", "go"]).args(played.arguments(Dialect::Anthropic)).output().unwrap();
+    let output = command
+        .args(["ask", "--json", "go"])
+        .args(played.arguments(FakeDialect::Anthropic))
+        .output()
+        .unwrap();
     let message: Value = serde_json::from_slice(&output.stdout).unwrap();
     let kinds: Vec<&str> =
         message["blocks"].as_array().unwrap().iter().map(|block| block["kind"].as_str().unwrap()).collect();
@@ -194,25 +207,30 @@ fn json_is_the_whole_message() {
 #[test]
 fn approve_allows_what_would_be_asked_about() {
     let entry = json!({"title": "lunch", "when": "2026-11-22T12:00:00"});
-    let played =
-        Played::new(Queue::new([Script::new().call("demo_calendar", entry), Script::new().say("Done.")]));
+    let played = Played::new(ScriptQueue::new([
+        ModelScript::new().call("demo_calendar", entry),
+        ModelScript::new().say("Done."),
+    ]));
     let (mut command, _folder) = throughline();
-    let output =
-        command.args(["ask", "--approve", "go"]).args(played.arguments(Dialect::Gemini)).output().unwrap();
+    let output = command
+        .args(["ask", "--approve", "go"])
+        .args(played.arguments(FakeDialect::Gemini))
+        .output()
+        .unwrap();
     assert!(String::from_utf8_lossy(&output.stderr).contains("✔ demo.calendar"));
 }
 
 /// Starts a question, waits until `ready` is on standard output, sends SIGINT, and gives exit code, output and log.
 #[cfg(unix)]
-fn interrupted(steps: &[Script], form: &str, ready: &str) -> (Option<i32>, String, Vec<String>) {
+fn interrupted(steps: &[ModelScript], form: &str, ready: &str) -> (Option<i32>, String, Vec<String>) {
     use std::io::{BufRead, BufReader};
     use std::os::unix::process::CommandExt;
     use std::process::{Command, Stdio};
-    let played = Played::new(Queue::new(steps.to_vec()));
+    let played = Played::new(ScriptQueue::new(steps.to_vec()));
     let folder = tempfile::tempdir().unwrap();
     let mut child = Command::new(assert_cmd::cargo::cargo_bin("throughline"))
         .args(["ask", form, "go"])
-        .args(played.arguments(Dialect::OpenaiChat))
+        .args(played.arguments(FakeDialect::OpenaiChat))
         .current_dir(folder.path())
         .env("LC_ALL", "C.UTF-8")
         .process_group(0)
@@ -254,21 +272,21 @@ fn left_of_group(id: u32) -> Vec<String> {
 #[cfg(unix)]
 #[test]
 fn control_c_ends_the_turn_truthfully_at_each_phase() {
-    let phases: [(&str, Vec<Script>, &str, &[&str]); 4] = [
-        ("before the first word", vec![Script::new().then(Move::Stall)], "step_start", &[]),
-        ("while it writes", vec![Script::new().say("and then").then(Move::Stall)], "content_delta", &[]),
+    let phases: [(&str, Vec<ModelScript>, &str, &[&str]); 4] = [
+        ("before the first word", vec![ModelScript::new().then(ScriptMove::Stall)], "step_start", &[]),
+        ("while it writes", vec![ModelScript::new().say("and then").then(ScriptMove::Stall)], "content_delta", &[]),
         (
             "while a tool runs",
-            vec![Script::new().call("demo_weather", json!({"city": "Paris"})), Script::new().say("no")],
+            vec![ModelScript::new().call("demo_weather", json!({"city": "Paris"})), ModelScript::new().say("no")],
             // Its start alone would be too early: a cancel between the intent and the start ends as `not_started`.
             "tool_progress",
             &["cancelled"],
         ),
         (
             "in the middle of a call",
-            vec![Script::new().then(Move::Raw(concat!(
+            vec![ModelScript::new().then(ScriptMove::Raw(concat!(
                 "data: {\"choices\":[{\"index\":0,\"delta\":{\"tool_calls\":[{\"index\":0,\"id\":\"c\",\"type\":\"function\",",
-                "\"function\":{\"name\":\"time_now\",\"arguments\":\"{\\\"time\"}}]}}]}\n\n").to_owned())).then(Move::Stall)],
+                "\"function\":{\"name\":\"time_now\",\"arguments\":\"{\\\"time\"}}]}}]}\n\n").to_owned())).then(ScriptMove::Stall)],
             "tool_input_delta",
             &["not_started"],
         ),

@@ -18,7 +18,9 @@ use serving::{PATIENCE, Serving, command};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
-use throughline_testkit::{Dialect, ErrorMove, HttpAnswer, Model, Move, Script, Seen, Upstream};
+use throughline_testkit::{
+    ErrorMove, FakeDialect, FakeModel, FakeUpstream, HttpAnswer, ModelScript, ScriptMove, SeenRequest,
+};
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 
@@ -73,11 +75,14 @@ fn repeated() -> String {
 /// An upstream that repeats what it was given in every place where it can.
 struct Telltale;
 
-impl Model for Telltale {
-    fn reply(&self, seen: &Seen) -> Script {
+impl FakeModel for Telltale {
+    fn reply(&self, seen: &SeenRequest) -> ModelScript {
         let answer = |status: u16, header: &str, body: Value| {
             let headers = [(header.to_owned(), VARIABLES[1].1.to_owned())].into();
-            Script { http: Some(HttpAnswer { status, headers, body: Some(body) }), ..Script::default() }
+            ModelScript {
+                http: Some(HttpAnswer { status, headers, body: Some(body) }),
+                ..ModelScript::default()
+            }
         };
         let later = VARIABLES[8].1;
         match seen.user_text() {
@@ -88,14 +93,14 @@ impl Model for Telltale {
             "garbage" => answer(500, "retry-after", json!([repeated(), "x".repeat(5_000), repeated()])),
             "later" => answer(403, "x-request-id", json!({"error": {"message": later, "type": later}})),
             "pasted" => answer(401, "x-request-id", json!({"error": {"message": STORED, "type": STORED}})),
-            _ if seen.step() == 1 => Script::new()
+            _ if seen.step() == 1 => ModelScript::new()
                 .say("Let me look.")
                 .call("commands_leak", json!({}))
                 .call("commands_fail", json!({}))
                 .call("http_tools_ask", json!({})),
             _ => {
                 let error = ErrorMove { kind: Some(repeated()), code: Some(repeated()), message: repeated() };
-                Script::new().say("Then it broke.").then(Move::Error(error))
+                ModelScript::new().say("Then it broke.").then(ScriptMove::Error(error))
             }
         }
     }
@@ -164,10 +169,10 @@ impl Told {
 fn no_secret_leaves_a_server_by_any_way() {
     let folder = tempfile::tempdir().unwrap();
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
-    let upstream = runtime.block_on(Upstream::start(Telltale)).unwrap();
+    let upstream = runtime.block_on(FakeUpstream::start(Telltale)).unwrap();
     let (collector, echo) = (Collector::start(Habit::Takes), echo());
     let file = folder.path().join("throughline.toml");
-    let base = configuration(&upstream.base_url(Dialect::OpenaiChat), echo);
+    let base = configuration(&upstream.base_url(FakeDialect::OpenaiChat), echo);
     std::fs::write(&file, &base).unwrap();
     let endpoint = collector.url();
     let more = [
@@ -213,7 +218,7 @@ fn no_secret_leaves_a_server_by_any_way() {
 
     // A configuration that comes later, and one that is wrong where a secret stands.
     let later = "[upstreams.later]\ndialect = \"openai-chat\"\nkey_env = \"LATER_KEY\"\n";
-    let at = upstream.base_url(Dialect::OpenaiChat);
+    let at = upstream.base_url(FakeDialect::OpenaiChat);
     std::fs::write(&file, format!("{base}{later}base_url = \"{at}\"\n")).unwrap();
     let mut log = server.says("a new configuration is in use");
     turn(&server, &mut told, "later", "later/mock");

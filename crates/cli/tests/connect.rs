@@ -10,7 +10,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 use terminal::Terminal;
-use throughline_testkit::{Dialect, Rules, Upstream, UpstreamHandle};
+use throughline_testkit::{FakeDialect, FakeUpstream, FakeUpstreamHandle, ScenarioRules};
 
 const KEY: &str = "sk-right-0123456789";
 const MODELS: &str = "models = [\"talks\", \"other\"]\nkey = \"sk-right-0123456789\"\n\
@@ -18,7 +18,7 @@ const MODELS: &str = "models = [\"talks\", \"other\"]\nkey = \"sk-right-01234567
 
 struct Setting {
     folder: tempfile::TempDir,
-    upstream: UpstreamHandle,
+    upstream: FakeUpstreamHandle,
     _runtime: tokio::runtime::Runtime,
 }
 
@@ -26,7 +26,7 @@ impl Setting {
     fn new() -> Self {
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
-        let upstream = runtime.block_on(Upstream::start(Rules::parse(MODELS).unwrap())).unwrap();
+        let upstream = runtime.block_on(FakeUpstream::start(ScenarioRules::parse(MODELS).unwrap())).unwrap();
         Self { folder: tempfile::tempdir().unwrap(), upstream, _runtime: runtime }
     }
 
@@ -40,7 +40,7 @@ impl Setting {
             .current_dir(self.folder.path())
             .env("LC_ALL", "C.UTF-8")
             .env("THROUGHLINE_DATA", self.folder.path().join("data"))
-            .env("THROUGHLINE_BASE_URL_DEEPSEEK", self.upstream.base_url(Dialect::OpenaiChat))
+            .env("THROUGHLINE_BASE_URL_DEEPSEEK", self.upstream.base_url(FakeDialect::OpenaiChat))
             .env_remove("DEEPSEEK_API_KEY")
             .args(arguments);
         command
@@ -123,7 +123,7 @@ fn a_model_is_connected_by_flags_and_the_comments_of_the_file_stay() {
 #[test]
 fn an_address_of_ones_own_stands_in_the_file_and_its_key_in_the_environment() {
     let setting = Setting::new();
-    let address = setting.upstream.base_url(Dialect::Anthropic);
+    let address = setting.upstream.base_url(FakeDialect::Anthropic);
     let arguments = [
         "connect",
         "work",

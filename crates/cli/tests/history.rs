@@ -3,7 +3,7 @@
 mod support;
 
 use support::throughline;
-use throughline_store::catalog::{CallRow, NewTurn, TurnPlace};
+use throughline_store::catalog::{CallRow, NewTurnRow, TurnPlacement};
 use throughline_store::{Catalog, SqliteSettings, SqliteStore};
 
 fn call(tool: &str, status: &str, started_at: i64) -> CallRow {
@@ -32,10 +32,10 @@ fn calls_and_turns_are_listed_newest_first() {
     let store = runtime.block_on(async {
         let settings = SqliteSettings { ballast_bytes: 0, ..SqliteSettings::default() };
         let store = SqliteStore::open(&folder.path().join("throughline.db"), settings).await.unwrap();
-        let turn = NewTurn {
+        let turn = NewTurnRow {
             id: "turn-1".into(),
             message_id: "m".into(),
-            place: TurnPlace::Alone,
+            placement: TurnPlacement::Standalone,
             idempotency: None,
             stored: "{}".into(),
             agent: "default".into(),

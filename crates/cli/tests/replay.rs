@@ -75,7 +75,7 @@ fn what_cannot_be_shown_is_said() {
 // R: S5
 #[test]
 fn a_turn_of_a_store_is_shown_while_a_server_has_it() {
-    use throughline_store::{Durability, Log, Record, SqliteSettings, SqliteStore};
+    use throughline_store::{Durability, Log, LogRecord, SqliteSettings, SqliteStore};
     let events = recorded();
     let (mut command, folder) = throughline();
     let runtime = tokio::runtime::Runtime::new().unwrap();
@@ -87,7 +87,7 @@ fn a_turn_of_a_store_is_shown_while_a_server_has_it() {
         for (at, line) in events.lines().enumerate() {
             let kind =
                 serde_json::from_str::<serde_json::Value>(line).unwrap()["type"].as_str().unwrap().to_owned();
-            let record = Record::new(at as u64 + 1, kind, Durability::Process, line.to_owned());
+            let record = LogRecord::new(at as u64 + 1, kind, Durability::Process, line.to_owned());
             store.append("turn-7", epoch, vec![record].into()).await.unwrap();
         }
         store

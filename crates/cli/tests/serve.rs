@@ -15,7 +15,7 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
 use std::process::Command;
-use throughline_testkit::{Dialect, Queue, Script, Upstream};
+use throughline_testkit::{FakeDialect, FakeUpstream, ModelScript, ScriptQueue};
 
 #[test]
 fn the_first_start_shows_a_key_once_and_later_ones_know_it() {
@@ -373,11 +373,11 @@ fn bytes_of_upstreams_are_kept_and_decoded_again() {
     let folder = tempfile::tempdir().unwrap();
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     let scripts = (0..3).flat_map(|_| {
-        let call = Script::new().say("Let me look. 看看。").call("time_now", serde_json::json!({}));
-        [call, Script::new().say("It is noon.")]
+        let call = ModelScript::new().say("Let me look. 看看。").call("time_now", serde_json::json!({}));
+        [call, ModelScript::new().say("It is noon.")]
     });
-    let upstream = runtime.block_on(Upstream::start(Queue::new(scripts))).unwrap();
-    let dialects = [Dialect::OpenaiChat, Dialect::Anthropic, Dialect::Gemini];
+    let upstream = runtime.block_on(FakeUpstream::start(ScriptQueue::new(scripts))).unwrap();
+    let dialects = [FakeDialect::OpenaiChat, FakeDialect::Anthropic, FakeDialect::Gemini];
     let upstreams: String = dialects
         .map(|dialect| {
             let (name, url) = (dialect.name(), upstream.base_url(dialect));
@@ -436,16 +436,16 @@ fn bytes_of_upstreams_are_kept_and_decoded_again() {
 
 /// The same turn once more, whose upstream said something else.
 async fn plant_a_difference(path: &Path, turn: &str) {
-    use throughline_store::catalog::{NewTurn, RawId, TurnPlace};
+    use throughline_store::catalog::{NewTurnRow, RawId, TurnPlacement};
     use throughline_store::{Catalog, Log, SqliteSettings, SqliteStore};
     let settings = SqliteSettings { ballast_bytes: 0, ..SqliteSettings::default() };
     let store = SqliteStore::open(path, settings).await.unwrap();
     let user = throughline_server::gate::LOCAL_USER;
     let row = store.turn(user, turn).await.unwrap().unwrap();
-    let planted = NewTurn {
+    let planted = NewTurnRow {
         id: "turn_planted".into(),
         message_id: "m".into(),
-        place: TurnPlace::Alone,
+        placement: TurnPlacement::Standalone,
         idempotency: None,
         stored: row.stored,
         agent: row.agent,

@@ -5,7 +5,7 @@ mod support;
 use serde_json::json;
 use std::path::Path;
 use support::throughline;
-use throughline_server::portable::{Portable, Renaming, read_jsonl};
+use throughline_server::portable::{IdMap, PortableConversation, read_jsonl};
 use throughline_store::{SqliteSettings, SqliteStore};
 
 /// Exit code, output and complaints of the command with this data folder.
@@ -47,14 +47,14 @@ fn imported(data: &Path, file: &str) -> String {
 }
 
 /// The same names for what is the same.
-fn renamed(jsonl: &str) -> Portable {
+fn renamed(jsonl: &str) -> PortableConversation {
     let portable = read_jsonl(jsonl).unwrap();
     let mut n = 0;
-    let renaming = Renaming::of(&portable, |prefix| {
+    let renaming = IdMap::new(&portable, |prefix| {
         n += 1;
         format!("{prefix}{n}")
     });
-    Portable { created_at: 0, ..renaming.apply(portable) }
+    PortableConversation { created_at: 0, ..renaming.apply(portable) }
 }
 
 // R: S4

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 use std::fmt::Write;
-use throughline_wire::Arguments;
+use throughline_wire::CallArguments;
 
 /// Compact JSON with the members of every object in order of their keys.
 pub(crate) fn text(value: &Value) -> String {
@@ -56,7 +56,7 @@ pub(crate) fn hash(texts: &[&str]) -> u64 {
 
 /// BLAKE3, in hex, of arguments that mean the same: what an answer is given for, and bound to. Numbers that a value may
 /// have rounded are told apart by their text. R: A3
-pub(crate) fn arguments_hash(arguments: &Arguments) -> String {
+pub(crate) fn arguments_hash(arguments: &CallArguments) -> String {
     let mut hasher = blake3::Hasher::new();
     hasher.update(text(&arguments.value).as_bytes());
     if has_fractions(&arguments.value) {
@@ -67,8 +67,8 @@ pub(crate) fn arguments_hash(arguments: &Arguments) -> String {
 
 /// BLAKE3, in hex, of what is written as JSON.
 pub(crate) fn hash_of(value: &impl serde::Serialize) -> String {
-    let written = serde_json::to_vec(value).unwrap_or_default();
-    blake3::hash(&written).to_hex().to_string()
+    let json = serde_json::to_vec(value).unwrap_or_default();
+    blake3::hash(&json).to_hex().to_string()
 }
 
 /// Whether there is a number that is kept as a floating point number, as too large ones are.
@@ -82,8 +82,8 @@ fn has_fractions(value: &Value) -> bool {
 }
 
 /// A number that looks random and is not: SplitMix64 of a nonce and a place.
-pub(crate) fn scatter(nonce: u64, place: u64) -> u64 {
-    let mut z = nonce.wrapping_add(place.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+pub(crate) fn pseudo_random(nonce: u64, counter: u64) -> u64 {
+    let mut z = nonce.wrapping_add(counter.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     z ^ (z >> 31)

@@ -2,19 +2,19 @@
 //!
 //! A call is offered by its `tool_start`, which names the client. The first answer that comes in time closes it; every
 //! later one changes nothing. A client that does not answer by the tool's time limit leaves a call that is `timed_out`
-//! with code `client_gone`: it may have had effects, and nobody knows. The wait survives a restart: the client is still
+//! with code `client_timed_out`: it may have had effects, and nobody knows. The wait survives a restart: the client is still
 //! there, and the call is offered to it once more under the same id and attempt.
 
-use crate::action::Action;
-use crate::event::ToolError;
+use crate::action::TurnAction;
+use crate::event::CallError;
 use crate::input::TimerId;
 use crate::record::CallState;
-use crate::turn::{Machine, Turn};
-use crate::waiting;
+use crate::turn::{Turn, TurnMachine};
+use crate::wait_notice;
 use crate::wording;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use throughline_wire::{CallId, Outcome, Output};
+use throughline_wire::{CallId, CallOutcome, ToolOutput};
 
 /// What a client says about a call that it was asked to run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -42,86 +42,98 @@ pub enum ClientStatus {
 
 /// Where a call stands, as far as a client's answer is concerned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum ClientCall {
+pub enum ClientCallState {
     /// The first answer will be taken.
     Waiting,
     /// It has an outcome: another answer, a stop.
     Closed,
     /// Its time was over.
-    TooLate,
+    TimedOut,
     /// No client is asked to run a call of this id.
     Unknown,
 }
 
 /// Whether a client has been asked to run this start before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Offered {
-    Now,
+pub(crate) enum CallOfferKind {
+    First,
     /// In another process.
-    Before,
+    Repeated,
 }
 
 impl Turn {
     /// Where a client-side call stands.
-    pub fn client_call(&self, call: &CallId) -> ClientCall {
-        let (setup, record) = self.known();
-        let Some(call) = record.call(call).map(|at| &record.calls[at]) else { return ClientCall::Unknown };
+    pub fn client_call_state(&self, call: &CallId) -> ClientCallState {
+        let (setup, record) = self.setup_and_record();
+        let Some(call) = record.find_call(call).map(|at| &record.calls[at]) else {
+            return ClientCallState::Unknown;
+        };
         let tool = call.tool.and_then(|tool| setup.tools.get(tool));
-        let by_client = tool.is_some_and(|tool| tool.runs.is_elsewhere());
+        let by_client = tool.is_some_and(|tool| tool.runs.is_remote());
         match &call.state {
-            _ if !by_client || call.attempts == 0 => ClientCall::Unknown,
-            CallState::Running { .. } => ClientCall::Waiting,
-            CallState::Closed { outcome: Outcome::TimedOut { .. }, .. } => ClientCall::TooLate,
-            CallState::Closed { .. } => ClientCall::Closed,
+            _ if !by_client || call.attempts == 0 => ClientCallState::Unknown,
+            CallState::Running { .. } => ClientCallState::Waiting,
+            CallState::Closed { outcome: CallOutcome::TimedOut { .. }, .. } => ClientCallState::TimedOut,
+            CallState::Closed { .. } => ClientCallState::Closed,
             // Its arguments were contradicted: it will be offered again.
-            CallState::Preparing | CallState::Sealed | CallState::Asked { .. } => ClientCall::Closed,
+            CallState::Preparing | CallState::Sealed | CallState::AwaitingApproval { .. } => {
+                ClientCallState::Closed
+            }
         }
     }
 }
 
-impl Machine<'_> {
+impl TurnMachine<'_> {
     /// Asks the client to run a call that has been started.
-    pub(crate) fn offer(&mut self, at: usize, client_id: String, offered: Offered) {
+    pub(crate) fn offer_call(&mut self, at: usize, client_id: String, kind: CallOfferKind) {
         let call = &self.record.calls[at];
-        let (Some(case), Some(until)) = (self.case(at), self.tool_due(at)) else { return };
+        let (Some(case), Some(until)) = (self.case(at), self.tool_deadline(at)) else { return };
         let (call, attempt) = (call.id.clone(), call.attempts);
         let (tool, arguments) = (case.tool.name.clone(), case.arguments.clone());
-        let fingerprint = match offered {
-            Offered::Now => Some(case.fingerprint.to_owned()),
-            Offered::Before => None,
+        let fingerprint = match kind {
+            CallOfferKind::First => Some(case.fingerprint.to_owned()),
+            CallOfferKind::Repeated => None,
         };
-        let timer = TimerId::Elsewhere { call: call.clone(), attempt };
-        self.act(Action::OfferCall { call, attempt, client_id, tool, arguments, until, fingerprint });
-        self.timer_at(timer, self.now + waiting::TELL_AFTER_MS);
+        let timer = TimerId::RemoteCall { call: call.clone(), attempt };
+        self.push_action(TurnAction::OfferCall {
+            call,
+            attempt,
+            client_id,
+            tool,
+            arguments,
+            until,
+            fingerprint,
+        });
+        self.set_timer(timer, self.now + wait_notice::NOTIFY_AFTER_MS);
     }
 
     /// After a restart: the wait of a client-side call goes on. False if this is none.
-    pub(crate) fn wait_on(&mut self, at: usize) -> bool {
-        let Some(tool) = self.tool_of(at).filter(|tool| tool.runs.is_elsewhere()) else { return false };
+    pub(crate) fn resume_client_wait(&mut self, at: usize) -> bool {
+        let Some(tool) = self.tool_of(at).filter(|tool| tool.runs.is_remote()) else { return false };
         let client_id = tool.runs.client_id().map(str::to_owned);
-        let Some(due) = self.tool_due(at) else { return false };
+        let Some(deadline) = self.tool_deadline(at) else { return false };
         if let Some(client_id) = client_id {
-            self.offer(at, client_id, Offered::Before);
+            self.offer_call(at, client_id, CallOfferKind::Repeated);
         }
         let call = &self.record.calls[at];
-        self.timer_at(TimerId::Tool { call: call.id.clone(), attempt: call.attempts }, due);
+        self.set_timer(TimerId::Tool { call: call.id.clone(), attempt: call.attempts }, deadline);
         true
     }
 
     /// The first answer in time wins. `attempt` = the start that it answers, if the client says so.
     pub(crate) fn client_answered(&mut self, call: &CallId, attempt: Option<u32>, answer: ClientAnswer) {
-        let Some(at) = self.record.call(call) else { return };
+        let Some(at) = self.record.find_call(call) else { return };
         let call = &self.record.calls[at];
-        let runs = matches!(call.state, CallState::Running { .. });
-        let by_client = self.tool_of(at).is_some_and(|tool| tool.runs.is_elsewhere());
-        if !runs || !by_client || attempt.is_some_and(|attempt| attempt != call.attempts) {
+        let is_running = matches!(call.state, CallState::Running { .. });
+        let by_client = self.tool_of(at).is_some_and(|tool| tool.runs.is_remote());
+        if !is_running || !by_client || attempt.is_some_and(|attempt| attempt != call.attempts) {
             return;
         }
         let ClientAnswer { status, output, applied } = answer;
-        let output = told(output, applied, self.setup.limits.output_bytes_max);
+        let output = client_output(output, applied, self.setup.limits.output_bytes_max);
         let outcome = match status {
-            ClientStatus::Success => Outcome::Done(output),
-            ClientStatus::Error => Outcome::Failed {
+            ClientStatus::Success => CallOutcome::Done(output),
+            ClientStatus::Error => CallOutcome::Failed {
                 message: match output.text.is_empty() {
                     true => wording::client_failed(),
                     false => output.text,
@@ -129,21 +141,21 @@ impl Machine<'_> {
                 partial: None,
             },
         };
-        self.close_as(at, outcome, |result| result.applied = applied);
+        self.close_with(at, outcome, |result| result.applied = applied);
     }
 
     /// The client did not answer in time.
-    pub(crate) fn client_gone(&mut self, at: usize, limit_ms: u64) {
+    pub(crate) fn client_timed_out(&mut self, at: usize, limit_ms: u64) {
         let partial = None;
-        self.close_as(at, Outcome::TimedOut { limit_ms, partial }, |result| {
-            let error = ToolError { code: "client_gone".into(), ..result.error.take().unwrap_or_default() };
-            result.error = Some(ToolError { message: Some(wording::client_gone()), ..error });
+        self.close_with(at, CallOutcome::TimedOut { limit_ms, partial }, |result| {
+            let error = CallError { code: "client_gone".into(), ..result.error.take().unwrap_or_default() };
+            result.error = Some(CallError { message: Some(wording::client_timed_out()), ..error });
         });
     }
 }
 
 /// A client's output as the model reads it, with what the client says about its effect.
-fn told(output: Value, applied: Option<bool>, bytes_max: usize) -> Output {
+fn client_output(output: Value, applied: Option<bool>, bytes_max: usize) -> ToolOutput {
     let (mut text, value) = match output {
         Value::Null => (String::new(), None),
         Value::String(text) => (text, None),
@@ -158,5 +170,5 @@ fn told(output: Value, applied: Option<bool>, bytes_max: usize) -> Output {
         }
         text.push_str(wording::applied(applied));
     }
-    Output { text, value, size, ..Output::default() }
+    ToolOutput { text, value, size, ..ToolOutput::default() }
 }

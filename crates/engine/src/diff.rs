@@ -4,37 +4,37 @@ use serde_json::{Map, Value};
 use throughline_wire::visible;
 
 /// Places that are listed; a change of more is told as one change of the whole.
-const PLACES_MAX: usize = 64;
+const CHANGES_MAX: usize = 64;
 
 /// `[{path, from, to, text}]` with JSON pointers; `from` or `to` is left out where there was or is nothing. Lists of another
 /// length are one change. `text` is the change for people: nothing in it is invisible. R: A2, A5
 pub(crate) fn changes(from: &Value, to: &Value) -> Value {
-    let mut found = Vec::new();
-    compare("", Some(from), Some(to), &mut found);
-    match found.len() > PLACES_MAX {
+    let mut list = Vec::new();
+    compare("", Some(from), Some(to), &mut list);
+    match list.len() > CHANGES_MAX {
         true => Value::Array(vec![change("", Some(from), Some(to))]),
-        false => Value::Array(found),
+        false => Value::Array(list),
     }
 }
 
-fn compare(path: &str, from: Option<&Value>, to: Option<&Value>, found: &mut Vec<Value>) {
-    if from == to || found.len() > PLACES_MAX {
+fn compare(path: &str, from: Option<&Value>, to: Option<&Value>, list: &mut Vec<Value>) {
+    if from == to || list.len() > CHANGES_MAX {
         return;
     }
     match (from, to) {
         (Some(Value::Object(from)), Some(Value::Object(to))) => {
             let added = to.keys().filter(|key| !from.contains_key(*key));
             for key in from.keys().chain(added) {
-                let below = format!("{path}/{}", key.replace('~', "~0").replace('/', "~1"));
-                compare(&below, from.get(key), to.get(key), found);
+                let child_path = format!("{path}/{}", key.replace('~', "~0").replace('/', "~1"));
+                compare(&child_path, from.get(key), to.get(key), list);
             }
         }
         (Some(Value::Array(from)), Some(Value::Array(to))) if from.len() == to.len() => {
             for (at, (from, to)) in from.iter().zip(to).enumerate() {
-                compare(&format!("{path}/{at}"), Some(from), Some(to), found);
+                compare(&format!("{path}/{at}"), Some(from), Some(to), list);
             }
         }
-        (from, to) => found.push(change(path, from, to)),
+        (from, to) => list.push(change(path, from, to)),
     }
 }
 
@@ -96,7 +96,7 @@ mod tests {
         for (from, to, expected) in table {
             assert_eq!(changes(&from, &to), expected, "{from} {to}");
         }
-        let many = |value: i32| Value::from_iter((0..PLACES_MAX + 1).map(|at| (at.to_string(), value)));
+        let many = |value: i32| Value::from_iter((0..CHANGES_MAX + 1).map(|at| (at.to_string(), value)));
         assert_eq!(changes(&many(1), &many(2)).as_array().unwrap().len(), 1);
     }
 }

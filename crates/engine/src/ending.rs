@@ -1,45 +1,45 @@
 //! From the last outcome of a step to the next step, or to the end of the turn.
 
-use crate::action::Action;
-use crate::approvals::Spoken;
-use crate::event::{BlockStart, EventKind, Fault, SessionStats, TurnStatus};
-use crate::guard;
-use crate::record::{CallState, Phase, StepEnd, code};
-use crate::schedule::Commit;
+use crate::action::TurnAction;
+use crate::approvals::ApprovalInput;
+use crate::event::{BlockStart, EventKind, SessionStats, TurnFault, TurnStatus};
+use crate::loop_guard;
+use crate::record::{CallState, StepEnd, TurnPhase, code};
+use crate::schedule::CommitState;
 use crate::setup::OnInterrupted;
-use crate::turn::{About, Machine};
+use crate::turn::{EventTarget, TurnMachine};
 use crate::wording;
-use throughline_wire::{FinishReason, NotStarted, Outcome, Started};
+use throughline_wire::{CallOutcome, FinishReason, NotStarted, StartState};
 
-impl Machine<'_> {
+impl TurnMachine<'_> {
     // --- after a step --- R: T4
 
     /// If every call of the step is closed: on to what follows. False while one is open.
-    pub(crate) fn step_done(&mut self) -> bool {
+    pub(crate) fn finish_step(&mut self) -> bool {
         let calls = self.calls_of_step();
         if calls.iter().any(|at| !self.record.calls[*at].is_closed()) {
             return false;
         }
-        let lost = self.record.phase == Phase::Lost;
+        let lost = self.record.phase == TurnPhase::Lost;
         let paused = self.record.steps.last().is_some_and(|step| step.finish == Some(FinishReason::Pause));
         let step = self.record.step();
         if !lost && self.record.tools_off_after.is_some_and(|after| step > after) {
-            return self.finish_as(TurnStatus::Limit);
+            return self.finish_with(TurnStatus::Limit);
         }
         if !lost && calls.is_empty() {
-            let goes_on = match paused {
-                true => self.record.pauses() <= self.setup.limits.pauses_max,
+            let continues = match paused {
+                true => self.record.trailing_pauses() <= self.setup.limits.pauses_max,
                 // The model would have stopped: what the user has said meanwhile gets a step of its own.
-                false => self.take_in(),
+                false => self.deliver_queued(),
             };
-            if goes_on {
+            if continues {
                 return self.next_step();
             }
             self.note_empty_reply();
-            return self.finish_as(TurnStatus::Completed);
+            return self.finish_with(TurnStatus::Completed);
         }
         if !lost && self.record.tools_off_after.is_none() {
-            self.note_circles(&calls);
+            self.note_loop(&calls);
         }
         if self.record.tools_off_after.is_none()
             && self.record.iterations() >= self.setup.limits.iterations_max
@@ -47,22 +47,22 @@ impl Machine<'_> {
             self.notice(code::LIMIT, wording::limit(self.setup.limits.iterations_max));
         }
         if !lost && !paused {
-            self.take_in();
+            self.deliver_queued();
         }
         self.next_step()
     }
 
     fn note_empty_reply(&mut self) {
-        let silent = self.record.blocks as usize == self.record.said.len();
+        let silent = self.record.blocks as usize == self.record.delivered_messages.len();
         if silent {
             self.notice("empty_reply", wording::empty_reply());
         }
     }
 
     /// A word to the model, or the end of its circles. R: T10
-    fn note_circles(&mut self, calls: &[usize]) {
+    fn note_loop(&mut self, calls: &[usize]) {
         let stopped = calls.iter().any(|at| match &self.record.calls[*at].state {
-            CallState::Closed { outcome: Outcome::NotStarted(NotStarted::Limit { limit }), .. } => {
+            CallState::Closed { outcome: CallOutcome::NotStarted(NotStarted::Limit { limit }), .. } => {
                 limit == "loop_guard"
             }
             _ => false,
@@ -75,9 +75,9 @@ impl Machine<'_> {
         if self.record.notes.iter().any(|(after, _)| *after == step) {
             return;
         }
-        if let Some(cycle) = guard::cycle(&self.record.guard_history(), &self.setup.guard) {
+        if let Some(cycle) = loop_guard::find_cycle(&self.record.guard_history(), &self.setup.guard) {
             self.emit(
-                self.about_step(),
+                self.step_target(),
                 EventKind::Problem {
                     code: code::LOOP_NOTE.into(),
                     at: None,
@@ -91,56 +91,59 @@ impl Machine<'_> {
     // --- stopping --- R: T8
 
     pub(crate) fn cancel(&mut self, why: String) {
-        if self.record.phase == Phase::Stopping {
+        if self.record.phase == TurnPhase::Stopping {
             // Asked twice: nobody waits for tools any more.
             for at in self.running_calls() {
                 self.close_cancelled(at);
             }
             return;
         }
-        self.stop(Stop::Notice(code::STOPPED, why));
+        self.stop(TurnStopCause::Notice(code::STOPPED, why));
     }
 
     /// Ends the turn with an error block.
-    pub(crate) fn fault(&mut self, fault: Fault) {
-        self.stop(Stop::Fault(fault));
+    pub(crate) fn fault(&mut self, fault: TurnFault) {
+        self.stop(TurnStopCause::Fault(fault));
     }
 
-    fn stop(&mut self, stop: Stop) {
+    fn stop(&mut self, stop: TurnStopCause) {
         // After a failure there is nothing left to abort.
-        if matches!(self.record.phase, Phase::Streaming { .. }) && matches!(stop, Stop::Notice(..)) {
+        if matches!(self.record.phase, TurnPhase::Streaming { .. })
+            && matches!(stop, TurnStopCause::Notice(..))
+        {
             let (step, attempt) = (self.record.step(), self.record.attempt);
-            self.act(Action::AbortModel { step, attempt });
+            self.push_action(TurnAction::AbortModel { step, attempt });
         }
-        let step_is_open = matches!(self.record.phase, Phase::Streaming { .. } | Phase::Backoff { .. });
+        let step_is_open =
+            matches!(self.record.phase, TurnPhase::Streaming { .. } | TurnPhase::Backoff { .. });
         self.close_block();
         self.cut_open_calls();
         let finish = match stop {
-            Stop::Notice(code, text) => {
+            TurnStopCause::Notice(code, text) => {
                 self.notice(code, text);
                 None
             }
-            Stop::Fault(fault) => {
+            TurnStopCause::Fault(fault) => {
                 self.fault_block(fault);
                 Some(FinishReason::Error)
             }
         };
         if step_is_open {
             // Whatever the upstream wanted echoed belongs to a reply that is not whole.
-            self.live.provider_state = None;
-            let raw = self.live.finish.take().and_then(|(_, raw)| raw);
+            self.volatile.provider_state = None;
+            let raw = self.volatile.finish.take().and_then(|(_, raw)| raw);
             self.end_step(finish, raw);
         }
     }
 
     pub(crate) fn notice(&mut self, code: &str, text: String) {
         self.close_block();
-        self.block(BlockStart::Notice { code: code.into(), text });
+        self.start_block(BlockStart::Notice { code: code.into(), text });
     }
 
-    pub(crate) fn fault_block(&mut self, fault: Fault) {
+    pub(crate) fn fault_block(&mut self, fault: TurnFault) {
         self.close_block();
-        self.block(BlockStart::Error(fault));
+        self.start_block(BlockStart::Error(fault));
     }
 
     fn running_calls(&self) -> Vec<usize> {
@@ -151,8 +154,8 @@ impl Machine<'_> {
     /// While stopping: everything that does not run is closed, everything that runs is asked to stop.
     pub(crate) fn settle_stopping(&mut self) -> bool {
         let by_user =
-            self.record.ending.as_ref().is_some_and(|ending| ending.status == TurnStatus::Cancelled);
-        let mut moved = false;
+            self.record.pending_end.as_ref().is_some_and(|ending| ending.status == TurnStatus::Cancelled);
+        let mut progressed = false;
         for at in 0..self.record.calls.len() {
             match &self.record.calls[at].state {
                 CallState::Closed { .. } => continue,
@@ -161,20 +164,22 @@ impl Machine<'_> {
                     self.cancel_running(at);
                     continue;
                 }
-                CallState::Asked { .. } => self.resolve(at, &Spoken::no("stop", None), None),
+                CallState::AwaitingApproval { .. } => {
+                    self.resolve(at, &ApprovalInput::denial("stop", None), None)
+                }
                 CallState::Preparing | CallState::Sealed => {}
             }
-            self.close(at, self.outcome_when_stopped(at, by_user));
-            moved = true;
+            self.close(at, self.outcome_if_stopped(at, by_user));
+            progressed = true;
         }
-        moved
+        progressed
     }
 
-    fn outcome_when_stopped(&self, at: usize, by_user: bool) -> Outcome {
+    fn outcome_if_stopped(&self, at: usize, by_user: bool) -> CallOutcome {
         match &self.record.calls[at].arguments {
-            Some(Ok(_)) if by_user => Outcome::Cancelled(Started::No),
-            Some(Err((why, _))) => crate::result::outcome_of_broken(why),
-            Some(Ok(_)) | None => Outcome::NotStarted(NotStarted::Interrupted),
+            Some(Ok(_)) if by_user => CallOutcome::Cancelled(StartState::No),
+            Some(Err((why, _))) => crate::tool_result::broken_outcome(why),
+            Some(Ok(_)) | None => CallOutcome::NotStarted(NotStarted::Interrupted),
         }
     }
 
@@ -184,26 +189,26 @@ impl Machine<'_> {
     pub(crate) fn take_over(&mut self) {
         // R: S3. A turn that brings its process down each time does so only a few times.
         let too_often = self.record.takeovers > self.setup.limits.takeovers_max;
-        let goes_on = self.setup.on_interrupted == OnInterrupted::Continue
-            && self.record.ending.is_none()
+        let continues = self.setup.on_interrupted == OnInterrupted::Continue
+            && self.record.pending_end.is_none()
             && !too_often;
         for at in self.running_calls() {
             let tool = self.record.calls[at].tool.and_then(|tool| self.setup.tools.get(tool));
-            let again = tool.is_some_and(|tool| tool.effect.may_run_again());
-            let committed = self.record.phase == Phase::Settling;
-            if goes_on && self.wait_on(at) {
+            let repeatable = tool.is_some_and(|tool| tool.effect.may_repeat());
+            let committed = self.record.phase == TurnPhase::Settling;
+            if continues && self.resume_client_wait(at) {
                 // The client is still there.
-            } else if goes_on && committed && again && self.was_allowed_as_it_is(at) {
+            } else if continues && committed && repeatable && self.start_still_allowed(at) {
                 let rule = self.record.calls[at].rule.clone();
-                self.start_tool(at, Commit::Done, rule);
+                self.start_tool(at, CommitState::Done, rule);
             } else {
-                self.close(at, Outcome::Unknown);
+                self.close(at, CallOutcome::Unknown);
             }
         }
-        if !goes_on {
-            if self.record.ending.is_none() {
-                self.stop(Stop::Notice(code::INTERRUPTED, wording::interrupted()));
-            } else if matches!(self.record.phase, Phase::Streaming { .. } | Phase::Backoff { .. }) {
+        if !continues {
+            if self.record.pending_end.is_none() {
+                self.stop(TurnStopCause::Notice(code::INTERRUPTED, wording::interrupted()));
+            } else if matches!(self.record.phase, TurnPhase::Streaming { .. } | TurnPhase::Backoff { .. }) {
                 // The end was decided and the step not closed yet.
                 self.close_block();
                 self.cut_open_calls();
@@ -212,45 +217,49 @@ impl Machine<'_> {
             return;
         }
         match self.record.phase {
-            Phase::Streaming { .. } | Phase::Backoff { .. } => self.ask_again(),
-            Phase::Settling => self.look_again(),
-            Phase::Fresh | Phase::Between | Phase::Lost | Phase::Stopping | Phase::Over => {}
+            TurnPhase::Streaming { .. } | TurnPhase::Backoff { .. } => self.restart_step(),
+            TurnPhase::Settling => self.recheck_calls(),
+            TurnPhase::Fresh
+            | TurnPhase::Between
+            | TurnPhase::Lost
+            | TurnPhase::Stopping
+            | TurnPhase::Over => {}
         }
     }
 
     /// What allowed the start that died still holds: nobody has looked at a definition that came after it. R: A3
-    fn was_allowed_as_it_is(&self, at: usize) -> bool {
+    fn start_still_allowed(&self, at: usize) -> bool {
         let answer = self.record.calls[at].answer.as_ref();
         self.case(at).is_some_and(|case| match answer {
-            Some(answer) => answer.is_about(&case),
+            Some(answer) => answer.applies_to(&case),
             None => case.fingerprint == case.tool.fingerprint,
         })
     }
 
     /// The reply of a dead stream cannot be revived: what was shown of it is taken back, and the model is asked again.
-    fn ask_again(&mut self) {
+    fn restart_step(&mut self) {
         self.close_block();
         self.cut_open_calls();
-        let shown = self.record.steps.last().map(|step| step.parts.clone()).unwrap_or_default();
-        for part in shown {
-            let about = About { block: Some(part.block), ..self.about_step() };
-            self.emit(about, EventKind::BlockSuperseded { keep_chars: 0 });
+        let spans = self.record.steps.last().map(|step| step.spans.clone()).unwrap_or_default();
+        for part in spans {
+            let target = EventTarget { block: Some(part.block), ..self.step_target() };
+            self.emit(target, EventKind::BlockSuperseded { keep_chars: 0 });
         }
         self.end_step(None, None);
     }
 
     /// Checks and timers died with the old process: ask for them again.
-    fn look_again(&mut self) {
+    fn recheck_calls(&mut self) {
         for at in self.calls_of_step() {
             match &self.record.calls[at].state {
-                CallState::Sealed => self.sealed(at),
-                CallState::Asked { approval, expires_at, .. } => {
+                CallState::Sealed => self.arguments_sealed(at),
+                CallState::AwaitingApproval { approval, expires_at, .. } => {
                     // The answer may come in the new process, and then needs the check.
                     let timer = crate::input::TimerId::Approval(approval.clone());
-                    let due = *expires_at;
-                    self.sealed(at);
-                    if let Some(due) = due {
-                        self.timer_at(timer, due);
+                    let deadline = *expires_at;
+                    self.arguments_sealed(at);
+                    if let Some(deadline) = deadline {
+                        self.set_timer(timer, deadline);
                     }
                 }
                 CallState::Preparing | CallState::Running { .. } | CallState::Closed { .. } => {}
@@ -260,36 +269,38 @@ impl Machine<'_> {
 
     /// In a step that was lost: what did not run never will.
     pub(crate) fn settle_lost(&mut self) -> bool {
-        let mut moved = false;
+        let mut progressed = false;
         for at in self.calls_of_step() {
             if matches!(self.record.calls[at].state, CallState::Preparing | CallState::Sealed) {
-                self.close(at, self.outcome_when_stopped(at, false));
-                moved = true;
+                self.close(at, self.outcome_if_stopped(at, false));
+                progressed = true;
             }
         }
-        moved
+        progressed
     }
 
     // --- the end ---
 
     /// Stopping is over when nothing runs.
-    pub(crate) fn finish(&mut self) -> bool {
+    pub(crate) fn finish_stopped(&mut self) -> bool {
         if self.record.calls.iter().any(|call| !call.is_closed()) {
             return false;
         }
-        let Some(ending) = self.record.ending.clone() else { return self.finish_as(TurnStatus::Completed) };
-        if let Some(fault) = ending.fault.filter(|_| !self.record.error_told) {
-            self.emit(About::default(), EventKind::Error(fault));
+        let Some(ending) = self.record.pending_end.clone() else {
+            return self.finish_with(TurnStatus::Completed);
+        };
+        if let Some(fault) = ending.fault.filter(|_| !self.record.error_emitted) {
+            self.emit(EventTarget::default(), EventKind::Error(fault));
         }
-        self.finish_as(ending.status)
+        self.finish_with(ending.status)
     }
 
-    fn finish_as(&mut self, status: TurnStatus) -> bool {
-        if !self.record.stats_told {
+    fn finish_with(&mut self, status: TurnStatus) -> bool {
+        if !self.record.stats_emitted {
             let stats = self.stats();
-            self.emit(About::default(), EventKind::SessionStats(stats));
+            self.emit(EventTarget::default(), EventKind::SessionStats(stats));
         }
-        self.emit(About::default(), EventKind::StreamEnd { status });
+        self.emit(EventTarget::default(), EventKind::StreamEnd { status });
         true
     }
 
@@ -302,15 +313,15 @@ impl Machine<'_> {
             wall_ms: waterfall.wall_ms(self.now),
             first_content_ms: waterfall.first_content_ms(),
             saved_by_eager_ms: waterfall.saved_by_eager_ms(),
-            segments: waterfall.all(self.now),
+            segments: waterfall.segments_until(self.now),
         }
     }
 }
 
 /// Why the turn stops.
-enum Stop {
+enum TurnStopCause {
     /// With a notice: code and text.
     Notice(&'static str, String),
     /// With an error block.
-    Fault(Fault),
+    Fault(TurnFault),
 }

@@ -4,17 +4,17 @@
 //! release folds in every later one: fields and types are added, never changed, and readers ignore those they do not
 //! know ([`EventKind::Unrecognised`]).
 
-mod text_piece;
+mod text_delta;
 
-use crate::id::{ApprovalId, ConversationId, MessageId, Millis, Seq, TurnId, UserMessageId};
-use crate::policy::Remembered;
+use crate::id::{ApprovalId, ConversationId, EventSeq, MessageId, TurnId, UnixMillis, UserMessageId};
+use crate::policy::RememberedDecision;
 use crate::setup::Effect;
-use crate::waterfall::Segment;
+use crate::waterfall::TimeSegment;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use throughline_wire::{
-    BrokenCall, CallId, CallKind, FinishReason, Media, Repair, Seal, Slot, ToolName, UpstreamCallId, Usage,
-    UserPart, WireName,
+    ArgumentRepair, BrokenCall, CallId, CallKind, CallSlot, FinishReason, Media, SealEvidence, ToolName,
+    UpstreamCallId, Usage, UserPart, WireName,
 };
 
 /// Version of the event format, in `stream_start`.
@@ -26,9 +26,9 @@ pub struct Event {
     /// Which turn.
     pub turn_id: TurnId,
     /// Its number, dense from 1.
-    pub seq: Seq,
+    pub seq: EventSeq,
     /// When, in milliseconds since 1970.
-    pub timestamp: Millis,
+    pub timestamp: UnixMillis,
     /// The model call it belongs to, from 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub step: Option<u32>,
@@ -49,8 +49,8 @@ impl Event {
     ///
     /// # Errors
     /// It is no event.
-    pub fn of_kind(kind: &str, json: &[u8]) -> serde_json::Result<Self> {
-        text_piece::read(kind, json).map_or_else(|| serde_json::from_slice(json), Ok)
+    pub fn from_json(kind: &str, json: &[u8]) -> serde_json::Result<Self> {
+        text_delta::from_json(kind, json).map_or_else(|| serde_json::from_slice(json), Ok)
     }
 
     /// As it stands in the log.
@@ -58,7 +58,7 @@ impl Event {
     /// # Errors
     /// None that is known: everything in it can be written.
     pub fn to_json(&self) -> serde_json::Result<Vec<u8>> {
-        text_piece::written(self).map_or_else(|| serde_json::to_vec(self), Ok)
+        text_delta::to_json(self).map_or_else(|| serde_json::to_vec(self), Ok)
     }
 }
 
@@ -109,7 +109,7 @@ pub enum EventKind {
         usage: Option<Usage>,
         /// Where the time went since the step before ended (or the turn began), contiguous.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        segments: Vec<Segment>,
+        segments: Vec<TimeSegment>,
     },
     /// A block opens. `image`, `notice` and `error` blocks are complete with this event; `text`, `thinking` and
     /// `audio` take deltas until their `block_end`. A `tool_call` block is opened by `tool_use` instead.
@@ -154,7 +154,7 @@ pub enum EventKind {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         upstream_id: Option<UpstreamCallId>,
         /// Its place in the step, in order of appearance.
-        slot: Slot,
+        slot: CallSlot,
         /// Its place in the recorded order: by (`position`, `slot`).
         position: u32,
         /// JSON arguments or free text.
@@ -187,7 +187,7 @@ pub enum EventKind {
         rule: String,
         /// When it counts as denied; absent = never.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        expires_at: Option<Millis>,
+        expires_at: Option<UnixMillis>,
         /// The arguments that would run, as JSON text for people: nothing in it is invisible, and it reads as the same
         /// value. R: A5
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -210,7 +210,7 @@ pub enum EventKind {
         /// Which question.
         approval_id: ApprovalId,
         /// The answer.
-        decision: Decision,
+        decision: ApprovalDecision,
         /// Who answered: a person's name, `timer`, `stop`, `cancel`, `remembered`.
         by: String,
         /// Why; a denial's reason is told to the model.
@@ -228,7 +228,7 @@ pub enum EventKind {
         /// What is kept of it, for whoever keeps what holds longer than the turn. Unreadable = nothing is kept, and
         /// the next call asks again.
         #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "if_understood")]
-        remembered: Option<Box<Remembered>>,
+        remembered: Option<Box<RememberedDecision>>,
         /// Of an elicitation: `accept`, `decline`, `cancel`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         answer: Option<String>,
@@ -262,7 +262,7 @@ pub enum EventKind {
         client_id: Option<String>,
     },
     /// A long tool reports. R: L6
-    ToolProgress(Progress),
+    ToolProgress(CallProgress),
     /// How the call ended: closes its block. Exactly one for each `tool_use`.
     ToolResult(ToolResult),
     /// Sound, appended to the audio block.
@@ -293,7 +293,7 @@ pub enum EventKind {
         reason: WaitReason,
         /// Until when, if known.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        until: Option<Millis>,
+        until: Option<UnixMillis>,
         /// What happened, in a sentence.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         why: Option<String>,
@@ -315,7 +315,7 @@ pub enum EventKind {
     /// Totals, right before the end.
     SessionStats(SessionStats),
     /// The turn failed; comes right after the error block of the same content.
-    Error(Fault),
+    Error(TurnFault),
     /// Another process took the turn over.
     TurnResumed {
         /// The owner's number; writes of lower ones are refused.
@@ -397,7 +397,7 @@ pub enum BlockStart {
         text: String,
     },
     /// A failure, whole.
-    Error(Fault),
+    Error(TurnFault),
     /// Of a kind that this release does not know.
     #[serde(other)]
     Unrecognised,
@@ -434,10 +434,10 @@ pub struct ToolInput {
     pub text: Option<String>,
     /// What was changed to read it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub repairs: Vec<Repair>,
+    pub repairs: Vec<ArgumentRepair>,
     /// The evidence that they are final.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub seal: Option<Seal>,
+    pub seal: Option<SealEvidence>,
     /// The text of a call that cannot be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub raw: Option<String>,
@@ -454,7 +454,7 @@ pub struct ToolInput {
 
 /// Content of `tool_progress`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Progress {
+pub struct CallProgress {
     /// How far, in the tool's own unit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub progress: Option<f64>,
@@ -494,13 +494,13 @@ pub struct ToolResult {
     pub output_summary: String,
     /// Why it did not succeed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub error: Option<ToolError>,
+    pub error: Option<CallError>,
     /// Of a denied call: the rule that denied it, or that a person was asked by. R: A1
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rule: Option<String>,
     /// When the tool started; absent if it never did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub started_at: Option<Millis>,
+    pub started_at: Option<UnixMillis>,
     /// How long it ran, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duration_ms: Option<u64>,
@@ -514,7 +514,7 @@ pub struct ToolResult {
 
 /// Why a call did not succeed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ToolError {
+pub struct CallError {
     /// `failed`, `denied`, `cancelled`, `cancelled_before_start`, `timed_out`, `interrupted`, `invalid_arguments`,
     /// `refused`, `unknown_tool`, `no_viewer`, `client_gone`, `stopped`, `limit`, `unknown`.
     pub code: String,
@@ -534,7 +534,7 @@ pub struct ToolError {
 
 /// What a person sees about a failure: a code, what, why and a remedy.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Fault {
+pub struct TurnFault {
     /// A stable word: `upstream_lost`, `tool_calling_unsupported`, ...
     pub code: String,
     /// What happened.
@@ -570,7 +570,7 @@ pub struct SessionStats {
     /// Tool time that ran beside the model's stream and so cost nothing, in milliseconds. R: M13
     pub saved_by_eager_ms: u64,
     /// Where the time went: contiguous, the sum is `wall_ms`. R: U5
-    pub segments: Vec<Segment>,
+    pub segments: Vec<TimeSegment>,
 }
 
 /// State of a call.
@@ -614,7 +614,7 @@ impl CallStatus {
 /// The answer to a question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Decision {
+pub enum ApprovalDecision {
     /// Run it.
     Approve,
     /// Do not.

@@ -1,26 +1,26 @@
 //! From events to the one assistant message of a turn: the only way blocks come into being. R: T1, E1
 //!
-//! [`Message::absorb`] takes events one by one, in order of `seq`. A message after some events (a snapshot) that takes
+//! [`AssistantMessage::absorb`] takes events one by one, in order of `seq`. A message after some events (a snapshot) that takes
 //! the later ones equals a message that took all. Unknown events and fields change nothing.
 //! `tests/vectors` has what logs fold to, for folds in other languages.
 
 use crate::event::{
-    BlockStart, CallStatus, Event, EventKind, Fault, Progress, QuestionKind, SessionStats, ToolError,
-    ToolInput, ToolResult, TurnStatus, WaitReason,
+    BlockStart, CallError, CallProgress, CallStatus, Event, EventKind, QuestionKind, SessionStats, ToolInput,
+    ToolResult, TurnFault, TurnStatus, WaitReason,
 };
-use crate::id::{ApprovalId, ConversationId, MessageId, Millis, Seq, TurnId, UserMessageId};
-use crate::record::{add, code, commits};
+use crate::id::{ApprovalId, ConversationId, EventSeq, MessageId, TurnId, UnixMillis, UserMessageId};
+use crate::record::{add_usage, code, is_commit};
 use crate::setup::{Effect, REQUESTER};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use throughline_wire::{CallId, Media, Seal, ToolName, Usage, UserPart};
+use throughline_wire::{CallId, Media, SealEvidence, ToolName, Usage, UserPart};
 
 /// The assistant message of a turn, as far as the events go.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Message {
+pub struct AssistantMessage {
     /// The last event that is in it.
-    pub seq: Seq,
+    pub seq: EventSeq,
     /// Which turn.
     pub turn_id: TurnId,
     /// The conversation, if there is one.
@@ -35,15 +35,15 @@ pub struct Message {
     /// What the user sent to begin the turn; what came in mid-turn is among the blocks.
     pub input: Vec<UserPart>,
     /// When the turn began.
-    pub started_at: Millis,
+    pub started_at: UnixMillis,
     /// When it ended.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub ended_at: Option<Millis>,
+    pub ended_at: Option<UnixMillis>,
     /// How it ended; absent while it goes on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<TurnStatus>,
     /// Its parts, in order.
-    pub blocks: Vec<Block>,
+    pub blocks: Vec<MessageBlock>,
     /// The model call that goes on or was the last, from 1.
     pub step: u32,
     /// Name of its model.
@@ -52,15 +52,15 @@ pub struct Message {
     pub usage: Usage,
     /// What is being waited for.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub waiting: Option<Waiting>,
+    pub waiting: Option<WaitState>,
     /// Findings.
-    pub problems: Vec<Finding>,
+    pub problems: Vec<MessageProblem>,
     /// Totals, at the end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stats: Option<SessionStats>,
     /// Why it failed.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub error: Option<Fault>,
+    pub error: Option<TurnFault>,
     /// The user stopped it (its open step is told to the model as it is).
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub stopped: bool,
@@ -69,7 +69,7 @@ pub struct Message {
 /// One part of the message.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
-pub enum Block {
+pub enum MessageBlock {
     /// Visible text.
     Text {
         /// The text so far.
@@ -91,7 +91,7 @@ pub enum Block {
         state: BlockState,
     },
     /// A tool call with its outcome.
-    ToolCall(Box<ToolCall>),
+    ToolCall(Box<ToolCallBlock>),
     /// Sound.
     Audio {
         /// Pieces of base64, in order.
@@ -117,7 +117,7 @@ pub enum Block {
         text: String,
     },
     /// A failure.
-    Error(Fault),
+    Error(TurnFault),
     /// What the user said in mid-turn, where it was taken in. R: T14
     UserMessage {
         /// The sender's id of it.
@@ -143,7 +143,7 @@ pub enum BlockState {
 /// A tool call with its outcome: one call, one card.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct ToolCall {
+pub struct ToolCallBlock {
     /// Our id.
     pub tool_id: Option<CallId>,
     /// In which step.
@@ -176,10 +176,10 @@ pub struct ToolCall {
     pub problem: Option<String>,
     /// The evidence that they are final.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub seal: Option<Seal>,
+    pub seal: Option<SealEvidence>,
     /// The open question.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub approval: Option<Approval>,
+    pub approval: Option<PendingApproval>,
     /// The rule that let it run or denied it, or that a person was asked by.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rule: Option<String>,
@@ -192,7 +192,7 @@ pub struct ToolCall {
     pub client_id: Option<String>,
     /// What it last reported.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub progress: Option<Progress>,
+    pub progress: Option<CallProgress>,
     /// Output so far, then all of it.
     pub output: String,
     /// The structured form.
@@ -208,10 +208,10 @@ pub struct ToolCall {
     pub output_summary: String,
     /// Why it did not succeed.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub error: Option<ToolError>,
+    pub error: Option<CallError>,
     /// When the tool started.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub started_at: Option<Millis>,
+    pub started_at: Option<UnixMillis>,
     /// How long it ran, in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub duration_ms: Option<u64>,
@@ -225,7 +225,7 @@ pub struct ToolCall {
 
 /// A question to a person, as shown on the card.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Approval {
+pub struct PendingApproval {
     /// The key of the answer.
     pub approval_id: ApprovalId,
     /// What is asked.
@@ -234,7 +234,7 @@ pub struct Approval {
     pub rule: String,
     /// When it counts as denied.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub expires_at: Option<Millis>,
+    pub expires_at: Option<UnixMillis>,
     /// The arguments that would run, as JSON text for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arguments_text: Option<String>,
@@ -257,17 +257,17 @@ pub struct Approval {
 
 /// What is being waited for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Waiting {
+pub struct WaitState {
     /// Why.
     pub reason: WaitReason,
     /// Until when.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub until: Option<Millis>,
+    pub until: Option<UnixMillis>,
 }
 
 /// A finding of the decoder or the loop guard.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Finding {
+pub struct MessageProblem {
     /// A stable word.
     pub code: String,
     /// The bytes concerned, or a sentence.
@@ -280,9 +280,9 @@ pub struct Finding {
     pub tool_id: Option<CallId>,
 }
 
-impl Message {
+impl AssistantMessage {
     /// The message after these events.
-    pub fn of<'a>(events: impl IntoIterator<Item = &'a Event>) -> Self {
+    pub fn from_events<'a>(events: impl IntoIterator<Item = &'a Event>) -> Self {
         let mut message = Self::default();
         for event in events {
             message.absorb(event);
@@ -293,16 +293,16 @@ impl Message {
     /// All visible text, blocks joined: the answer of a call without streaming. R: T13
     pub fn text(&self) -> String {
         let texts = self.blocks.iter().filter_map(|block| match block {
-            Block::Text { text, .. } if !text.is_empty() => Some(text.as_str()),
+            MessageBlock::Text { text, .. } if !text.is_empty() => Some(text.as_str()),
             _ => None,
         });
         texts.collect::<Vec<_>>().join("\n\n")
     }
 
     /// The tool calls, in order.
-    pub fn calls(&self) -> impl Iterator<Item = &ToolCall> {
+    pub fn calls(&self) -> impl Iterator<Item = &ToolCallBlock> {
         self.blocks.iter().filter_map(|block| match block {
-            Block::ToolCall(call) => Some(&**call),
+            MessageBlock::ToolCall(call) => Some(&**call),
             _ => None,
         })
     }
@@ -329,7 +329,7 @@ impl Message {
         self.seq = event.seq;
         match &event.kind {
             EventKind::Waiting { reason, until, .. } => {
-                self.waiting = Some(Waiting { reason: *reason, until: *until });
+                self.waiting = Some(WaitState { reason: *reason, until: *until });
                 return;
             }
             EventKind::Unrecognised => return,
@@ -351,26 +351,29 @@ impl Message {
             }
             EventKind::StepEnd { finish, usage, .. } => {
                 if let Some(usage) = usage {
-                    add(&mut self.usage, usage);
+                    add_usage(&mut self.usage, usage);
                 }
                 // Now it is known whether early results count.
-                let told = (finish.is_some_and(commits) && self.error.is_none()) || self.stopped;
+                let in_history = (finish.is_some_and(is_commit) && self.error.is_none()) || self.stopped;
                 let step = event.step.unwrap_or(self.step);
                 for block in &mut self.blocks {
-                    if let Block::ToolCall(call) = block {
-                        let undecided =
+                    if let MessageBlock::ToolCall(call) = block {
+                        let is_undecided =
                             call.seen_by_model.is_none() && call.status.is_some_and(CallStatus::is_final);
-                        if call.step == step && undecided {
-                            call.seen_by_model = Some(told);
+                        if call.step == step && is_undecided {
+                            call.seen_by_model = Some(in_history);
                         }
                     }
                 }
             }
-            EventKind::BlockStart(start) => self.open(event.block, start),
+            EventKind::BlockStart(start) => self.open_block(event.block, start),
             EventKind::UserMessage { id, input } => {
-                self.place(event.block, Block::UserMessage { id: id.clone(), input: input.clone() });
+                self.put_block(
+                    event.block,
+                    MessageBlock::UserMessage { id: id.clone(), input: input.clone() },
+                );
             }
-            EventKind::Problem { code, excerpt, remedy, .. } => self.problems.push(Finding {
+            EventKind::Problem { code, excerpt, remedy, .. } => self.problems.push(MessageProblem {
                 code: code.clone(),
                 excerpt: excerpt.clone(),
                 remedy: remedy.clone(),
@@ -410,44 +413,44 @@ impl Message {
         }
     }
 
-    fn call_mut(&mut self, id: &CallId) -> Option<&mut ToolCall> {
+    fn call_mut(&mut self, id: &CallId) -> Option<&mut ToolCallBlock> {
         self.blocks.iter_mut().rev().find_map(|block| match block {
-            Block::ToolCall(call) if call.tool_id.as_ref() == Some(id) => Some(&mut **call),
+            MessageBlock::ToolCall(call) if call.tool_id.as_ref() == Some(id) => Some(&mut **call),
             _ => None,
         })
     }
 
     /// Puts a block at its place. Places are dense, so this appends; a gap can only come from another log.
-    fn place(&mut self, at: Option<u32>, block: Block) {
+    fn put_block(&mut self, at: Option<u32>, block: MessageBlock) {
         match at.map(|at| at as usize).filter(|at| *at < self.blocks.len()) {
             Some(at) => self.blocks[at] = block,
             None => self.blocks.push(block),
         }
     }
 
-    fn open(&mut self, at: Option<u32>, start: &BlockStart) {
+    fn open_block(&mut self, at: Option<u32>, start: &BlockStart) {
         let state = BlockState::Open;
         let block = match start {
             BlockStart::Text { code } => {
-                Block::Text { text: String::new(), state, code: code.clone(), citations: Vec::new() }
+                MessageBlock::Text { text: String::new(), state, code: code.clone(), citations: Vec::new() }
             }
-            BlockStart::Thinking => Block::Thinking { text: String::new(), state },
-            BlockStart::Audio => Block::Audio {
+            BlockStart::Thinking => MessageBlock::Thinking { text: String::new(), state },
+            BlockStart::Audio => MessageBlock::Audio {
                 data: Vec::new(),
                 format: None,
                 sample_rate: None,
                 transcript: String::new(),
                 state,
             },
-            BlockStart::Image(media) => Block::Image(media.clone()),
+            BlockStart::Image(media) => MessageBlock::Image(media.clone()),
             BlockStart::Notice { code, text } => {
                 self.stopped |= code == code::STOPPED;
-                Block::Notice { code: code.clone(), text: text.clone() }
+                MessageBlock::Notice { code: code.clone(), text: text.clone() }
             }
-            BlockStart::Error(fault) => Block::Error(fault.clone()),
-            BlockStart::Unrecognised => Block::Unrecognised,
+            BlockStart::Error(fault) => MessageBlock::Error(fault.clone()),
+            BlockStart::Unrecognised => MessageBlock::Unrecognised,
         };
-        self.place(at, block);
+        self.put_block(at, block);
     }
 
     fn open_call(&mut self, event: &Event) {
@@ -460,7 +463,7 @@ impl Message {
         if let Some(old) = supersedes.as_ref().and_then(|id| self.call_mut(id)) {
             old.seen_by_model = Some(false);
         }
-        let call = ToolCall {
+        let call = ToolCallBlock {
             tool_id: event.tool_id.clone(),
             step: event.step.unwrap_or(self.step),
             tool_name: Some(tool_name.clone()),
@@ -469,35 +472,41 @@ impl Message {
             effect: *effect,
             status: Some(*status),
             input_summary: input_summary.clone(),
-            ..ToolCall::default()
+            ..ToolCallBlock::default()
         };
-        self.place(event.block, Block::ToolCall(Box::new(call)));
+        self.put_block(event.block, MessageBlock::ToolCall(Box::new(call)));
     }
 }
 
-impl Block {
+impl MessageBlock {
     fn absorb(&mut self, kind: &EventKind) {
         match (self, kind) {
-            (Block::Text { text, .. }, EventKind::ContentDelta { text: delta })
-            | (Block::Thinking { text, .. }, EventKind::Thinking { text: delta }) => text.push_str(delta),
-            (Block::Text { citations, .. }, EventKind::Citation { source }) => citations.push(source.clone()),
+            (MessageBlock::Text { text, .. }, EventKind::ContentDelta { text: delta })
+            | (MessageBlock::Thinking { text, .. }, EventKind::Thinking { text: delta }) => {
+                text.push_str(delta)
+            }
+            (MessageBlock::Text { citations, .. }, EventKind::Citation { source }) => {
+                citations.push(source.clone())
+            }
             (
-                Block::Audio { data, format, sample_rate, transcript, .. },
-                EventKind::AudioDelta { format: f, sample_rate: r, data: piece, transcript: said },
+                MessageBlock::Audio { data, format, sample_rate, transcript, .. },
+                EventKind::AudioDelta { format: f, sample_rate: r, data: piece, transcript: text_delta },
             ) => {
                 data.push(piece.clone());
-                transcript.push_str(said);
+                transcript.push_str(text_delta);
                 *format = format.take().or_else(|| f.clone());
                 *sample_rate = sample_rate.or(*r);
             }
             (
-                Block::Text { state, .. } | Block::Thinking { state, .. } | Block::Audio { state, .. },
+                MessageBlock::Text { state, .. }
+                | MessageBlock::Thinking { state, .. }
+                | MessageBlock::Audio { state, .. },
                 EventKind::BlockEnd,
             ) => {
                 *state = BlockState::Closed;
             }
             (
-                Block::Text { text, .. } | Block::Thinking { text, .. },
+                MessageBlock::Text { text, .. } | MessageBlock::Thinking { text, .. },
                 EventKind::BlockSuperseded { keep_chars },
             ) => {
                 if let Some((at, _)) =
@@ -507,7 +516,7 @@ impl Block {
                 }
             }
             // A sound cannot be cut by characters: it stays, or it goes.
-            (Block::Audio { data, transcript, .. }, EventKind::BlockSuperseded { keep_chars: 0 }) => {
+            (MessageBlock::Audio { data, transcript, .. }, EventKind::BlockSuperseded { keep_chars: 0 }) => {
                 data.clear();
                 transcript.clear();
             }
@@ -516,7 +525,7 @@ impl Block {
     }
 }
 
-impl ToolCall {
+impl ToolCallBlock {
     fn absorb(&mut self, event: &Event) {
         match &event.kind {
             EventKind::ToolInputDelta { delta } => self.input_text.push_str(delta),
@@ -550,7 +559,7 @@ impl ToolCall {
                 schema,
                 url,
             } => {
-                self.approval = Some(Approval {
+                self.approval = Some(PendingApproval {
                     kind: *kind,
                     schema: schema.clone(),
                     url: url.clone(),
@@ -565,7 +574,7 @@ impl ToolCall {
                 self.status = Some(CallStatus::AwaitingApproval);
             }
             EventKind::ApprovalResolved { approval_id, arguments, .. } => {
-                self.answered(approval_id, arguments.as_ref());
+                self.approval_resolved(approval_id, arguments.as_ref());
             }
             EventKind::ToolRedefined { attempt, .. } => {
                 let starts = self.status == Some(CallStatus::Running) && *attempt == Some(self.attempts);
@@ -591,11 +600,11 @@ impl ToolCall {
                 if let Some(delta) = &progress.output_delta {
                     self.output.push_str(delta);
                 }
-                let keep = self.progress.take().unwrap_or_default();
-                self.progress = Some(Progress {
-                    progress: progress.progress.or(keep.progress),
-                    total: progress.total.or(keep.total),
-                    message: progress.message.clone().or(keep.message),
+                let previous = self.progress.take().unwrap_or_default();
+                self.progress = Some(CallProgress {
+                    progress: progress.progress.or(previous.progress),
+                    total: progress.total.or(previous.total),
+                    message: progress.message.clone().or(previous.message),
                     output_delta: None,
                 });
             }
@@ -604,10 +613,10 @@ impl ToolCall {
         }
     }
 
-    fn answered(&mut self, approval_id: &ApprovalId, arguments: Option<&Value>) {
-        if let Some(asked) = self.approval.take_if(|open| open.approval_id == *approval_id) {
+    fn approval_resolved(&mut self, approval_id: &ApprovalId, arguments: Option<&Value>) {
+        if let Some(pending) = self.approval.take_if(|open| open.approval_id == *approval_id) {
             self.ran_with = arguments.cloned().or(self.ran_with.take());
-            self.status = Some(match asked.kind {
+            self.status = Some(match pending.kind {
                 QuestionKind::Elicitation => CallStatus::Running,
                 QuestionKind::Call | QuestionKind::Unrecognised => CallStatus::Queued,
             });
@@ -639,8 +648,8 @@ pub fn merge_deltas(events: Vec<Event>) -> Vec<Event> {
     let mut merged: Vec<Event> = Vec::with_capacity(events.len());
     for event in events {
         match merged.last_mut() {
-            Some(last) if joins(last, &event) => {
-                append(&mut last.kind, event.kind);
+            Some(last) if can_merge(last, &event) => {
+                merge_into(&mut last.kind, event.kind);
                 last.seq = event.seq;
             }
             _ => merged.push(event),
@@ -649,12 +658,12 @@ pub fn merge_deltas(events: Vec<Event>) -> Vec<Event> {
     merged
 }
 
-fn joins(last: &Event, next: &Event) -> bool {
+fn can_merge(last: &Event, next: &Event) -> bool {
     let same = last.block == next.block
         && last.tool_id == next.tool_id
         && last.step == next.step
         && last.turn_id == next.turn_id;
-    let pure_output = |progress: &Progress| {
+    let pure_output = |progress: &CallProgress| {
         progress.output_delta.is_some()
             && progress.progress.is_none()
             && progress.total.is_none()
@@ -669,7 +678,7 @@ fn joins(last: &Event, next: &Event) -> bool {
     }
 }
 
-fn append(last: &mut EventKind, next: EventKind) {
+fn merge_into(last: &mut EventKind, next: EventKind) {
     match (last, next) {
         (EventKind::ContentDelta { text }, EventKind::ContentDelta { text: more })
         | (EventKind::Thinking { text }, EventKind::Thinking { text: more })
@@ -677,7 +686,7 @@ fn append(last: &mut EventKind, next: EventKind) {
             text.push_str(&more)
         }
         (
-            EventKind::ToolProgress(Progress { output_delta: Some(text), .. }),
+            EventKind::ToolProgress(CallProgress { output_delta: Some(text), .. }),
             EventKind::ToolProgress(progress),
         ) => {
             text.push_str(&progress.output_delta.unwrap_or_default());

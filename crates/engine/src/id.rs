@@ -6,7 +6,7 @@ use std::fmt;
 use throughline_wire::CallId;
 
 /// A point in time: milliseconds since 1970 (UTC). The machine never reads a clock; it is told.
-pub type Millis = i64;
+pub type UnixMillis = i64;
 
 macro_rules! text_id {
     ($(#[$doc:meta])* $name:ident) => {
@@ -87,16 +87,16 @@ impl ApprovalId {
 /// Number of an event in its turn, dense from 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Seq(pub u64);
+pub struct EventSeq(pub u64);
 
-impl Seq {
+impl EventSeq {
     /// The number after this one.
     pub fn next(self) -> Self {
         Self(self.0 + 1)
     }
 }
 
-impl fmt::Display for Seq {
+impl fmt::Display for EventSeq {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
     }

@@ -1,17 +1,17 @@
 //! What enters the machine. Every input may come at any time: one that is late, doubled or unknown is ignored.
 
 use crate::client::ClientAnswer;
-use crate::event::{Decision, Progress};
-use crate::id::{ApprovalId, Millis, UserMessageId};
-use crate::policy::Remember;
-use crate::questions::{ToolAnswer, ToolQuestion};
+use crate::elicitation::{ToolAnswer, ToolQuestion};
+use crate::event::{ApprovalDecision, CallProgress};
+use crate::id::{ApprovalId, UnixMillis, UserMessageId};
+use crate::policy::RememberRequest;
 use crate::steering::QueuedMessage;
 use serde::{Deserialize, Serialize};
-use throughline_wire::{CallId, Outcome, StepEvent, ToolName};
+use throughline_wire::{CallId, CallOutcome, StepEvent, ToolName};
 
 /// What enters the machine.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Input {
+pub enum TurnInput {
     /// The model said something. Events of one attempt come in the decoder's order.
     Model {
         /// As in the action that called it.
@@ -32,14 +32,14 @@ pub enum Input {
         /// What went wrong.
         failure: UpstreamFailure,
     },
-    /// The answer to [`Action::Validate`](crate::Action::Validate).
+    /// The answer to [`TurnAction::Validate`](crate::Action::Validate).
     Validated {
         /// Which call.
         call: CallId,
         /// As in the action: the answer to a check that no longer matters is ignored.
         version: u32,
         /// What the schema says.
-        verdict: Verdict,
+        validation: ArgumentValidation,
     },
     /// A tool reports.
     ToolProgress {
@@ -48,11 +48,11 @@ pub enum Input {
         /// As in the action that started it.
         attempt: u32,
         /// What.
-        progress: Progress,
+        progress: CallProgress,
     },
     /// A running tool wants to know something of a person; the answer comes by
-    /// [`Action::AnswerTool`](crate::Action::AnswerTool).
-    ToolAsks {
+    /// [`TurnAction::AnswerTool`](crate::Action::AnswerTool).
+    ToolQuestionAsked {
         /// Which call.
         call: CallId,
         /// As in the action that started it.
@@ -87,14 +87,14 @@ pub enum Input {
         /// As in the action that started it.
         attempt: u32,
         /// How.
-        outcome: Outcome,
+        outcome: CallOutcome,
     },
     /// A person (or who acts for one) answers.
     Approval {
         /// Which question.
-        question: Question,
+        question: ApprovalTarget,
         /// The answer.
-        decision: Decision,
+        decision: ApprovalDecision,
         /// Who.
         by: String,
         /// Why; a denial's reason is told to the model.
@@ -106,30 +106,30 @@ pub enum Input {
         /// the question stays open (problem `invalid_edit`). Only for one question at a time. R: A2
         arguments: Option<serde_json::Value>,
         /// What is to be kept of the answer.
-        remember: Option<Remember>,
+        remember: Option<RememberRequest>,
     },
     /// A tool is no longer defined as it was offered: whoever allowed it allowed something else, so what has not been
     /// started asks again. R: A3
-    Redefined {
+    ToolRedefined {
         /// Which tool.
         tool: ToolName,
         /// Of its new definition.
         fingerprint: String,
-        /// The start that was not made because of it: an [`Action::StartTool`](crate::Action::StartTool) whose
+        /// The start that was not made because of it: an [`TurnAction::StartTool`](crate::Action::StartTool) whose
         /// fingerprint is not that of the definition that is there now.
         start: Option<(CallId, u32)>,
     },
     /// The user says something while the turn runs. One whose id is known changes nothing. R: T14
     UserMessage(QueuedMessage),
     /// The user takes a message back that was not taken in yet. R: T14
-    TakeBack {
+    RetractMessage {
         /// Which.
         id: UserMessageId,
     },
     /// Stop the turn. A second one does not wait for tools to say how they ended. R: T8
     Cancel,
     /// The same in the name of whoever runs the turn, for a reason that its notice gives. R: T8
-    CancelBecause {
+    CancelWithReason {
         /// A sentence for people.
         why: String,
     },
@@ -139,11 +139,11 @@ pub enum Input {
         call: CallId,
     },
     /// The log has taken this long over an append and is level again: whoever watches is told why nothing came.
-    LogWasSlow {
+    LogDelayed {
         /// In milliseconds.
         ms: u64,
     },
-    /// A timer of [`Action::SetTimer`](crate::Action::SetTimer) is due. Timers are never taken back: one that is no
+    /// A timer of [`TurnAction::SetTimer`](crate::Action::SetTimer) is due. Timers are never taken back: one that is no
     /// longer needed is ignored.
     Timer {
         /// Which.
@@ -151,18 +151,23 @@ pub enum Input {
     },
 }
 
-impl Input {
+impl TurnInput {
     /// An answer without conditions: nothing compared, nothing changed, nothing kept.
-    pub fn answer(question: Question, decision: Decision, by: &str, reason: Option<String>) -> Self {
+    pub fn plain_approval(
+        question: ApprovalTarget,
+        decision: ApprovalDecision,
+        by: &str,
+        reason: Option<String>,
+    ) -> Self {
         let by = by.to_owned();
         let (arguments_hash, arguments, remember) = (None, None, None);
-        Input::Approval { question, decision, by, reason, arguments_hash, arguments, remember }
+        TurnInput::Approval { question, decision, by, reason, arguments_hash, arguments, remember }
     }
 }
 
 /// Which question is answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Question {
+pub enum ApprovalTarget {
     /// One.
     One(ApprovalId),
     /// All that are open now.
@@ -171,7 +176,7 @@ pub enum Question {
 
 /// What the schema says about arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum ArgumentValidation {
     /// They fit.
     Valid,
     /// They do not.
@@ -208,7 +213,7 @@ pub enum TimerId {
         attempt: u32,
     },
     /// Whoever runs a call elsewhere should have answered by now: whoever watches is told that it has not.
-    Elsewhere {
+    RemoteCall {
         /// Which call.
         call: CallId,
         /// Which start of it.
@@ -232,7 +237,7 @@ pub struct UpstreamFailure {
     pub status: Option<u16>,
     /// What the upstream or the network said, for people; short.
     pub message: String,
-    /// `Retry-After`, in milliseconds from now.
+    /// `Retry-TrustState`, in milliseconds from now.
     pub retry_after_ms: Option<u64>,
 }
 
@@ -293,4 +298,4 @@ impl UpstreamFailure {
 }
 
 /// An instant that a timer is due, with its id; for drivers that keep timers in a heap.
-pub type Deadline = (Millis, TimerId);
+pub type TimerDeadline = (UnixMillis, TimerId);

@@ -13,53 +13,57 @@ mod approvals;
 mod calls;
 mod canonical;
 mod client;
-mod closest;
 mod diff;
+mod elicitation;
 mod ending;
 mod event;
-mod guard;
+mod history;
 mod id;
 mod input;
-mod ledger;
+mod loop_guard;
 mod outbox;
 mod policy;
-mod questions;
 mod record;
-mod result;
 mod retry;
 mod schedule;
 mod setup;
 mod shorten;
 mod steering;
 mod stream;
+mod suggest;
 mod summary;
+mod tool_result;
 mod turn;
-mod waiting;
+mod wait_notice;
 mod waterfall;
 mod wording;
 
-pub use action::{Action, Beside, Early, Out};
-pub use client::{ClientAnswer, ClientCall, ClientStatus};
-pub use closest::{closest_names, edits};
+pub use action::{EarlyStart, StepProviderState, TurnAction, TurnOutput};
+pub use client::{ClientAnswer, ClientCallState, ClientStatus};
+pub use elicitation::{ElicitationMode, QuestionState, ToolAnswer, ToolQuestion};
 pub use event::{
-    BlockKind, BlockStart, CallStatus, Decision, Event, EventKind, FORMAT, Fault, Progress, QuestionKind,
-    SessionStats, ToolError, ToolInput, ToolResult, TurnStatus, WaitReason,
+    ApprovalDecision, BlockKind, BlockStart, CallError, CallProgress, CallStatus, Event, EventKind, FORMAT,
+    QuestionKind, SessionStats, ToolInput, ToolResult, TurnFault, TurnStatus, WaitReason,
 };
 pub use fold::merge_deltas;
-pub use guard::LoopGuard;
-pub use id::{ApprovalId, ConversationId, MessageId, Millis, Seq, TurnId, UserMessageId};
-pub use input::{Deadline, FailureKind, Input, Question, TimerId, UpstreamFailure, Verdict};
-pub use outbox::{Append, Outbox, Released};
+pub use id::{ApprovalId, ConversationId, EventSeq, MessageId, TurnId, UnixMillis, UserMessageId};
+pub use input::{
+    ApprovalTarget, ArgumentValidation, FailureKind, TimerDeadline, TimerId, TurnInput, UpstreamFailure,
+};
+pub use loop_guard::LoopGuard;
+pub use outbox::{AppendBatch, Outbox, ReleasedBatch};
 pub use policy::{
-    ArgumentTest, Confirm, Constraints, Decide, Patterns, Policy, Remember, Remembered, Rule, RulePart,
-    Ruling, Scope, UnmatchedRule, explain, unmatched_rules,
+    ApprovalScope, ArgumentConstraints, ArgumentTest, ConfirmMode, PatternList, Policy, PolicyDecision,
+    PolicyRule, RememberRequest, RememberedDecision, RuleAction, RulePart, UnmatchedRule, explain,
+    unmatched_rules,
 };
-pub use questions::{QuestionState, ToolAnswer, ToolQuestion, Wants};
-pub use record::Answered;
+pub use record::QuestionResolution;
 pub use setup::{
-    ApprovalRule, Concurrency, Effect, Execution, OfferedTool, OnInterrupted, Permission, Polling, REQUESTER,
-    Remark, RetryPolicy, Runs, StartRule, TurnLimits, TurnSetup, TurnStart, UpstreamChoice,
+    ApprovalRule, CallRunner, Effect, ExecutionMode, OfferedTool, OnInterrupted, PermissionRule, PollingMode,
+    REQUESTER, RetryPolicy, SetupRemark, StartRule, ToolConcurrency, TurnLimits, TurnSetup, TurnStart,
+    UpstreamChoice,
 };
-pub use steering::{QueuedMessage, When};
+pub use steering::{MessageTiming, QueuedMessage};
+pub use suggest::{edit_distance, suggest_names};
 pub use turn::Turn;
-pub use waterfall::{Segment, SegmentKind, Waterfall};
+pub use waterfall::{SegmentKind, TimeSegment, Waterfall};

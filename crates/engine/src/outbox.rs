@@ -1,42 +1,42 @@
 //! Who waits for whom: nothing is seen or done before the log holds it.
 //!
 //! The events of one `apply` are appended, and its actions are performed only when that append is acknowledged, except
-//! those that nobody outside can notice ([`Action::only_looks`]). The machine does not wait: it takes the next input at
+//! those that nobody outside can notice ([`TurnAction::is_read_only`]). The machine does not wait: it takes the next input at
 //! once and may be ahead of the log, by a bounded gap. One append is in flight at a time; what gathers meanwhile goes into
 //! the next one, so batches grow under load by themselves.
 //!
 //! This one synchronous type is the whole rule. The driver and the simulator both use it, so that the simulator tests
 //! what runs.
 
-use crate::action::{Action, Beside, Out};
+use crate::action::{StepProviderState, TurnAction, TurnOutput};
 use crate::event::{Event, EventKind};
-use crate::input::Input;
+use crate::input::TurnInput;
 use std::collections::VecDeque;
-use throughline_wire::{NotStarted, Outcome};
+use throughline_wire::{CallOutcome, NotStarted};
 
 /// Events and actions on their way from the machine to the log and the driver. R: design §3a
 #[derive(Debug, Default)]
 pub struct Outbox {
     /// Not handed out for appending yet.
-    pending: Batch,
+    pending: OutboxBatch,
     /// Handed out and not acknowledged.
-    in_flight: Option<Batch>,
+    in_flight: Option<OutboxBatch>,
     /// Actions that only look.
-    looks: Vec<Action>,
-    refused: Refused,
+    read_only: Vec<TurnAction>,
+    refused: LogRefusal,
 }
 
 #[derive(Debug, Default)]
-struct Batch {
+struct OutboxBatch {
     events: Vec<Event>,
-    beside: Vec<Beside>,
-    actions: VecDeque<Action>,
+    provider_states: Vec<StepProviderState>,
+    actions: VecDeque<TurnAction>,
     bytes: usize,
 }
 
 /// Whether the log has refused an append: then nothing more leaves, ever.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Refused {
+enum LogRefusal {
     #[default]
     No,
     Yes,
@@ -45,20 +45,20 @@ enum Refused {
 /// What is to be appended to the log, in one transaction. The outbox keeps it until it is acknowledged: whoever appends
 /// writes it down from here and copies nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Append<'a> {
-    /// Events, dense by `seq`. May be empty if `beside` is not.
+pub struct AppendBatch<'a> {
+    /// Events, dense by `seq`. May be empty if `provider_states` is not.
     pub events: &'a [Event],
     /// Stored beside the log.
-    pub beside: &'a [Beside],
+    pub provider_states: &'a [StepProviderState],
 }
 
 /// What an acknowledged append sets free.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Released {
+pub struct ReleasedBatch {
     /// Viewers may see these now.
     pub events: Vec<Event>,
     /// To be performed now, in order.
-    pub actions: Vec<Action>,
+    pub actions: Vec<TurnAction>,
 }
 
 impl Outbox {
@@ -77,21 +77,21 @@ impl Outbox {
     /// Returns inputs to give to the machine next: a start that is cancelled before its intent was acknowledged never
     /// happens, and the machine is told so (the call ends as `not_started`).
     #[must_use = "these inputs end calls that will never start"]
-    pub fn push(&mut self, out: &mut Out) -> Vec<Input> {
-        if self.refused == Refused::Yes {
-            *out = Out::default();
+    pub fn push(&mut self, out: &mut TurnOutput) -> Vec<TurnInput> {
+        if self.refused == LogRefusal::Yes {
+            *out = TurnOutput::default();
             return Vec::new();
         }
         let mut ended = Vec::new();
-        self.pending.bytes += out.events.iter().map(weight).sum::<usize>();
+        self.pending.bytes += out.events.iter().map(estimated_bytes).sum::<usize>();
         self.pending.events.append(&mut out.events);
-        self.pending.beside.append(&mut out.beside);
+        self.pending.provider_states.append(&mut out.provider_states);
         for action in out.actions.drain(..) {
-            if action.only_looks() {
-                self.looks.push(action);
+            if action.is_read_only() {
+                self.read_only.push(action);
                 continue;
             }
-            match self.take_start(&action) {
+            match self.withdraw_start(&action) {
                 Some(input) => ended.push(input),
                 None => self.pending.actions.push_back(action),
             }
@@ -100,46 +100,47 @@ impl Outbox {
     }
 
     /// What to append next; `None` while an append is in flight, or if there is nothing to append.
-    pub fn next_append(&mut self) -> Option<Append<'_>> {
-        if self.in_flight.is_some() || self.refused == Refused::Yes {
+    pub fn next_append(&mut self) -> Option<AppendBatch<'_>> {
+        if self.in_flight.is_some() || self.refused == LogRefusal::Yes {
             return None;
         }
-        if self.pending.events.is_empty() && self.pending.beside.is_empty() {
+        if self.pending.events.is_empty() && self.pending.provider_states.is_empty() {
             return None;
         }
         let batch = self.in_flight.insert(std::mem::take(&mut self.pending));
-        Some(Append { events: &batch.events, beside: &batch.beside })
+        Some(AppendBatch { events: &batch.events, provider_states: &batch.provider_states })
     }
 
     /// Actions that wait for no event: those that only look, and those of an `apply` without events when the log is level
     /// with the machine.
-    pub fn ready(&mut self) -> Vec<Action> {
-        let mut ready = std::mem::take(&mut self.looks);
-        let level =
-            self.in_flight.is_none() && self.pending.events.is_empty() && self.pending.beside.is_empty();
-        if level && self.refused == Refused::No {
+    pub fn take_ready(&mut self) -> Vec<TurnAction> {
+        let mut ready = std::mem::take(&mut self.read_only);
+        let is_caught_up = self.in_flight.is_none()
+            && self.pending.events.is_empty()
+            && self.pending.provider_states.is_empty();
+        if is_caught_up && self.refused == LogRefusal::No {
             ready.extend(self.pending.actions.drain(..));
         }
         ready
     }
 
     /// The append in flight is durable.
-    pub fn acknowledged(&mut self) -> Released {
+    pub fn acknowledge(&mut self) -> ReleasedBatch {
         match self.in_flight.take() {
-            Some(batch) => Released { events: batch.events, actions: batch.actions.into() },
-            None => Released::default(),
+            Some(batch) => ReleasedBatch { events: batch.events, actions: batch.actions.into() },
+            None => ReleasedBatch::default(),
         }
     }
 
     /// The append in flight was refused (fenced, or the store is lost): everything pending is dropped, nothing leaves
     /// any more. The driver cancels running tools and discards the machine: what the log holds is what happened.
-    pub fn refused(&mut self) {
-        *self = Self { refused: Refused::Yes, ..Self::default() };
+    pub fn refuse(&mut self) {
+        *self = Self { refused: LogRefusal::Yes, ..Self::default() };
     }
 
-    /// The log is too far behind: do not read the upstream until [`Outbox::acknowledged`].
+    /// The log is too far behind: do not read the upstream until [`Outbox::acknowledge`].
     pub fn is_full(&self) -> bool {
-        let (events, bytes) = self.gap();
+        let (events, bytes) = self.backlog();
         events >= Self::EVENTS_MAX || bytes >= Self::BYTES_MAX
     }
 
@@ -148,30 +149,30 @@ impl Outbox {
         self.in_flight.is_none()
             && self.pending.events.is_empty()
             && self.pending.actions.is_empty()
-            && self.looks.is_empty()
+            && self.read_only.is_empty()
     }
 
     /// How far the machine is ahead of the log: events, and a rough count of their bytes.
-    pub fn gap(&self) -> (usize, usize) {
-        let flying = self.in_flight.as_ref();
+    pub fn backlog(&self) -> (usize, usize) {
+        let in_flight = self.in_flight.as_ref();
         (
-            self.pending.events.len() + flying.map_or(0, |batch| batch.events.len()),
-            self.pending.bytes + flying.map_or(0, |batch| batch.bytes),
+            self.pending.events.len() + in_flight.map_or(0, |batch| batch.events.len()),
+            self.pending.bytes + in_flight.map_or(0, |batch| batch.bytes),
         )
     }
 
     /// If `action` cancels a tool whose start is still waiting for its intent, that start is taken out.
-    fn take_start(&mut self, action: &Action) -> Option<Input> {
-        let Action::CancelTool { call, attempt } = action else { return None };
-        let flying = self.in_flight.iter_mut();
-        for batch in flying.chain([&mut self.pending]) {
-            let found = batch.actions.iter().position(|action| {
-                matches!(action, Action::StartTool { call: c, attempt: a, .. } | Action::OfferCall { call: c, attempt: a, .. } if c == call && a == attempt)
+    fn withdraw_start(&mut self, action: &TurnAction) -> Option<TurnInput> {
+        let TurnAction::CancelTool { call, attempt } = action else { return None };
+        let in_flight = self.in_flight.iter_mut();
+        for batch in in_flight.chain([&mut self.pending]) {
+            let position = batch.actions.iter().position(|action| {
+                matches!(action, TurnAction::StartTool { call: c, attempt: a, .. } | TurnAction::OfferCall { call: c, attempt: a, .. } if c == call && a == attempt)
             });
-            if let Some(at) = found {
+            if let Some(at) = position {
                 batch.actions.remove(at);
-                let outcome = Outcome::NotStarted(NotStarted::Stopped);
-                return Some(Input::ToolEnded { call: call.clone(), attempt: *attempt, outcome });
+                let outcome = CallOutcome::NotStarted(NotStarted::Stopped);
+                return Some(TurnInput::ToolEnded { call: call.clone(), attempt: *attempt, outcome });
             }
         }
         None
@@ -179,7 +180,7 @@ impl Outbox {
 }
 
 /// A rough count of an event's bytes: its text, and a flat sum for the rest.
-fn weight(event: &Event) -> usize {
+fn estimated_bytes(event: &Event) -> usize {
     const ENVELOPE: usize = 160;
     ENVELOPE
         + match &event.kind {
@@ -201,13 +202,13 @@ fn weight(event: &Event) -> usize {
             }
             EventKind::BlockStart(crate::BlockStart::Image(media)) => media.data().len(),
             EventKind::StreamStart { input, .. } | EventKind::UserMessage { input, .. } => {
-                input.iter().map(part_weight).sum()
+                input.iter().map(estimated_part_bytes).sum()
             }
             _ => 0,
         }
 }
 
-fn part_weight(part: &throughline_wire::UserPart) -> usize {
+fn estimated_part_bytes(part: &throughline_wire::UserPart) -> usize {
     use throughline_wire::UserPart;
     match part {
         UserPart::Text { text } => text.len(),

@@ -1,24 +1,25 @@
 //! What the machine knows, as a fold of its own events.
 //!
-//! [`Record::absorb`] is the only way this state changes. The live machine emits an event and absorbs it; a restored
+//! [`TurnRecord::absorb`] is the only way this state changes. The live machine emits an event and absorbs it; a restored
 //! machine absorbs the same events from the log. So the two are equal by construction, and no transition can forget to
 //! be written down. Only what dies with the process anyway (a stream being read, a check under way) lives elsewhere.
 
-use crate::action::Beside;
+use crate::action::StepProviderState;
 use crate::canonical;
 use crate::event::{
-    BlockKind, BlockStart, Decision, Event, EventKind, Fault, QuestionKind, TurnStatus, WaitReason,
+    ApprovalDecision, BlockKind, BlockStart, Event, EventKind, QuestionKind, TurnFault, TurnStatus,
+    WaitReason,
 };
-use crate::guard;
-use crate::id::{ApprovalId, Millis, Seq, UserMessageId};
-use crate::policy::{Case, Remembered};
-use crate::setup::{OfferedTool, Polling, TurnSetup};
+use crate::id::{ApprovalId, EventSeq, UnixMillis, UserMessageId};
+use crate::loop_guard;
+use crate::policy::{PolicyCase, RememberedDecision};
+use crate::setup::{OfferedTool, PollingMode, TurnSetup};
 use crate::waterfall::Waterfall;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use throughline_wire::{
-    Arguments, BrokenCall, CallId, CallKind, FinishReason, Outcome, ProviderState, RawArguments, Seal, Slot,
-    ToolName, UpstreamCallId, Usage, UserPart, WireName,
+    BrokenCall, CallArguments, CallId, CallKind, CallOutcome, CallSlot, FinishReason, ProviderState,
+    RawArguments, SealEvidence, ToolName, UpstreamCallId, Usage, UserPart, WireName,
 };
 
 /// `source` of a tool that the provider ran itself.
@@ -46,16 +47,16 @@ pub(crate) mod code {
 
 /// Where the turn is.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) enum Phase {
+pub(crate) enum TurnPhase {
     /// Nothing has happened.
     #[default]
     Fresh,
     /// Between steps.
     Between,
     /// A model call is under way.
-    Streaming { shown: Shown },
+    Streaming { shown: ContentShown },
     /// A failed model call waits for its next try.
-    Backoff { until: Millis },
+    Backoff { until: UnixMillis },
     /// The step is committed; its calls run.
     Settling,
     /// The step ended without a commit and the turn goes on; its calls are being closed.
@@ -68,24 +69,24 @@ pub(crate) enum Phase {
 
 /// Whether anything of a reply was shown: afterwards it cannot be tried again unseen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Shown {
+pub(crate) enum ContentShown {
     No,
     Yes,
 }
 
 /// See the module's text.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Record {
-    pub seq: Seq,
+pub(crate) struct TurnRecord {
+    pub seq: EventSeq,
     /// Time of the last event; time never goes back in a log.
-    pub last_at: Millis,
-    pub phase: Phase,
+    pub last_at: UnixMillis,
+    pub phase: TurnPhase,
     pub steps: Vec<StepRecord>,
     pub calls: Vec<CallRecord>,
     /// Blocks opened so far.
     pub blocks: u32,
     /// The text, thinking or audio block that takes deltas.
-    pub open: Option<OpenBlock>,
+    pub open_block: Option<OpenBlock>,
     /// Attempt of the current step.
     pub attempt: u32,
     /// Place in the setup's upstreams.
@@ -95,41 +96,41 @@ pub(crate) struct Record {
     /// Tools are off for the steps after this one: a limit was reached, one last step answers without them.
     pub tools_off_after: Option<u32>,
     /// Old results are told shorter: an upstream has refused the length of the history.
-    pub shortened: bool,
+    pub outputs_shortened: bool,
     /// How the turn will end, once that is decided.
-    pub ending: Option<Ending>,
+    pub pending_end: Option<PendingEnd>,
     /// What the model is told between steps: after which step, and what.
     pub notes: Vec<(u32, String)>,
     /// What the user said in mid-turn and was taken in.
-    pub said: Vec<Said>,
+    pub delivered_messages: Vec<DeliveredMessage>,
     pub usage: Usage,
     pub waterfall: Waterfall,
     /// Findings recorded in this step.
     pub problems: u32,
     /// `error` was emitted.
-    pub error_told: bool,
+    pub error_emitted: bool,
     /// `session_stats` was emitted.
-    pub stats_told: bool,
+    pub stats_emitted: bool,
     /// What `stream_end` says.
-    pub ended: Option<TurnStatus>,
+    pub final_status: Option<TurnStatus>,
     /// How often another process took over.
     pub epoch: u64,
     /// Of tools that have another definition than was offered.
     pub fingerprints: BTreeMap<ToolName, String>,
     /// What people have said in this turn, oldest first.
-    pub remembered: Vec<Remembered>,
+    pub remembered_decisions: Vec<RememberedDecision>,
     /// Questions that are no longer open, with what was answered.
-    pub answered: BTreeMap<ApprovalId, Answered>,
+    pub resolutions: BTreeMap<ApprovalId, QuestionResolution>,
     /// How often another process went on with the turn.
     pub takeovers: u32,
 }
 
 /// What was answered to a question.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Answered {
+pub struct QuestionResolution {
     /// The answer.
-    pub decision: Decision,
-    /// Who answered: a person's name, `remembered`, or why nobody did: `timer`, `stop`, `cancel`, `end`, `reset`.
+    pub decision: ApprovalDecision,
+    /// Who answered: a person's name, `remembered_decisions`, or why nobody did: `timer`, `stop`, `cancel`, `end`, `reset`.
     pub by: String,
     /// The arguments as they were changed, or the values that were filled in.
     pub content: Option<Value>,
@@ -137,7 +138,7 @@ pub struct Answered {
 
 /// A message that the user sent in mid-turn.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Said {
+pub(crate) struct DeliveredMessage {
     /// The step that it follows.
     pub after: u32,
     pub id: Option<UserMessageId>,
@@ -146,9 +147,9 @@ pub(crate) struct Said {
 
 /// How the turn will end.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Ending {
+pub(crate) struct PendingEnd {
     pub status: TurnStatus,
-    pub fault: Option<Fault>,
+    pub fault: Option<TurnFault>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -165,7 +166,7 @@ pub(crate) struct StepRecord {
     pub text: String,
     pub thinking: String,
     /// Where in these the blocks of the step begin, in order.
-    pub parts: Vec<Part>,
+    pub spans: Vec<BlockSpan>,
     pub finish: Option<FinishReason>,
     pub end: StepEnd,
     pub provider_state: Option<ProviderState>,
@@ -173,17 +174,17 @@ pub(crate) struct StepRecord {
 
 /// A block of a step that takes deltas.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Part {
+pub(crate) struct BlockSpan {
     pub block: u32,
     pub kind: BlockKind,
     /// Offset of its text in the step's text or thinking.
-    pub from: usize,
+    pub offset: usize,
 }
 
 impl StepRecord {
-    fn open(&mut self, block: u32, kind: BlockKind) {
+    fn open_span(&mut self, block: u32, kind: BlockKind) {
         let from = self.channel(kind).len();
-        self.parts.push(Part { block, kind, from });
+        self.spans.push(BlockSpan { block, kind, offset: from });
     }
 
     /// What is said in a block of this kind; what is heard is said, too.
@@ -196,21 +197,23 @@ impl StepRecord {
 
     /// Takes back a block but for its first characters.
     fn supersede(&mut self, block: u32, keep_chars: u64) {
-        let Some(at) = self.parts.iter().position(|part| part.block == block) else { return };
-        let Part { kind, from, .. } = self.parts[at];
+        let Some(at) = self.spans.iter().position(|part| part.block == block) else { return };
+        let BlockSpan { kind, offset: from, .. } = self.spans[at];
         let thinks = kind == BlockKind::Thinking;
-        let beside = |part: &&Part| (part.kind == BlockKind::Thinking) == thinks;
-        let next = self.parts[at + 1..].iter().find(beside).map(|part| part.from);
+        let same_channel = |part: &&BlockSpan| (part.kind == BlockKind::Thinking) == thinks;
+        let next = self.spans[at + 1..].iter().find(same_channel).map(|part| part.offset);
         let channel = self.channel(kind);
         let end = next.unwrap_or(channel.len());
         let mut chars = channel[from..end].char_indices();
-        let Some((kept, _)) = chars.nth(usize::try_from(keep_chars).unwrap_or(usize::MAX)) else { return };
-        channel.replace_range(from + kept..end, "");
-        let gone = end - from - kept;
+        let Some((kept_bytes, _)) = chars.nth(usize::try_from(keep_chars).unwrap_or(usize::MAX)) else {
+            return;
+        };
+        channel.replace_range(from + kept_bytes..end, "");
+        let removed = end - from - kept_bytes;
         for part in
-            self.parts[at + 1..].iter_mut().filter(|part| (part.kind == BlockKind::Thinking) == thinks)
+            self.spans[at + 1..].iter_mut().filter(|part| (part.kind == BlockKind::Thinking) == thinks)
         {
-            part.from -= gone;
+            part.offset -= removed;
         }
     }
 }
@@ -233,7 +236,7 @@ pub(crate) enum StepEnd {
 pub(crate) struct CallRecord {
     pub id: CallId,
     pub step: u32,
-    pub slot: Slot,
+    pub slot: CallSlot,
     pub position: u32,
     pub block: u32,
     pub upstream_id: Option<UpstreamCallId>,
@@ -247,10 +250,10 @@ pub(crate) struct CallRecord {
     pub superseded: bool,
     /// Argument text so far.
     pub text: String,
-    pub arguments: Option<Result<Arguments, (BrokenCall, RawArguments)>>,
+    pub arguments: Option<Result<CallArguments, (BrokenCall, RawArguments)>>,
     /// What a person put in their place.
-    pub ran_with: Option<Arguments>,
-    pub seal: Option<Seal>,
+    pub ran_with: Option<CallArguments>,
+    pub seal: Option<SealEvidence>,
     /// How often the arguments were void or changed, or the tool was.
     pub version: u32,
     /// How often it was started.
@@ -262,11 +265,11 @@ pub(crate) struct CallRecord {
     /// How often of those by the running tool.
     pub tool_questions: u32,
     /// The open question of the running tool.
-    pub asking: Option<Asking>,
+    pub elicitation: Option<OpenElicitation>,
     /// How long this start's tool has waited for people, in milliseconds.
     pub asked_ms: u64,
     /// The last answer. It is not taken back by what changes later: it says itself what it is about.
-    pub answer: Option<Answer>,
+    pub answer: Option<ApprovalAnswer>,
     /// Output so far of the current start.
     pub partial: String,
     pub progress_events: u32,
@@ -279,42 +282,42 @@ pub(crate) enum CallState {
     Preparing,
     /// The arguments are final, or will never be.
     Sealed,
-    Asked {
+    AwaitingApproval {
         approval: ApprovalId,
-        expires_at: Option<Millis>,
+        expires_at: Option<UnixMillis>,
         arguments_hash: String,
         fingerprint: String,
     },
     Running {
-        since: Millis,
+        since: UnixMillis,
     },
     Closed {
-        outcome: Outcome,
-        guard: Option<guard::Entry>,
+        outcome: CallOutcome,
+        guard: Option<loop_guard::CallSignature>,
     },
 }
 
 /// What a running tool asks.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Asking {
+pub(crate) struct OpenElicitation {
     pub approval: ApprovalId,
-    pub since: Millis,
+    pub since: UnixMillis,
     /// Values have to be filled in.
-    pub form: bool,
+    pub needs_values: bool,
 }
 
 /// What was answered, and about what exactly.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Answer {
-    pub decision: Decision,
+pub(crate) struct ApprovalAnswer {
+    pub decision: ApprovalDecision,
     pub reason: Option<String>,
     arguments_hash: String,
     fingerprint: String,
 }
 
-impl Answer {
+impl ApprovalAnswer {
     /// It was given about this very thing. R: A3
-    pub(crate) fn is_about(&self, case: &Case<'_>) -> bool {
+    pub(crate) fn applies_to(&self, case: &PolicyCase<'_>) -> bool {
         self.fingerprint == case.fingerprint
             && self.arguments_hash == canonical::arguments_hash(case.arguments)
     }
@@ -329,29 +332,29 @@ impl CallRecord {
     }
 
     /// The arguments as the model wrote them.
-    pub(crate) fn written(&self) -> Option<&Arguments> {
+    pub(crate) fn original_arguments(&self) -> Option<&CallArguments> {
         self.arguments.as_ref().and_then(|arguments| arguments.as_ref().ok())
     }
 
     /// The arguments that it would run with.
-    pub(crate) fn effective(&self) -> Option<&Arguments> {
-        let written = self.written()?;
+    pub(crate) fn effective_arguments(&self) -> Option<&CallArguments> {
+        let written = self.original_arguments()?;
         Some(self.ran_with.as_ref().unwrap_or(written))
     }
 
     /// Its place in the recorded order.
-    pub(crate) fn order(&self) -> (u32, u32, Slot) {
+    pub(crate) fn recorded_order(&self) -> (u32, u32, CallSlot) {
         (self.step, self.position, self.slot)
     }
 }
 
-impl Record {
+impl TurnRecord {
     /// Number of the current step, from 1; 0 before the first.
     pub(crate) fn step(&self) -> u32 {
         self.steps.len() as u32
     }
 
-    pub(crate) fn call(&self, id: &CallId) -> Option<usize> {
+    pub(crate) fn find_call(&self, id: &CallId) -> Option<usize> {
         self.calls.iter().rposition(|call| call.id == *id)
     }
 
@@ -361,7 +364,7 @@ impl Record {
     }
 
     /// The call that a slot of the current step means now.
-    pub(crate) fn call_in(&self, slot: Slot) -> Option<usize> {
+    pub(crate) fn find_call_in_slot(&self, slot: CallSlot) -> Option<usize> {
         let step = self.step();
         self.calls.iter().rposition(|call| call.step == step && call.slot == slot && !call.hosted)
     }
@@ -377,35 +380,35 @@ impl Record {
     }
 
     /// Steps in a row, up to now, that the provider paused.
-    pub(crate) fn pauses(&self) -> u32 {
+    pub(crate) fn trailing_pauses(&self) -> u32 {
         self.steps.iter().rev().take_while(|step| step.finish == Some(FinishReason::Pause)).count() as u32
     }
 
     /// What the guard watches: closed calls that the model is told of, in recorded order.
-    pub(crate) fn guard_history(&self) -> Vec<guard::Entry> {
-        let mut watched: Vec<_> = self
+    pub(crate) fn guard_history(&self) -> Vec<loop_guard::CallSignature> {
+        let mut entries: Vec<_> = self
             .calls
             .iter()
-            .filter(|call| !call.superseded && self.is_told(call.step))
+            .filter(|call| !call.superseded && self.is_in_history(call.step))
             .filter_map(|call| match &call.state {
-                CallState::Closed { guard, .. } => guard.map(|entry| (call.order(), entry)),
+                CallState::Closed { guard, .. } => guard.map(|entry| (call.recorded_order(), entry)),
                 _ => None,
             })
             .collect();
-        watched.sort_unstable_by_key(|(order, _)| *order);
-        watched.into_iter().map(|(_, entry)| entry).collect()
+        entries.sort_unstable_by_key(|(order, _)| *order);
+        entries.into_iter().map(|(_, entry)| entry).collect()
     }
 
     /// The model is told about the calls of this step.
-    pub(crate) fn is_told(&self, step: u32) -> bool {
+    pub(crate) fn is_in_history(&self, step: u32) -> bool {
         let step = (step as usize).checked_sub(1).and_then(|at| self.steps.get(at));
         step.is_some_and(|step| matches!(step.end, StepEnd::Committed | StepEnd::Stopped))
     }
 
     /// What is kept beside the log.
-    pub(crate) fn absorb_beside(&mut self, beside: &Beside) {
-        if let Some(step) = (beside.step as usize).checked_sub(1).and_then(|at| self.steps.get_mut(at)) {
-            step.provider_state = Some(beside.state.clone());
+    pub(crate) fn absorb_provider_state(&mut self, state: &StepProviderState) {
+        if let Some(step) = (state.step as usize).checked_sub(1).and_then(|at| self.steps.get_mut(at)) {
+            step.provider_state = Some(state.state.clone());
         }
     }
 
@@ -415,17 +418,19 @@ impl Record {
         self.last_at = self.last_at.max(event.timestamp);
         self.waterfall.absorb(event);
         match &event.kind {
-            EventKind::StreamStart { .. } => self.phase = Phase::Between,
+            EventKind::StreamStart { .. } => self.phase = TurnPhase::Between,
             EventKind::StepStart { model, attempt, fallback, .. } => {
                 self.step_start(event.step, model, *attempt, *fallback as usize);
             }
             EventKind::StepEnd { finish, usage, .. } => self.step_end(*finish, usage.as_ref()),
             EventKind::BlockStart(start) => self.block_start(start, event.block),
-            EventKind::BlockEnd => self.open = None,
-            EventKind::ContentDelta { text } => self.said(|step| step.text.push_str(text)),
-            EventKind::Thinking { text } => self.said(|step| step.thinking.push_str(text)),
-            EventKind::AudioDelta { transcript, .. } => self.said(|step| step.text.push_str(transcript)),
-            EventKind::Citation { .. } => self.said(|_| {}),
+            EventKind::BlockEnd => self.open_block = None,
+            EventKind::ContentDelta { text } => self.mark_shown(|step| step.text.push_str(text)),
+            EventKind::Thinking { text } => self.mark_shown(|step| step.thinking.push_str(text)),
+            EventKind::AudioDelta { transcript, .. } => {
+                self.mark_shown(|step| step.text.push_str(transcript))
+            }
+            EventKind::Citation { .. } => self.mark_shown(|_| {}),
             EventKind::Problem { code, excerpt, .. } => {
                 self.problems += 1;
                 if code == code::LOOP_NOTE || code == code::UPSTREAM_LOST {
@@ -433,7 +438,7 @@ impl Record {
                 }
             }
             EventKind::Waiting { reason: WaitReason::Retry | WaitReason::RateLimit, until, .. } => {
-                self.phase = Phase::Backoff { until: until.unwrap_or(event.timestamp) };
+                self.phase = TurnPhase::Backoff { until: until.unwrap_or(event.timestamp) };
             }
             EventKind::ToolUse {
                 wire_name,
@@ -445,7 +450,7 @@ impl Record {
                 supersedes,
                 ..
             } => {
-                if let Some(old) = supersedes.as_ref().and_then(|id| self.call(id)) {
+                if let Some(old) = supersedes.as_ref().and_then(|id| self.find_call(id)) {
                     self.calls[old].superseded = true;
                 }
                 let tool = setup.tools.iter().position(|tool| tool.wire_name == *wire_name);
@@ -470,7 +475,7 @@ impl Record {
                     questions: 0,
                     rule: None,
                     tool_questions: 0,
-                    asking: None,
+                    elicitation: None,
                     asked_ms: 0,
                     answer: None,
                     partial: String::new(),
@@ -478,7 +483,7 @@ impl Record {
                     state: CallState::Preparing,
                 });
                 self.blocks += 1;
-                self.said(|_| {});
+                self.mark_shown(|_| {});
             }
             EventKind::TurnResumed { epoch } => {
                 self.epoch = *epoch;
@@ -489,35 +494,35 @@ impl Record {
                     step.supersede(block, *keep_chars);
                 }
             }
-            EventKind::SessionStats(_) => self.stats_told = true,
-            EventKind::Error(_) => self.error_told = true,
+            EventKind::SessionStats(_) => self.stats_emitted = true,
+            EventKind::Error(_) => self.error_emitted = true,
             EventKind::UserMessage { id, input } => {
                 self.blocks += 1;
                 let (after, id, input) = (self.step(), id.clone(), input.clone());
-                self.said.push(Said { after, id, input });
+                self.delivered_messages.push(DeliveredMessage { after, id, input });
             }
             EventKind::StreamEnd { status } => {
-                self.phase = Phase::Over;
-                self.ended = Some(*status);
+                self.phase = TurnPhase::Over;
+                self.final_status = Some(*status);
             }
             kind => {
                 if let EventKind::ApprovalResolved { approval_id, decision, by, arguments, content, .. } =
                     kind
                 {
                     let content = arguments.clone().or_else(|| content.clone());
-                    let answered = Answered { decision: *decision, by: by.clone(), content };
-                    self.answered.insert(approval_id.clone(), answered);
+                    let resolution = QuestionResolution { decision: *decision, by: by.clone(), content };
+                    self.resolutions.insert(approval_id.clone(), resolution);
                 }
                 match kind {
                     EventKind::ToolRedefined { tool_name, fingerprint, .. } => {
                         self.fingerprints.insert(tool_name.clone(), fingerprint.clone());
                     }
                     EventKind::ApprovalResolved { remembered: Some(remembered), .. } => {
-                        self.remembered.push((**remembered).clone());
+                        self.remembered_decisions.push((**remembered).clone());
                     }
                     _ => {}
                 }
-                if let Some(at) = event.tool_id.as_ref().and_then(|id| self.call(id)) {
+                if let Some(at) = event.tool_id.as_ref().and_then(|id| self.find_call(id)) {
                     self.calls[at].absorb(kind, event.timestamp, setup);
                 }
             }
@@ -539,16 +544,16 @@ impl Record {
         self.attempt = attempt;
         self.upstream = upstream;
         self.tries += 1;
-        self.phase = Phase::Streaming { shown: Shown::No };
+        self.phase = TurnPhase::Streaming { shown: ContentShown::No };
     }
 
     fn step_end(&mut self, finish: Option<FinishReason>, usage: Option<&Usage>) {
-        let stopped = self.ending.as_ref().map(|ending| ending.status);
+        let stopped = self.pending_end.as_ref().map(|ending| ending.status);
         let (end, phase) = match stopped {
-            Some(TurnStatus::Cancelled) => (StepEnd::Stopped, Phase::Stopping),
-            Some(_) => (StepEnd::Broken, Phase::Stopping),
-            None if finish.is_some_and(commits) => (StepEnd::Committed, Phase::Settling),
-            None => (StepEnd::Broken, Phase::Lost),
+            Some(TurnStatus::Cancelled) => (StepEnd::Stopped, TurnPhase::Stopping),
+            Some(_) => (StepEnd::Broken, TurnPhase::Stopping),
+            None if finish.is_some_and(is_commit) => (StepEnd::Committed, TurnPhase::Settling),
+            None => (StepEnd::Broken, TurnPhase::Lost),
         };
         if let Some(step) = self.steps.last_mut() {
             step.finish = finish;
@@ -556,7 +561,7 @@ impl Record {
         }
         self.phase = phase;
         if let Some(usage) = usage {
-            add(&mut self.usage, usage);
+            add_usage(&mut self.usage, usage);
         }
     }
 
@@ -564,9 +569,9 @@ impl Record {
         let block = block.unwrap_or(self.blocks);
         self.blocks += 1;
         let mut open = |kind, refusal| {
-            self.open = Some(OpenBlock { block, kind, refusal });
+            self.open_block = Some(OpenBlock { block, kind, refusal });
             if let Some(step) = self.steps.last_mut() {
-                step.open(block, kind);
+                step.open_span(block, kind);
             }
         };
         match start {
@@ -575,35 +580,38 @@ impl Record {
             BlockStart::Audio => open(BlockKind::Audio, false),
             BlockStart::Image(_) => {}
             BlockStart::Notice { code, .. } => match code.as_str() {
-                code::STOPPED => self.end_with(TurnStatus::Cancelled, None),
-                code::LENGTH => self.end_with(TurnStatus::Length, None),
-                code::INTERRUPTED => self.end_with(TurnStatus::Interrupted, None),
-                code::SHORTENED => self.shortened = true,
+                code::STOPPED => self.decide_end(TurnStatus::Cancelled, None),
+                code::LENGTH => self.decide_end(TurnStatus::Length, None),
+                code::INTERRUPTED => self.decide_end(TurnStatus::Interrupted, None),
+                code::SHORTENED => self.outputs_shortened = true,
                 code::LIMIT | code::LOOP_STOPPED => self.tools_off_after = Some(self.step()),
                 _ => {}
             },
-            BlockStart::Error(fault) => self.end_with(TurnStatus::Error, Some(fault.clone())),
+            BlockStart::Error(fault) => self.decide_end(TurnStatus::Error, Some(fault.clone())),
             BlockStart::Unrecognised => {}
         }
         if !matches!(start, BlockStart::Notice { .. } | BlockStart::Error(_)) {
-            self.said(|_| {});
+            self.mark_shown(|_| {});
         }
     }
 
     /// The first decision about the end stands.
-    fn end_with(&mut self, status: TurnStatus, fault: Option<Fault>) {
-        if self.ending.is_none() {
-            self.ending = Some(Ending { status, fault });
+    fn decide_end(&mut self, status: TurnStatus, fault: Option<TurnFault>) {
+        if self.pending_end.is_none() {
+            self.pending_end = Some(PendingEnd { status, fault });
             // A step that is still open ends first.
-            if !matches!(self.phase, Phase::Streaming { .. } | Phase::Backoff { .. } | Phase::Over) {
-                self.phase = Phase::Stopping;
+            if !matches!(
+                self.phase,
+                TurnPhase::Streaming { .. } | TurnPhase::Backoff { .. } | TurnPhase::Over
+            ) {
+                self.phase = TurnPhase::Stopping;
             }
         }
     }
 
-    fn said(&mut self, write: impl FnOnce(&mut StepRecord)) {
-        if let Phase::Streaming { shown } = &mut self.phase {
-            *shown = Shown::Yes;
+    fn mark_shown(&mut self, write: impl FnOnce(&mut StepRecord)) {
+        if let TurnPhase::Streaming { shown } = &mut self.phase {
+            *shown = ContentShown::Yes;
         }
         if let Some(step) = self.steps.last_mut() {
             write(step);
@@ -612,7 +620,7 @@ impl Record {
 }
 
 impl CallRecord {
-    fn absorb(&mut self, kind: &EventKind, at: Millis, setup: &TurnSetup) {
+    fn absorb(&mut self, kind: &EventKind, at: UnixMillis, setup: &TurnSetup) {
         match kind {
             EventKind::ToolInputDelta { delta } => self.text.push_str(delta),
             EventKind::ToolInputReset => {
@@ -621,14 +629,15 @@ impl CallRecord {
                 self.seal = None;
                 self.ran_with = None;
                 self.rule = None;
-                self.asking = None;
+                self.elicitation = None;
                 self.version += 1;
                 self.state = CallState::Preparing;
             }
             EventKind::ToolRedefined { attempt, .. } => {
-                let starts =
+                let is_starting =
                     matches!(self.state, CallState::Running { .. }) && *attempt == Some(self.attempts);
-                if starts || matches!(self.state, CallState::Sealed | CallState::Asked { .. }) {
+                if is_starting || matches!(self.state, CallState::Sealed | CallState::AwaitingApproval { .. })
+                {
                     self.rule = None;
                     self.version += 1;
                     self.state = CallState::Sealed;
@@ -643,13 +652,16 @@ impl CallRecord {
                 self.questions += 1;
                 self.tool_questions += 1;
                 let (approval, form) = (approval_id.clone(), schema.is_some());
-                self.asking = Some(Asking { approval, since: at, form });
+                self.elicitation = Some(OpenElicitation { approval, since: at, needs_values: form });
             }
             EventKind::ApprovalResolved { approval_id, .. }
-                if self.asking.as_ref().is_some_and(|asking| asking.approval == *approval_id) =>
+                if self
+                    .elicitation
+                    .as_ref()
+                    .is_some_and(|elicitation| elicitation.approval == *approval_id) =>
             {
-                if let Some(asking) = self.asking.take() {
-                    self.asked_ms = self.asked_ms.saturating_add(at.abs_diff(asking.since));
+                if let Some(elicitation) = self.elicitation.take() {
+                    self.asked_ms = self.asked_ms.saturating_add(at.abs_diff(elicitation.since));
                 }
             }
             EventKind::ApprovalRequest {
@@ -663,7 +675,7 @@ impl CallRecord {
             } => {
                 self.questions += 1;
                 self.rule = Some(rule.clone());
-                self.state = CallState::Asked {
+                self.state = CallState::AwaitingApproval {
                     approval: approval_id.clone(),
                     expires_at: *expires_at,
                     arguments_hash: arguments_hash.clone(),
@@ -671,7 +683,9 @@ impl CallRecord {
                 };
             }
             EventKind::ApprovalResolved { approval_id, decision, reason, arguments, .. } => {
-                let CallState::Asked { approval, arguments_hash, fingerprint, .. } = &mut self.state else {
+                let CallState::AwaitingApproval { approval, arguments_hash, fingerprint, .. } =
+                    &mut self.state
+                else {
                     return;
                 };
                 if approval != approval_id {
@@ -680,19 +694,20 @@ impl CallRecord {
                 let (mut arguments_hash, fingerprint) =
                     (std::mem::take(arguments_hash), std::mem::take(fingerprint));
                 if let Some(edited) = arguments {
-                    let edited = Arguments::from_value(edited.clone());
+                    let edited = CallArguments::from_value(edited.clone());
                     arguments_hash = canonical::arguments_hash(&edited);
                     self.ran_with = Some(edited);
                     self.version += 1;
                 }
                 let reason = reason.clone();
-                self.answer = Some(Answer { decision: *decision, reason, arguments_hash, fingerprint });
+                self.answer =
+                    Some(ApprovalAnswer { decision: *decision, reason, arguments_hash, fingerprint });
                 self.state = CallState::Sealed;
             }
             EventKind::ToolStart { attempt, rule, .. } => {
                 self.attempts = *attempt;
                 self.rule = rule.clone();
-                self.asking = None;
+                self.elicitation = None;
                 self.asked_ms = 0;
                 self.partial.clear();
                 self.progress_events = 0;
@@ -701,13 +716,13 @@ impl CallRecord {
             EventKind::ToolProgress(progress) => {
                 self.progress_events += 1;
                 if let Some(delta) = &progress.output_delta {
-                    keep_partial(&mut self.partial, delta);
+                    append_partial(&mut self.partial, delta);
                 }
             }
             EventKind::ToolResult(result) => {
-                self.asking = None;
+                self.elicitation = None;
                 let outcome = result.outcome();
-                let guard = self.guard_entry(&outcome, setup);
+                let guard = self.guard_signature(&outcome, setup);
                 self.state = CallState::Closed { outcome, guard };
                 self.partial = String::new();
             }
@@ -716,7 +731,7 @@ impl CallRecord {
     }
 
     /// Tool and arguments as the guard compares them.
-    pub(crate) fn guard_key(&self) -> u64 {
+    pub(crate) fn guard_hash(&self) -> u64 {
         let arguments = match &self.arguments {
             Some(Ok(arguments)) => canonical::text(&arguments.value),
             Some(Err((_, raw))) => raw.0.clone(),
@@ -725,18 +740,20 @@ impl CallRecord {
         canonical::hash(&[self.wire_name.as_str(), &arguments])
     }
 
-    fn guard_entry(&self, outcome: &Outcome, setup: &TurnSetup) -> Option<guard::Entry> {
-        let polls =
-            self.tool.and_then(|at| setup.tools.get(at)).is_some_and(|tool| tool.polling == Polling::Poller);
-        (!polls && !self.hosted).then(|| guard::Entry {
-            call: self.guard_key(),
-            result: canonical::hash(&[&outcome.told_to_model()]),
+    fn guard_signature(&self, outcome: &CallOutcome, setup: &TurnSetup) -> Option<loop_guard::CallSignature> {
+        let polls = self
+            .tool
+            .and_then(|at| setup.tools.get(at))
+            .is_some_and(|tool| tool.polling == PollingMode::Poller);
+        (!polls && !self.hosted).then(|| loop_guard::CallSignature {
+            call: self.guard_hash(),
+            result: canonical::hash(&[&outcome.model_text()]),
         })
     }
 }
 
 /// Output so far, its beginning kept.
-fn keep_partial(partial: &mut String, delta: &str) {
+fn append_partial(partial: &mut String, delta: &str) {
     let mut room = PARTIAL_BYTES_MAX.saturating_sub(partial.len()).min(delta.len());
     while !delta.is_char_boundary(room) {
         room -= 1;
@@ -745,7 +762,7 @@ fn keep_partial(partial: &mut String, delta: &str) {
 }
 
 /// A finish that can be trusted: the model said all that it wanted to.
-pub(crate) fn commits(finish: FinishReason) -> bool {
+pub(crate) fn is_commit(finish: FinishReason) -> bool {
     match finish {
         FinishReason::Stop | FinishReason::ToolCalls | FinishReason::Pause => true,
         FinishReason::Length | FinishReason::ContentFilter | FinishReason::Error | FinishReason::Other => {
@@ -755,7 +772,7 @@ pub(crate) fn commits(finish: FinishReason) -> bool {
 }
 
 /// Totals over steps; a figure that no step reported stays absent.
-pub(crate) fn add(total: &mut Usage, step: &Usage) {
+pub(crate) fn add_usage(total: &mut Usage, step: &Usage) {
     let sum = |a: Option<u64>, b: Option<u64>| match (a, b) {
         (None, None) => None,
         (a, b) => Some(a.unwrap_or(0).saturating_add(b.unwrap_or(0))),

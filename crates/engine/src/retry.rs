@@ -1,12 +1,12 @@
 //! What follows a model call that failed before its first token. R: T11
 
-use crate::canonical::scatter;
+use crate::canonical::pseudo_random;
 use crate::input::{FailureKind, UpstreamFailure};
 use crate::setup::RetryPolicy;
 
 /// What to do now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Next {
+pub(crate) enum RetryDecision {
     /// The same upstream, after a wait in milliseconds.
     Retry { wait_ms: u64 },
     /// The next upstream, at once.
@@ -17,36 +17,36 @@ pub(crate) enum Next {
 
 /// `tries` counts those on this upstream in this step, the failed one included; `others` says whether a fallback is
 /// left; `nonce` and `place` make the jitter.
-pub(crate) fn next(
+pub(crate) fn decide(
     failure: &UpstreamFailure,
     policy: &RetryPolicy,
     tries: u32,
-    others: Others,
+    fallbacks: FallbackUpstreams,
     nonce: u64,
-    place: u64,
-) -> Next {
+    counter: u64,
+) -> RetryDecision {
     // Another model would only hide that this one cannot call tools. R: T3
     if failure.kind == FailureKind::ToolsUnsupported {
-        return Next::GiveUp;
+        return RetryDecision::GiveUp;
     }
     // The time of a call is that of all its tries: nothing is left of it for another one.
     let has_time = failure.kind != FailureKind::TotalTimeout;
     if has_time && failure.is_retryable() && tries < policy.attempts_max {
         let backoff =
             policy.backoff_ms.saturating_mul(1 << tries.saturating_sub(1).min(16)).min(policy.wait_ms_max);
-        let jittered = backoff / 2 + scatter(nonce, place) % (backoff / 2 + 1);
+        let jittered = backoff / 2 + pseudo_random(nonce, counter) % (backoff / 2 + 1);
         let wait_ms = jittered.max(failure.retry_after_ms.unwrap_or(0)).min(policy.wait_ms_max);
-        return Next::Retry { wait_ms };
+        return RetryDecision::Retry { wait_ms };
     }
-    match others {
-        Others::Left => Next::Fallback,
-        Others::None => Next::GiveUp,
+    match fallbacks {
+        FallbackUpstreams::Left => RetryDecision::Fallback,
+        FallbackUpstreams::None => RetryDecision::GiveUp,
     }
 }
 
 /// Whether there is an upstream that was not tried yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Others {
+pub(crate) enum FallbackUpstreams {
     Left,
     None,
 }
@@ -63,28 +63,82 @@ mod tests {
     fn what_follows_which_failure() {
         use FailureKind as K;
         let policy = RetryPolicy::default();
-        let decide = |failure, tries, others| next(&failure, &policy, tries, others, 7, 1);
+        let decide = |failure, tries, fallbacks| decide(&failure, &policy, tries, fallbacks, 7, 1);
         let table = [
-            (failure(K::RateLimited, Some(429), Some(2_000)), 1, Others::Left, Some(2_000..=2_000), None),
+            (
+                failure(K::RateLimited, Some(429), Some(2_000)),
+                1,
+                FallbackUpstreams::Left,
+                Some(2_000..=2_000),
+                None,
+            ),
             // a pause longer than the cap is cut to it
-            (failure(K::RateLimited, Some(429), Some(600_000)), 1, Others::Left, Some(30_000..=30_000), None),
-            (failure(K::Status, Some(503), None), 1, Others::None, Some(250..=500), None),
-            (failure(K::Status, Some(503), None), 2, Others::None, Some(500..=1_000), None),
-            (failure(K::Status, Some(503), None), 3, Others::Left, None, Some(Next::Fallback)),
-            (failure(K::Status, Some(503), None), 3, Others::None, None, Some(Next::GiveUp)),
-            (failure(K::Status, Some(400), None), 1, Others::Left, None, Some(Next::Fallback)),
-            (failure(K::Unauthorized, Some(401), None), 1, Others::None, None, Some(Next::GiveUp)),
-            (failure(K::Connect, None, None), 1, Others::None, Some(250..=500), None),
-            (failure(K::FirstByteTimeout, None, None), 1, Others::None, Some(250..=500), None),
+            (
+                failure(K::RateLimited, Some(429), Some(600_000)),
+                1,
+                FallbackUpstreams::Left,
+                Some(30_000..=30_000),
+                None,
+            ),
+            (failure(K::Status, Some(503), None), 1, FallbackUpstreams::None, Some(250..=500), None),
+            (failure(K::Status, Some(503), None), 2, FallbackUpstreams::None, Some(500..=1_000), None),
+            (
+                failure(K::Status, Some(503), None),
+                3,
+                FallbackUpstreams::Left,
+                None,
+                Some(RetryDecision::Fallback),
+            ),
+            (
+                failure(K::Status, Some(503), None),
+                3,
+                FallbackUpstreams::None,
+                None,
+                Some(RetryDecision::GiveUp),
+            ),
+            (
+                failure(K::Status, Some(400), None),
+                1,
+                FallbackUpstreams::Left,
+                None,
+                Some(RetryDecision::Fallback),
+            ),
+            (
+                failure(K::Unauthorized, Some(401), None),
+                1,
+                FallbackUpstreams::None,
+                None,
+                Some(RetryDecision::GiveUp),
+            ),
+            (failure(K::Connect, None, None), 1, FallbackUpstreams::None, Some(250..=500), None),
+            (failure(K::FirstByteTimeout, None, None), 1, FallbackUpstreams::None, Some(250..=500), None),
             // its time was that of all tries
-            (failure(K::TotalTimeout, None, None), 1, Others::None, None, Some(Next::GiveUp)),
-            (failure(K::TotalTimeout, None, None), 1, Others::Left, None, Some(Next::Fallback)),
+            (
+                failure(K::TotalTimeout, None, None),
+                1,
+                FallbackUpstreams::None,
+                None,
+                Some(RetryDecision::GiveUp),
+            ),
+            (
+                failure(K::TotalTimeout, None, None),
+                1,
+                FallbackUpstreams::Left,
+                None,
+                Some(RetryDecision::Fallback),
+            ),
             // no silent downgrade
-            (failure(K::ToolsUnsupported, Some(400), None), 1, Others::Left, None, Some(Next::GiveUp)),
+            (
+                failure(K::ToolsUnsupported, Some(400), None),
+                1,
+                FallbackUpstreams::Left,
+                None,
+                Some(RetryDecision::GiveUp),
+            ),
         ];
-        for (failure, tries, others, wait, other) in table {
-            match (decide(failure.clone(), tries, others), wait, other) {
-                (Next::Retry { wait_ms }, Some(range), None) => {
+        for (failure, tries, fallbacks, wait, other) in table {
+            match (decide(failure.clone(), tries, fallbacks), wait, other) {
+                (RetryDecision::Retry { wait_ms }, Some(range), None) => {
                     assert!(range.contains(&wait_ms), "{failure:?} {wait_ms}")
                 }
                 (next, None, Some(expected)) => assert_eq!(next, expected, "{failure:?}"),

@@ -1,11 +1,11 @@
 //! When a call may start: seal, effect, commit, and what runs already. Pure, and tested as a table. R: T6, T7
 
-use crate::setup::{Concurrency, Effect, Execution, StartRule};
-use throughline_wire::Seal;
+use crate::setup::{Effect, ExecutionMode, StartRule, ToolConcurrency};
+use throughline_wire::SealEvidence;
 
 /// Whether the step of a call is committed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Commit {
+pub(crate) enum CommitState {
     /// The model still talks.
     Open,
     /// A trustworthy finish has arrived and nothing contradicted the seal.
@@ -13,34 +13,34 @@ pub(crate) enum Commit {
 }
 
 /// The rule of design §4: may a call with this seal and effect start, as far as the stream is concerned?
-pub(crate) fn may_start(effect: Effect, seal: Seal, commit: Commit, start: StartRule) -> bool {
+pub(crate) fn may_start(effect: Effect, seal: SealEvidence, commit: CommitState, start: StartRule) -> bool {
     match (commit, start) {
-        (Commit::Done, _) => true,
-        (Commit::Open, StartRule::AfterStream) => false,
+        (CommitState::Done, _) => true,
+        (CommitState::Open, StartRule::AfterStream) => false,
         // Successor and Terminal seals are followed by the commit soon enough.
-        (Commit::Open, StartRule::Eager) => {
-            effect.may_start_early() && matches!(seal, Seal::Explicit | Seal::Balanced)
+        (CommitState::Open, StartRule::Eager) => {
+            effect.may_start_early() && matches!(seal, SealEvidence::Explicit | SealEvidence::Balanced)
         }
     }
 }
 
 /// A call of the current step, as the order of starting sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Place<'a> {
-    pub stage: Stage,
+pub(crate) struct ScheduledCall<'a> {
+    pub stage: ScheduleStage,
     pub effect: Effect,
-    pub concurrency: &'a Concurrency,
+    pub concurrency: &'a ToolConcurrency,
 }
 
 /// How far a call is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Stage {
+pub(crate) enum ScheduleStage {
     /// Not ready, and nobody knows when.
     NotReady,
     /// It waits for a person and has given up its place.
-    Asked,
+    AwaitingApproval,
     /// Whoever asked for the turn runs it, beside everything else.
-    Elsewhere,
+    Remote,
     /// It may start as soon as there is room.
     Ready,
     Running,
@@ -48,23 +48,27 @@ pub(crate) enum Stage {
 }
 
 /// Which of the calls, given in recorded order, starts next: the first that is ready and has room.
-pub(crate) fn next_start(calls: &[Place<'_>], execution: Execution) -> Option<usize> {
+pub(crate) fn next_start(calls: &[ScheduledCall<'_>], execution: ExecutionMode) -> Option<usize> {
     match execution {
-        Execution::Serial => serial(calls),
-        Execution::Parallel => parallel(calls),
+        ExecutionMode::Serial => serial(calls),
+        ExecutionMode::Parallel => parallel(calls),
     }
 }
 
-fn serial(calls: &[Place<'_>]) -> Option<usize> {
-    if calls.iter().any(|call| call.stage == Stage::Running) {
+fn serial(calls: &[ScheduledCall<'_>]) -> Option<usize> {
+    if calls.iter().any(|call| call.stage == ScheduleStage::Running) {
         return None;
     }
     let mut blocked = false;
     for (at, call) in calls.iter().enumerate() {
         match call.stage {
-            Stage::Ready if !blocked || overtakes(call.effect) => return Some(at),
-            Stage::NotReady => blocked = true,
-            Stage::Ready | Stage::Asked | Stage::Elsewhere | Stage::Running | Stage::Closed => {}
+            ScheduleStage::Ready if !blocked || may_overtake(call.effect) => return Some(at),
+            ScheduleStage::NotReady => blocked = true,
+            ScheduleStage::Ready
+            | ScheduleStage::AwaitingApproval
+            | ScheduleStage::Remote
+            | ScheduleStage::Running
+            | ScheduleStage::Closed => {}
         }
     }
     None
@@ -72,27 +76,27 @@ fn serial(calls: &[Place<'_>]) -> Option<usize> {
 
 /// May a call pass earlier ones that are not ready? One that reads must not: it would see the world before what comes
 /// first has changed it, and the eager history would differ from that of the barrier.
-fn overtakes(effect: Effect) -> bool {
+fn may_overtake(effect: Effect) -> bool {
     matches!(effect, Effect::Pure | Effect::Cosmetic)
 }
 
-fn parallel(calls: &[Place<'_>]) -> Option<usize> {
-    let running = || calls.iter().filter(|call| call.stage == Stage::Running);
-    if running().any(|call| *call.concurrency == Concurrency::Alone) {
+fn parallel(calls: &[ScheduledCall<'_>]) -> Option<usize> {
+    let running = || calls.iter().filter(|call| call.stage == ScheduleStage::Running);
+    if running().any(|call| *call.concurrency == ToolConcurrency::Alone) {
         return None;
     }
     for (at, call) in calls.iter().enumerate() {
-        if call.stage != Stage::Ready {
+        if call.stage != ScheduleStage::Ready {
             continue;
         }
         match call.concurrency {
-            Concurrency::Shared => return Some(at),
-            Concurrency::Class(_) if !running().any(|other| other.concurrency == call.concurrency) => {
+            ToolConcurrency::Shared => return Some(at),
+            ToolConcurrency::Class(_) if !running().any(|other| other.concurrency == call.concurrency) => {
                 return Some(at);
             }
-            Concurrency::Class(_) => {}
+            ToolConcurrency::Class(_) => {}
             // What comes later waits as well, or it would never get its turn.
-            Concurrency::Alone => return running().next().is_none().then_some(at),
+            ToolConcurrency::Alone => return running().next().is_none().then_some(at),
         }
     }
     None
@@ -107,40 +111,45 @@ mod tests {
         use Effect as E;
         let effects = [E::Pure, E::Read, E::Cosmetic, E::Idempotent, E::Write, E::External];
         for effect in effects {
-            for seal in [Seal::Balanced, Seal::Successor, Seal::Terminal, Seal::Explicit] {
+            for seal in [
+                SealEvidence::Balanced,
+                SealEvidence::Successor,
+                SealEvidence::Terminal,
+                SealEvidence::Explicit,
+            ] {
                 let early = matches!(effect, E::Pure | E::Read | E::Cosmetic)
-                    && matches!(seal, Seal::Balanced | Seal::Explicit);
+                    && matches!(seal, SealEvidence::Balanced | SealEvidence::Explicit);
                 let ask = |commit, start| may_start(effect, seal, commit, start);
-                assert_eq!(ask(Commit::Open, StartRule::Eager), early, "{effect:?} {seal:?}");
-                assert!(!ask(Commit::Open, StartRule::AfterStream), "{effect:?} {seal:?}");
-                assert!(ask(Commit::Done, StartRule::Eager), "{effect:?} {seal:?}");
-                assert!(ask(Commit::Done, StartRule::AfterStream), "{effect:?} {seal:?}");
+                assert_eq!(ask(CommitState::Open, StartRule::Eager), early, "{effect:?} {seal:?}");
+                assert!(!ask(CommitState::Open, StartRule::AfterStream), "{effect:?} {seal:?}");
+                assert!(ask(CommitState::Done, StartRule::Eager), "{effect:?} {seal:?}");
+                assert!(ask(CommitState::Done, StartRule::AfterStream), "{effect:?} {seal:?}");
             }
         }
     }
 
     /// One word a call: stage `-` not ready, `?` asked, `+` ready, `*` running, `.` closed; effect `p r c i w x`;
     /// then `!` for alone or a class letter.
-    fn next(script: &str, execution: Execution) -> Option<usize> {
-        let classes: Vec<Concurrency> = script
+    fn next(script: &str, execution: ExecutionMode) -> Option<usize> {
+        let classes: Vec<ToolConcurrency> = script
             .split_whitespace()
             .map(|word| match word.chars().nth(2) {
-                None => Concurrency::Shared,
-                Some('!') => Concurrency::Alone,
-                Some(class) => Concurrency::Class(class.into()),
+                None => ToolConcurrency::Shared,
+                Some('!') => ToolConcurrency::Alone,
+                Some(class) => ToolConcurrency::Class(class.into()),
             })
             .collect();
-        let calls: Vec<Place<'_>> = script
+        let calls: Vec<ScheduledCall<'_>> = script
             .split_whitespace()
             .zip(&classes)
             .map(|(word, concurrency)| {
                 let mut chars = word.chars();
                 let stage = match chars.next() {
-                    Some('-') => Stage::NotReady,
-                    Some('?') => Stage::Asked,
-                    Some('+') => Stage::Ready,
-                    Some('*') => Stage::Running,
-                    _ => Stage::Closed,
+                    Some('-') => ScheduleStage::NotReady,
+                    Some('?') => ScheduleStage::AwaitingApproval,
+                    Some('+') => ScheduleStage::Ready,
+                    Some('*') => ScheduleStage::Running,
+                    _ => ScheduleStage::Closed,
                 };
                 let effect = match chars.next() {
                     Some('p') => Effect::Pure,
@@ -150,7 +159,7 @@ mod tests {
                     Some('w') => Effect::Write,
                     _ => Effect::External,
                 };
-                Place { stage, effect, concurrency }
+                ScheduledCall { stage, effect, concurrency }
             })
             .collect();
         next_start(&calls, execution)
@@ -175,7 +184,7 @@ mod tests {
             ("-r +r", None),
         ];
         for (calls, expected) in table {
-            assert_eq!(next(calls, Execution::Serial), expected, "{calls}");
+            assert_eq!(next(calls, ExecutionMode::Serial), expected, "{calls}");
         }
     }
 
@@ -196,7 +205,7 @@ mod tests {
             (".r +w! +r", Some(1)),
         ];
         for (calls, expected) in table {
-            assert_eq!(next(calls, Execution::Parallel), expected, "{calls}");
+            assert_eq!(next(calls, ExecutionMode::Parallel), expected, "{calls}");
         }
     }
 }

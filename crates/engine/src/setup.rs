@@ -1,10 +1,10 @@
 //! What a turn is given at its start: everything that it needs to know about the world.
 
-use crate::guard::LoopGuard;
 use crate::id::{ConversationId, MessageId, TurnId};
-use crate::policy::{Policy, Remembered};
+use crate::loop_guard::LoopGuard;
+use crate::policy::{Policy, RememberedDecision};
 use serde::{Deserialize, Serialize};
-use throughline_wire::{Message, Settings, ToolChoice, ToolDefinition, ToolName, UserPart, WireName};
+use throughline_wire::{Message, ModelSettings, ToolChoice, ToolDefinition, ToolName, UserPart, WireName};
 
 /// Who answers, with what, under which rules. The same for the whole turn.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -17,31 +17,31 @@ pub struct TurnSetup {
     /// What was said before, oldest first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub history: Vec<Message>,
-    /// The model to call, then those to fall back on before the first token (T11). [`Action::CallModel`] names one
+    /// The model to call, then those to fall back on before the first token (T11). [`TurnAction::CallModel`] names one
     /// by its place here.
     ///
-    /// [`Action::CallModel`]: crate::Action::CallModel
+    /// [`TurnAction::CallModel`]: crate::Action::CallModel
     pub upstreams: Vec<UpstreamChoice>,
     /// `native`, `text` or `auto`: only told in `stream_start`, the machine does not know the difference.
     pub mode: String,
     /// Tools offered, in stable order.
     pub tools: Vec<OfferedTool>,
     /// Whether a call must be made in the first step, and of which tool. Afterwards the model decides: a call that is
-    /// forced in every step never ends. If there are tools of [`Runs::Requester`], that step is offered no others.
+    /// forced in every step never ends. If there are tools of [`CallRunner::Requester`], that step is offered no others.
     #[serde(skip_serializing_if = "ToolChoice::is_auto")]
     pub tool_choice: ToolChoice,
     /// Sampling of every request.
-    pub settings: Settings,
+    pub settings: ModelSettings,
     /// Bounds.
     pub limits: TurnLimits,
     /// When tools without lasting effects start.
     pub start: StartRule,
     /// How many tools run at once.
-    pub execution: Execution,
+    pub execution: ExecutionMode,
     /// What may run unasked, and what may not run at all.
     pub policy: Policy,
     /// What people have said before, oldest first: the conversation's and what holds for ever.
-    pub remembered: Vec<Remembered>,
+    pub remembered: Vec<RememberedDecision>,
     /// Who answers questions.
     pub approval: ApprovalRule,
     /// When the model goes in circles.
@@ -54,12 +54,12 @@ pub struct TurnSetup {
     /// What becomes of a turn whose process died.
     pub on_interrupted: OnInterrupted,
     /// What was found out while all this was put together: each is told as a `problem` right after `stream_start`.
-    pub remarks: Vec<Remark>,
+    pub remarks: Vec<SetupRemark>,
 }
 
 /// Something that the user should know before the turn begins.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Remark {
+pub struct SetupRemark {
     /// Stable word.
     pub code: String,
     /// What is so, in words.
@@ -108,25 +108,25 @@ pub struct OfferedTool {
     pub source: String,
     /// What it may do.
     pub effect: Effect,
-    /// What may run beside it, if [`Execution::Parallel`].
+    /// What may run beside it, if [`ExecutionMode::Parallel`].
     #[serde(default)]
-    pub concurrency: Concurrency,
+    pub concurrency: ToolConcurrency,
     /// How long it may run, in milliseconds. The executor stops it; the machine has a later timer of its own.
     pub timeout_ms: u64,
     /// What the model sees.
     pub definition: ToolDefinition,
     /// Whether repeating the same call is its purpose.
     #[serde(default)]
-    pub polling: Polling,
+    pub polling: PollingMode,
     /// Who runs it.
     #[serde(default)]
-    pub runs: Runs,
+    pub runs: CallRunner,
     /// Hash of everything that makes it what it is: what people allow is bound to it. R: A3
     #[serde(default)]
     pub fingerprint: String,
     /// Whether it wants to be asked about.
     #[serde(default)]
-    pub permission: Permission,
+    pub permission: PermissionRule,
 }
 
 impl OfferedTool {
@@ -139,13 +139,13 @@ impl OfferedTool {
             title: String::new(),
             source: "builtin".into(),
             effect,
-            concurrency: Concurrency::Shared,
+            concurrency: ToolConcurrency::Shared,
             timeout_ms: 30_000,
             definition: ToolDefinition::new(wire_name, "", serde_json::json!({ "type": "object" })),
-            polling: Polling::No,
-            runs: Runs::Here,
+            polling: PollingMode::No,
+            runs: CallRunner::Here,
             fingerprint: String::new(),
-            permission: Permission::ByEffect,
+            permission: PermissionRule::ByEffect,
         }
     }
 }
@@ -193,7 +193,7 @@ impl Effect {
     }
 
     /// After a crash it may be run once more: nobody can tell the difference.
-    pub fn may_run_again(self) -> bool {
+    pub fn may_repeat(self) -> bool {
         matches!(self, Effect::Pure | Effect::Read | Effect::Cosmetic | Effect::Idempotent)
     }
 }
@@ -201,7 +201,7 @@ impl Effect {
 /// What may run beside a call. R: T7
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Concurrency {
+pub enum ToolConcurrency {
     /// Anything.
     #[default]
     Shared,
@@ -214,7 +214,7 @@ pub enum Concurrency {
 /// Whether repeating the same call with the same result is what a tool is for. R: T10
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Polling {
+pub enum PollingMode {
     /// No: the loop guard watches it.
     #[default]
     No,
@@ -225,7 +225,7 @@ pub enum Polling {
 /// What a tool asks for by itself. It can only ask for more care than its effect does, never for less. R: L1
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Permission {
+pub enum PermissionRule {
     /// The rules for its effect hold.
     #[default]
     ByEffect,
@@ -236,7 +236,7 @@ pub enum Permission {
 /// Who runs a tool.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Runs {
+pub enum CallRunner {
     /// The driver.
     #[default]
     Here,
@@ -251,21 +251,21 @@ pub enum Runs {
     Requester,
 }
 
-/// `client_id` of calls that whoever asked for the turn runs ([`Runs::Requester`]). No client that connects can be called so.
+/// `client_id` of calls that whoever asked for the turn runs ([`CallRunner::Requester`]). No client that connects can be called so.
 pub const REQUESTER: &str = "requester";
 
-impl Runs {
+impl CallRunner {
     /// Somebody else than the driver runs it: the call is offered and waited for.
-    pub fn is_elsewhere(&self) -> bool {
-        !matches!(self, Runs::Here)
+    pub fn is_remote(&self) -> bool {
+        !matches!(self, CallRunner::Here)
     }
 
     /// Who is asked to run it.
     pub(crate) fn client_id(&self) -> Option<&str> {
         match self {
-            Runs::Here => None,
-            Runs::Client { client_id } => client_id.as_deref(),
-            Runs::Requester => Some(REQUESTER),
+            CallRunner::Here => None,
+            CallRunner::Client { client_id } => client_id.as_deref(),
+            CallRunner::Requester => Some(REQUESTER),
         }
     }
 }
@@ -284,11 +284,11 @@ pub enum StartRule {
 /// How many tools run at once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Execution {
+pub enum ExecutionMode {
     /// One, in the order of the calls; one that waits for a person gives up its place.
     #[default]
     Serial,
-    /// As many as [`Concurrency`] allows.
+    /// As many as [`ToolConcurrency`] allows.
     Parallel,
 }
 
@@ -327,7 +327,7 @@ pub struct RetryPolicy {
     pub attempts_max: u32,
     /// Wait before the second try, in milliseconds; doubled each time, half of it at random. Default 500.
     pub backoff_ms: u64,
-    /// Longest wait, whatever `Retry-After` says, in milliseconds. Default 30,000.
+    /// Longest wait, whatever `Retry-TrustState` says, in milliseconds. Default 30,000.
     pub wait_ms_max: u64,
 }
 

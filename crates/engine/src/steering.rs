@@ -15,7 +15,7 @@
 
 use crate::event::EventKind;
 use crate::id::UserMessageId;
-use crate::turn::{About, Machine};
+use crate::turn::{EventTarget, TurnMachine};
 use serde::{Deserialize, Serialize};
 use throughline_wire::UserPart;
 
@@ -27,13 +27,13 @@ pub struct QueuedMessage {
     /// Its parts.
     pub input: Vec<UserPart>,
     /// What it waits for.
-    pub when: When,
+    pub when: MessageTiming,
 }
 
 /// When a message that is sent in mid-turn is taken in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum When {
+pub enum MessageTiming {
     /// At the next step border: the model answers it in this turn.
     #[default]
     NextStep,
@@ -41,29 +41,33 @@ pub enum When {
     AfterTurn,
 }
 
-impl Machine<'_> {
-    pub(crate) fn user_message(&mut self, message: QueuedMessage) {
-        let waits = self.live.queue.iter().any(|queued| queued.id == message.id);
-        let taken_in = self.record.said.iter().any(|said| said.id.as_ref() == Some(&message.id));
-        let full = self.live.queue.len() >= self.setup.limits.messages_queued_max as usize;
-        if !(waits || taken_in || full || message.input.is_empty()) {
-            self.live.queue.push(message);
+impl TurnMachine<'_> {
+    pub(crate) fn queue_message(&mut self, message: QueuedMessage) {
+        let already_queued = self.volatile.queue.iter().any(|queued| queued.id == message.id);
+        let already_delivered =
+            self.record.delivered_messages.iter().any(|delivered| delivered.id.as_ref() == Some(&message.id));
+        let full = self.volatile.queue.len() >= self.setup.limits.messages_queued_max as usize;
+        if !(already_queued || already_delivered || full || message.input.is_empty()) {
+            self.volatile.queue.push(message);
         }
     }
 
-    pub(crate) fn take_back(&mut self, id: &UserMessageId) {
-        self.live.queue.retain(|message| message.id != *id);
+    pub(crate) fn retract_message(&mut self, id: &UserMessageId) {
+        self.volatile.queue.retain(|message| message.id != *id);
     }
 
     /// At a step border: what waits for it becomes part of the turn. False if nothing does.
-    pub(crate) fn take_in(&mut self) -> bool {
-        let due: Vec<QueuedMessage> =
-            self.live.queue.extract_if(.., |message| message.when == When::NextStep).collect();
-        let any = !due.is_empty();
-        for QueuedMessage { id, input, .. } in due {
+    pub(crate) fn deliver_queued(&mut self) -> bool {
+        let ready: Vec<QueuedMessage> =
+            self.volatile.queue.extract_if(.., |message| message.when == MessageTiming::NextStep).collect();
+        let delivered_any = !ready.is_empty();
+        for QueuedMessage { id, input, .. } in ready {
             let block = Some(self.record.blocks);
-            self.emit(About { block, ..self.about_step() }, EventKind::UserMessage { id: Some(id), input });
+            self.emit(
+                EventTarget { block, ..self.step_target() },
+                EventKind::UserMessage { id: Some(id), input },
+            );
         }
-        any
+        delivered_any
     }
 }

@@ -1,23 +1,24 @@
 //! A step of the model: from the request to its end, event by event.
 
-use crate::action::Action;
-use crate::closest::closest_names;
-use crate::event::{BlockKind, BlockStart, CallStatus, EventKind, Fault, ToolInput, WaitReason};
+use crate::action::TurnAction;
+use crate::event::{BlockKind, BlockStart, CallStatus, EventKind, ToolInput, TurnFault, WaitReason};
+use crate::history;
 use crate::input::{FailureKind, TimerId, UpstreamFailure};
-use crate::ledger;
-use crate::record::{CallState, HOSTED, OpenBlock, Phase, Shown, code, commits};
-use crate::retry::{self, Next, Others};
+use crate::record::{CallState, ContentShown, HOSTED, OpenBlock, TurnPhase, code, is_commit};
+use crate::retry::{self, FallbackUpstreams, RetryDecision};
 use crate::setup::Effect;
-use crate::turn::{About, Heard, Machine};
-use crate::waiting;
+use crate::suggest::suggest_names;
+use crate::turn::{EventTarget, FirstByteState, TurnMachine};
+use crate::wait_notice;
 use crate::wording;
 use std::borrow::Cow;
 use throughline_wire::{
-    Arguments, BrokenCall, CallId, CallKind, End, FinishReason, Hosted, NotStarted, Outcome, Output, Problem,
-    ProblemKind, RawArguments, Slot, StepEvent, ToolChoice, ToolName, UpstreamCallId, WireName, visible,
+    BrokenCall, CallArguments, CallId, CallKind, CallOutcome, CallSlot, FinishReason, HostedTool, NotStarted,
+    ProblemKind, RawArguments, StepEvent, StepProblem, StreamEnd, ToolChoice, ToolName, ToolOutput,
+    UpstreamCallId, WireName, visible,
 };
 
-impl Machine<'_> {
+impl TurnMachine<'_> {
     /// The next step of the turn. False if there is nothing to call.
     pub(crate) fn next_step(&mut self) -> bool {
         if self.setup.upstreams.is_empty() {
@@ -30,9 +31,9 @@ impl Machine<'_> {
 
     fn call_model(&mut self, step: u32, attempt: u32, upstream: usize) {
         let Some(choice) = self.setup.upstreams.get(upstream) else { return };
-        let tools_offered = match ledger::choice(self.record, self.setup) {
+        let tools_offered = match history::tool_choice(self.record, self.setup) {
             ToolChoice::None => Vec::new(),
-            choice => ledger::offered(&choice, self.setup).map(|tool| tool.name.clone()).collect(),
+            choice => history::offered_tools(&choice, self.setup).map(|tool| tool.name.clone()).collect(),
         };
         let start = EventKind::StepStart {
             upstream: choice.name.clone(),
@@ -41,128 +42,133 @@ impl Machine<'_> {
             fallback: upstream as u32,
             tools_offered,
         };
-        self.live.finish = None;
-        self.live.usage = None;
-        self.live.provider_state = None;
-        self.live.choice_told = false;
-        self.live.heard = Heard::Nothing;
-        self.emit(About { step: Some(step), ..About::default() }, start);
+        self.volatile.finish = None;
+        self.volatile.usage = None;
+        self.volatile.provider_state = None;
+        self.volatile.choice_reported = false;
+        self.volatile.first_byte = FirstByteState::Awaited;
+        self.emit(EventTarget { step: Some(step), ..EventTarget::default() }, start);
         // Every call of the steps before is closed: that is how this place is reached.
-        if let Some(request) = ledger::request(self.record, self.setup, self.start) {
-            self.act(Action::CallModel { step, attempt, upstream, request: Box::new(request) });
-            self.timer_at(TimerId::FirstByte { step, attempt }, self.now + waiting::TELL_AFTER_MS);
+        if let Some(request) = history::next_request(self.record, self.setup, self.start) {
+            self.push_action(TurnAction::CallModel { step, attempt, upstream, request: Box::new(request) });
+            self.set_timer(TimerId::FirstByte { step, attempt }, self.now + wait_notice::NOTIFY_AFTER_MS);
         }
     }
 
     // --- what the model says ---
 
-    pub(crate) fn model(&mut self, step: u32, attempt: u32, event: StepEvent<'static>) {
+    pub(crate) fn model_event(&mut self, step: u32, attempt: u32, event: StepEvent<'static>) {
         let current = step == self.record.step() && attempt == self.record.attempt;
-        if !current || !matches!(self.record.phase, Phase::Streaming { .. }) {
+        if !current || !matches!(self.record.phase, TurnPhase::Streaming { .. }) {
             return;
         }
-        self.live.heard = Heard::Something;
+        self.volatile.first_byte = FirstByteState::Received;
         match event {
-            StepEvent::Text(text) => self.delta(text, BlockStart::Text { code: None }),
-            StepEvent::Refusal(text) => self.delta(text, BlockStart::Text { code: Some("refusal".into()) }),
-            StepEvent::Thinking(text) => self.thinking(text),
+            StepEvent::Text(text) => self.append_text(text, BlockStart::Text { code: None }),
+            StepEvent::Refusal(text) => {
+                self.append_text(text, BlockStart::Text { code: Some("refusal".into()) })
+            }
+            StepEvent::Thinking(text) => self.append_thinking(text),
             StepEvent::Image(media) => {
                 self.close_block();
-                self.block(BlockStart::Image(media));
+                self.start_block(BlockStart::Image(media));
             }
             StepEvent::Audio { data, transcript } => {
-                let open = self.open(BlockStart::Audio);
+                let open = self.open_block(BlockStart::Audio);
                 let (data, transcript) = (data.into_owned(), transcript.into_owned());
                 self.emit(open, EventKind::AudioDelta { format: None, sample_rate: None, data, transcript });
             }
             StepEvent::Citation(source) => {
-                let block = self.record.open.map(|open| open.block);
-                self.emit(About { block, ..self.about_step() }, EventKind::Citation { source });
+                let block = self.record.open_block.map(|open| open.block);
+                self.emit(EventTarget { block, ..self.step_target() }, EventKind::Citation { source });
             }
             StepEvent::CallOpened { slot, position, upstream_id, name, kind } => {
                 self.call_opened(slot, position, upstream_id, name, kind, None);
             }
             StepEvent::CallArguments { slot, delta } => self.call_arguments(slot, &delta),
             StepEvent::CallSealed { slot, seal, arguments } => {
-                if let Some(at) = self.preparing(slot) {
-                    self.emit(self.about_call(at), EventKind::ToolInput(ToolInput::sealed(&arguments, seal)));
-                    self.sealed(at);
+                if let Some(at) = self.preparing_call(slot) {
+                    self.emit(
+                        self.call_target(at),
+                        EventKind::ToolInput(ToolInput::sealed(&arguments, seal)),
+                    );
+                    self.arguments_sealed(at);
                 }
             }
             StepEvent::CallReopened { slot } => self.call_reopened(slot),
-            StepEvent::CallBroken { slot, why, raw } => self.call_broken(slot, why, raw),
-            StepEvent::Hosted(hosted) => self.hosted(hosted),
-            StepEvent::Opaque(state) => self.live.provider_state = Some(state),
-            StepEvent::Usage(usage) => self.live.usage = Some(usage),
-            StepEvent::Finish { reason, raw } => self.live.finish = Some((reason, raw)),
+            StepEvent::CallBroken { slot, reason: why, raw } => self.call_broken(slot, why, raw),
+            StepEvent::Hosted(hosted) => self.hosted_call(hosted),
+            StepEvent::ProviderState(state) => self.volatile.provider_state = Some(state),
+            StepEvent::Usage(usage) => self.volatile.usage = Some(usage),
+            StepEvent::Finish { reason, raw } => self.volatile.finish = Some((reason, raw)),
             StepEvent::End(end) => self.stream_ended(end),
-            StepEvent::Problem(problem) => self.problem(&problem),
+            StepEvent::Problem(problem) => self.decoder_problem(&problem),
             StepEvent::Choice { index, .. } => {
-                if !std::mem::replace(&mut self.live.choice_told, true) {
-                    self.report(
+                if !std::mem::replace(&mut self.volatile.choice_reported, true) {
+                    self.report_problem(
                         "further_choice",
                         None,
                         format!("choice {index} is not used"),
                         None,
-                        About::default(),
+                        EventTarget::default(),
                     );
                 }
             }
             // The vocabulary may grow; what this release does not know is reported, not dropped silently.
-            other => self.report(
+            other => self.report_problem(
                 "unknown_event",
                 None,
                 format!("{other:?}").chars().take(200).collect(),
                 None,
-                About::default(),
+                EventTarget::default(),
             ),
         }
     }
 
-    fn delta(&mut self, text: Cow<'static, str>, start: BlockStart) {
+    fn append_text(&mut self, text: Cow<'static, str>, start: BlockStart) {
         if !text.is_empty() {
-            let open = self.open(start);
+            let open = self.open_block(start);
             self.emit(open, EventKind::ContentDelta { text: text.into_owned() });
         }
     }
 
-    fn thinking(&mut self, text: Cow<'static, str>) {
-        let thinks_already = self.record.open.is_some_and(|open| open.kind == BlockKind::Thinking);
-        if text.is_empty() && thinks_already {
+    fn append_thinking(&mut self, text: Cow<'static, str>) {
+        let already_thinking = self.record.open_block.is_some_and(|open| open.kind == BlockKind::Thinking);
+        if text.is_empty() && already_thinking {
             return;
         }
-        let open = self.open(BlockStart::Thinking);
+        let open = self.open_block(BlockStart::Thinking);
         self.emit(open, EventKind::Thinking { text: text.into_owned() });
     }
 
     /// The open block of this kind, opened if need be.
-    fn open(&mut self, start: BlockStart) -> About {
+    fn open_block(&mut self, start: BlockStart) -> EventTarget {
         let wanted = match &start {
             BlockStart::Text { code } => (BlockKind::Text, code.is_some()),
             BlockStart::Thinking => (BlockKind::Thinking, false),
             _ => (BlockKind::Audio, false),
         };
-        let OpenBlock { block, .. } = match self.record.open {
+        let OpenBlock { block, .. } = match self.record.open_block {
             Some(open) if (open.kind, open.refusal) == wanted => open,
             _ => {
                 self.close_block();
-                let block = self.block(start);
+                let block = self.start_block(start);
                 OpenBlock { block, kind: wanted.0, refusal: wanted.1 }
             }
         };
-        About { block: Some(block), ..self.about_step() }
+        EventTarget { block: Some(block), ..self.step_target() }
     }
 
     /// Opens a block and says which.
-    pub(crate) fn block(&mut self, start: BlockStart) -> u32 {
+    pub(crate) fn start_block(&mut self, start: BlockStart) -> u32 {
         let block = self.record.blocks;
-        self.emit(About { block: Some(block), ..self.about_step() }, EventKind::BlockStart(start));
+        self.emit(EventTarget { block: Some(block), ..self.step_target() }, EventKind::BlockStart(start));
         block
     }
 
     pub(crate) fn close_block(&mut self) {
-        if let Some(open) = self.record.open {
-            self.emit(About { block: Some(open.block), ..self.about_step() }, EventKind::BlockEnd);
+        if let Some(open) = self.record.open_block {
+            self.emit(EventTarget { block: Some(open.block), ..self.step_target() }, EventKind::BlockEnd);
         }
     }
 
@@ -170,14 +176,14 @@ impl Machine<'_> {
 
     fn call_opened(
         &mut self,
-        slot: Slot,
+        slot: CallSlot,
         position: u32,
         upstream_id: Option<UpstreamCallId>,
         name: WireName,
         call_kind: CallKind,
         supersedes: Option<CallId>,
     ) {
-        if supersedes.is_none() && self.record.call_in(slot).is_some() {
+        if supersedes.is_none() && self.record.find_call_in_slot(slot).is_some() {
             return;
         }
         self.close_block();
@@ -196,85 +202,86 @@ impl Machine<'_> {
             call_kind,
             supersedes,
         };
-        self.tool_use(use_);
+        self.emit_tool_use(use_);
     }
 
-    /// Emits a `tool_use` with the next id and block.
-    fn tool_use(&mut self, use_: EventKind) -> CallId {
+    /// Emits a `emit_tool_use` with the next id and block.
+    fn emit_tool_use(&mut self, use_: EventKind) -> CallId {
         // Minted from turn and ordinal: no randomness, and the same again after a restore. R: W4
         let id = CallId::new(format!("{}.{}", self.start.turn_id, self.record.calls.len() + 1));
-        let about = About { block: Some(self.record.blocks), tool: Some(id.clone()), ..self.about_step() };
-        self.emit(about, use_);
+        let target =
+            EventTarget { block: Some(self.record.blocks), tool: Some(id.clone()), ..self.step_target() };
+        self.emit(target, use_);
         id
     }
 
     /// The call of a slot, if its arguments may still change.
-    fn preparing(&self, slot: Slot) -> Option<usize> {
-        self.record.call_in(slot).filter(|at| self.record.calls[*at].state == CallState::Preparing)
+    fn preparing_call(&self, slot: CallSlot) -> Option<usize> {
+        self.record.find_call_in_slot(slot).filter(|at| self.record.calls[*at].state == CallState::Preparing)
     }
 
-    fn call_arguments(&mut self, slot: Slot, delta: &str) {
-        if let Some(at) = self.preparing(slot).filter(|_| !delta.is_empty()) {
-            self.emit(self.about_call(at), EventKind::ToolInputDelta { delta: delta.to_owned() });
+    fn call_arguments(&mut self, slot: CallSlot, delta: &str) {
+        if let Some(at) = self.preparing_call(slot).filter(|_| !delta.is_empty()) {
+            self.emit(self.call_target(at), EventKind::ToolInputDelta { delta: delta.to_owned() });
         }
     }
 
-    fn call_broken(&mut self, slot: Slot, why: BrokenCall, raw: RawArguments) {
-        if self.preparing(slot).is_none() {
+    fn call_broken(&mut self, slot: CallSlot, why: BrokenCall, raw: RawArguments) {
+        if self.preparing_call(slot).is_none() {
             self.call_reopened(slot);
         }
-        if let Some(at) = self.preparing(slot) {
+        if let Some(at) = self.preparing_call(slot) {
             let input = ToolInput::broken(why, raw, &self.record.calls[at].text);
-            self.emit(self.about_call(at), EventKind::ToolInput(input));
+            self.emit(self.call_target(at), EventKind::ToolInput(input));
         }
     }
 
     /// The upstream contradicted the arguments. A start that was made of them is taken back: a running tool is
     /// stopped, a recorded result is left out of the history and the call goes on under a new id. R: T6
-    fn call_reopened(&mut self, slot: Slot) {
-        let Some(at) = self.record.call_in(slot) else { return };
+    fn call_reopened(&mut self, slot: CallSlot) {
+        let Some(at) = self.record.find_call_in_slot(slot) else { return };
         let call = &self.record.calls[at];
-        let about = self.about_call(at);
+        let target = self.call_target(at);
         match &call.state {
-            CallState::Preparing | CallState::Sealed | CallState::Asked { .. } => {
-                self.emit(about, EventKind::ToolInputReset);
+            CallState::Preparing | CallState::Sealed | CallState::AwaitingApproval { .. } => {
+                self.emit(target, EventKind::ToolInputReset);
             }
             CallState::Running { .. } => {
                 let (call, attempt) = (call.id.clone(), call.attempts);
                 self.withdraw_question(at, "reset");
-                self.act(Action::CancelTool { call, attempt });
-                self.emit(about, EventKind::ToolInputReset);
+                self.push_action(TurnAction::CancelTool { call, attempt });
+                self.emit(target, EventKind::ToolInputReset);
             }
-            CallState::Closed { outcome: Outcome::Cancelled(_), .. } => {}
+            CallState::Closed { outcome: CallOutcome::Cancelled(_), .. } => {}
             CallState::Closed { .. } if call.attempts == 0 => {}
             CallState::Closed { .. } => {
                 let (id, position, kind) = (call.id.clone(), call.position, call.kind);
                 let (upstream_id, name) = (call.upstream_id.clone(), call.wire_name.clone());
                 let remedy =
                     Some("The result is not used; the tool runs again with the final arguments.".into());
-                self.report("contradicted_seal", None, String::new(), remedy, about);
+                self.report_problem("contradicted_seal", None, String::new(), remedy, target);
                 self.call_opened(slot, position, upstream_id, name, kind, Some(id));
             }
         }
     }
 
     /// A tool that the provider ran itself: a card like any other, and nothing to run.
-    fn hosted(&mut self, hosted: Hosted) {
-        let theirs = hosted.id.clone().map(UpstreamCallId::new);
+    fn hosted_call(&mut self, hosted: HostedTool) {
+        let upstream_id = hosted.id.clone().map(UpstreamCallId::new);
         let step = self.record.step();
         let open = self.record.calls.iter().position(|call| {
             call.hosted
                 && call.step == step
                 && !call.is_closed()
-                && theirs.is_some()
-                && call.upstream_id == theirs
+                && upstream_id.is_some()
+                && call.upstream_id == upstream_id
         });
         let at = match open {
             Some(at) => at,
             None => {
                 self.close_block();
-                let slot = Slot(u32::MAX - self.record.calls.len() as u32);
-                self.tool_use(EventKind::ToolUse {
+                let slot = CallSlot(u32::MAX - self.record.calls.len() as u32);
+                self.emit_tool_use(EventKind::ToolUse {
                     tool_name: ToolName::new(hosted.name.as_str()),
                     wire_name: WireName::new(hosted.name),
                     title: String::new(),
@@ -282,7 +289,7 @@ impl Machine<'_> {
                     effect: Effect::External,
                     status: CallStatus::Preparing,
                     input_summary: String::new(),
-                    upstream_id: theirs,
+                    upstream_id,
                     slot,
                     position: u32::MAX,
                     call_kind: CallKind::Function,
@@ -292,20 +299,23 @@ impl Machine<'_> {
             }
         };
         if let Some(input) = hosted.input.filter(|_| self.record.calls[at].arguments.is_none()) {
-            let input = ToolInput::sealed(&Arguments::from_value(input), throughline_wire::Seal::Explicit);
-            self.emit(self.about_call(at), EventKind::ToolInput(input));
+            let input = ToolInput::sealed(
+                &CallArguments::from_value(input),
+                throughline_wire::SealEvidence::Explicit,
+            );
+            self.emit(self.call_target(at), EventKind::ToolInput(input));
         }
         if let Some(value) = hosted.output {
-            let output = Output { value: Some(value.clone()), ..Output::text(value.to_string()) };
-            self.close(at, Outcome::Done(output));
+            let output = ToolOutput { value: Some(value.clone()), ..ToolOutput::text(value.to_string()) };
+            self.close(at, CallOutcome::Done(output));
         }
     }
 
     // --- findings ---
 
-    fn problem(&mut self, problem: &Problem) {
-        let call = problem.slot.and_then(|slot| self.record.call_in(slot));
-        let about = call.map_or_else(About::default, |at| self.about_call(at));
+    fn decoder_problem(&mut self, problem: &StepProblem) {
+        let call = problem.slot.and_then(|slot| self.record.find_call_in_slot(slot));
+        let target = call.map_or_else(EventTarget::default, |at| self.call_target(at));
         let (code, detail) = problem_code(&problem.kind);
         let excerpt = match detail {
             // A sentence stands alone.
@@ -313,48 +323,48 @@ impl Machine<'_> {
             Some(detail) => format!("{detail}: {}", problem.excerpt),
             None => problem.excerpt.clone(),
         };
-        self.report(&code, Some(problem.at), excerpt, wording::remedy_of(&problem.kind), about);
+        self.report_problem(&code, Some(problem.at), excerpt, wording::problem_remedy(&problem.kind), target);
     }
 
-    pub(crate) fn report(
+    pub(crate) fn report_problem(
         &mut self,
         code: &str,
         at: Option<u64>,
         excerpt: String,
         remedy: Option<String>,
-        about: About,
+        target: EventTarget,
     ) {
         if self.record.problems < self.setup.limits.problems_per_step_max {
-            let about = if about.step.is_some() { about } else { self.about_step() };
-            self.emit(about, EventKind::Problem { code: code.into(), at, excerpt, remedy });
+            let target = if target.step.is_some() { target } else { self.step_target() };
+            self.emit(target, EventKind::Problem { code: code.into(), at, excerpt, remedy });
         }
     }
 
     // --- the end of the stream ---
 
-    fn stream_ended(&mut self, end: End) {
+    fn stream_ended(&mut self, end: StreamEnd) {
         match end {
-            End::Complete => self.completed(),
-            End::Truncated => self.broke_off(wording::truncated(), None),
-            End::Error(error) => self.broke_off(wording::upstream_error(&error), None),
+            StreamEnd::Complete => self.stream_completed(),
+            StreamEnd::Truncated => self.stream_failed(wording::truncated(), None),
+            StreamEnd::Error(error) => self.stream_failed(wording::upstream_error(&error), None),
         }
     }
 
-    fn completed(&mut self) {
+    fn stream_completed(&mut self) {
         self.close_block();
         self.cut_open_calls();
-        let (finish, raw) = match self.live.finish.take() {
+        let (finish, raw) = match self.volatile.finish.take() {
             Some((reason, raw)) => (reason, raw),
             // Ended in good order without a word about why.
             None => (FinishReason::Stop, None),
         };
         match finish {
-            finish if commits(finish) => {}
+            finish if is_commit(finish) => {}
             FinishReason::Length => {
                 self.notice(code::LENGTH, wording::length());
             }
             FinishReason::ContentFilter => self.fault_block(wording::content_filter(raw.as_deref())),
-            _ => self.fault_block(wording::strange_finish(raw.as_deref())),
+            _ => self.fault_block(wording::unexpected_finish(raw.as_deref())),
         }
         self.end_step(Some(finish), raw);
     }
@@ -362,21 +372,21 @@ impl Machine<'_> {
     pub(crate) fn end_step(&mut self, finish: Option<FinishReason>, finish_raw: Option<String>) {
         for at in 0..self.record.calls.len() {
             if self.record.calls[at].hosted && !self.record.calls[at].is_closed() {
-                let outcome = match finish.is_some_and(commits) {
-                    true => Outcome::Done(Output::default()),
-                    false => Outcome::Unknown,
+                let outcome = match finish.is_some_and(is_commit) {
+                    true => CallOutcome::Done(ToolOutput::default()),
+                    false => CallOutcome::Unknown,
                 };
                 self.close(at, outcome);
             }
         }
-        let usage = self.live.usage.take();
+        let usage = self.volatile.usage.take();
         let segments = self.record.waterfall.since_last_step(self.now);
-        let (about, step) = (self.about_step(), self.record.step());
-        self.emit(about, EventKind::StepEnd { finish, finish_raw, usage, segments });
-        if let Some(state) = self.live.provider_state.take() {
-            let beside = crate::action::Beside { step, state };
-            self.record.absorb_beside(&beside);
-            self.out.beside.push(beside);
+        let (target, step) = (self.step_target(), self.record.step());
+        self.emit(target, EventKind::StepEnd { finish, finish_raw, usage, segments });
+        if let Some(state) = self.volatile.provider_state.take() {
+            let step_state = crate::action::StepProviderState { step, state };
+            self.record.absorb_provider_state(&step_state);
+            self.out.provider_states.push(step_state);
         }
     }
 
@@ -390,7 +400,7 @@ impl Machine<'_> {
         for at in open {
             let raw = RawArguments(self.record.calls[at].text.clone());
             let input = ToolInput::broken(BrokenCall::Cut, raw, &self.record.calls[at].text);
-            self.emit(self.about_call(at), EventKind::ToolInput(input));
+            self.emit(self.call_target(at), EventKind::ToolInput(input));
         }
     }
 
@@ -398,17 +408,17 @@ impl Machine<'_> {
 
     pub(crate) fn model_failed(&mut self, step: u32, attempt: u32, failure: UpstreamFailure) {
         let current = step == self.record.step() && attempt == self.record.attempt;
-        if current && matches!(self.record.phase, Phase::Streaming { .. }) {
-            self.broke_off(wording::failed(&failure), Some(failure));
+        if current && matches!(self.record.phase, TurnPhase::Streaming { .. }) {
+            self.stream_failed(wording::upstream_failed(&failure), Some(failure));
         }
     }
 
     /// The call failed. Before the first token it is tried again, here or elsewhere; after it, what was shown stays and
     /// the turn ends with an error that says how to go on.
-    fn broke_off(&mut self, fault: Fault, failure: Option<UpstreamFailure>) {
-        if self.record.phase == (Phase::Streaming { shown: Shown::No }) {
+    fn stream_failed(&mut self, fault: TurnFault, failure: Option<UpstreamFailure>) {
+        if self.record.phase == (TurnPhase::Streaming { shown: ContentShown::No }) {
             let failure = failure.unwrap_or_else(|| wording::as_failure(&fault));
-            if self.try_again(&failure) {
+            if self.retry_or_fall_back(&failure) {
                 return;
             }
             self.fault(fault);
@@ -417,61 +427,61 @@ impl Machine<'_> {
         self.fault(wording::mid_stream(fault));
     }
 
-    fn try_again(&mut self, failure: &UpstreamFailure) -> bool {
+    fn retry_or_fall_back(&mut self, failure: &UpstreamFailure) -> bool {
         let (step, attempt, upstream) = (self.record.step(), self.record.attempt, self.record.upstream);
-        if failure.kind == FailureKind::ContextTooLong && !self.record.shortened {
-            let results = ledger::shortens(self.record, self.setup, self.start);
+        if failure.kind == FailureKind::ContextTooLong && !self.record.outputs_shortened {
+            let results = history::shortenable_results(self.record, self.setup, self.start);
             if results > 0 {
                 self.notice(code::SHORTENED, wording::shortened(results));
                 self.call_model(step, attempt + 1, upstream);
                 return true;
             }
         }
-        let others = match upstream + 1 < self.setup.upstreams.len() {
-            true => Others::Left,
-            false => Others::None,
+        let fallbacks = match upstream + 1 < self.setup.upstreams.len() {
+            true => FallbackUpstreams::Left,
+            false => FallbackUpstreams::None,
         };
-        let place = u64::from(step) << 32 | u64::from(attempt);
+        let counter = u64::from(step) << 32 | u64::from(attempt);
         let mut policy = self.setup.retry;
-        if let (1, Some(fewer)) = (step, self.setup.first_step_attempts_max) {
-            policy.attempts_max = policy.attempts_max.min(fewer);
+        if let (1, Some(fewer_attempts)) = (step, self.setup.first_step_attempts_max) {
+            policy.attempts_max = policy.attempts_max.min(fewer_attempts);
         }
-        let next = retry::next(failure, &policy, self.record.tries, others, self.start.nonce, place);
+        let next = retry::decide(failure, &policy, self.record.tries, fallbacks, self.start.nonce, counter);
         match next {
-            Next::GiveUp => false,
-            Next::Retry { wait_ms } => {
+            RetryDecision::GiveUp => false,
+            RetryDecision::Retry { wait_ms } => {
                 let until = self.now.saturating_add_unsigned(wait_ms);
                 let reason = match failure.kind {
                     FailureKind::RateLimited => WaitReason::RateLimit,
                     _ => WaitReason::Retry,
                 };
                 let why = Some(failure.message.clone());
-                self.emit(self.about_step(), EventKind::Waiting { reason, until: Some(until), why });
-                self.timer_at(crate::input::TimerId::Retry { step, attempt: attempt + 1 }, until);
+                self.emit(self.step_target(), EventKind::Waiting { reason, until: Some(until), why });
+                self.set_timer(crate::input::TimerId::Retry { step, attempt: attempt + 1 }, until);
                 true
             }
-            Next::Fallback => {
+            RetryDecision::Fallback => {
                 let excerpt = failure.message.clone();
                 let to = &self.setup.upstreams[upstream + 1];
                 let remedy = Some(format!("{} / {} is asked instead.", to.name, to.model));
-                self.report("fallback", None, excerpt, remedy, About::default());
+                self.report_problem("fallback", None, excerpt, remedy, EventTarget::default());
                 self.call_model(step, attempt + 1, upstream + 1);
                 true
             }
         }
     }
 
-    pub(crate) fn retry_due(&mut self, step: u32, attempt: u32) {
-        let due = matches!(self.record.phase, Phase::Backoff { .. });
-        if due && step == self.record.step() && attempt == self.record.attempt + 1 {
+    pub(crate) fn retry_timer_fired(&mut self, step: u32, attempt: u32) {
+        let in_backoff = matches!(self.record.phase, TurnPhase::Backoff { .. });
+        if in_backoff && step == self.record.step() && attempt == self.record.attempt + 1 {
             self.call_model(step, attempt, self.record.upstream);
         }
     }
 
     /// Names of offered tools like `name`.
-    pub(crate) fn closest_to(&self, name: &WireName) -> NotStarted {
+    pub(crate) fn unknown_tool(&self, name: &WireName) -> NotStarted {
         let offered = self.setup.tools.iter().map(|tool| tool.wire_name.as_str());
-        let closest = closest_names(name.as_str(), offered).into_iter().map(str::to_owned).collect();
+        let closest = suggest_names(name.as_str(), offered).into_iter().map(str::to_owned).collect();
         NotStarted::UnknownTool { closest }
     }
 }

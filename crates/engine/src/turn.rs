@@ -1,8 +1,8 @@
 //! One turn as a machine.
 //!
-//! An input comes in, [`Machine`] decides from the [`Record`] what follows, and every change goes through
-//! [`Machine::emit`]: the event is written to `out` and absorbed by the record, so that a restored turn knows exactly
-//! what the live one knew. After each input [`Machine::advance`] goes on as far as it can.
+//! An input comes in, [`TurnMachine`] decides from the [`TurnRecord`] what follows, and every change goes through
+//! [`TurnMachine::emit`]: the event is written to `out` and absorbed by the record, so that a restored turn knows exactly
+//! what the live one knew. After each input [`TurnMachine::advance`] goes on as far as it can.
 //!
 //! | phase | what is awaited | what moves on |
 //! |---|---|---|
@@ -12,49 +12,49 @@
 //! | lost | tools that die with their process | the same, without a commit |
 //! | stopping | running tools, for a moment | the last outcome: the end |
 
-use crate::action::{Action, Beside, Out};
-use crate::approvals::Spoken;
+use crate::action::{StepProviderState, TurnAction, TurnOutput};
+use crate::approvals::ApprovalInput;
 use crate::event::{Event, EventKind, FORMAT, TurnStatus};
-use crate::id::{ApprovalId, Millis, Seq};
-use crate::input::{Input, TimerId, Verdict};
-use crate::ledger;
-use crate::policy::Remember;
-use crate::record::{Phase, Record};
-use crate::setup::{Remark, TurnSetup, TurnStart};
+use crate::history;
+use crate::id::{ApprovalId, EventSeq, UnixMillis};
+use crate::input::{ArgumentValidation, TimerId, TurnInput};
+use crate::policy::RememberRequest;
+use crate::record::{TurnPhase, TurnRecord};
+use crate::setup::{SetupRemark, TurnSetup, TurnStart};
 use crate::steering::QueuedMessage;
 use crate::waterfall::Waterfall;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use throughline_wire::{Arguments, CallId, FinishReason, Message, ProviderState, Usage};
+use throughline_wire::{CallArguments, CallId, FinishReason, Message, ProviderState, Usage};
 
 /// One turn: pure, total, replayable from its events. R: T1, T4, E1
 #[derive(Clone, Debug)]
 pub struct Turn {
-    world: Arc<(TurnSetup, TurnStart)>,
-    record: Record,
-    live: Live,
+    spec: Arc<(TurnSetup, TurnStart)>,
+    record: TurnRecord,
+    volatile: VolatileState,
 }
 
 /// What dies with the process: the state of the stream being read, checks under way, wishes not yet fulfilled.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Live {
+pub(crate) struct VolatileState {
     pub finish: Option<(FinishReason, Option<String>)>,
     pub usage: Option<Usage>,
     pub provider_state: Option<ProviderState>,
     /// By call: the check of its arguments.
-    pub checks: BTreeMap<CallId, Check>,
+    pub checks: BTreeMap<CallId, ArgumentCheck>,
     /// By call: the check of arguments that a person wants instead.
-    pub edits: BTreeMap<CallId, Check>,
+    pub edits: BTreeMap<CallId, ArgumentCheck>,
     /// Checks asked for.
-    pub checks_asked: u32,
+    pub checks_requested: u32,
     /// Calls that the user wants to end although their arguments are still arriving.
     pub cancel_when_sealed: BTreeSet<CallId>,
     /// Starts that were asked to stop.
     pub cancelled_starts: BTreeSet<(CallId, u32)>,
     /// The step's further choices were reported.
-    pub choice_told: bool,
+    pub choice_reported: bool,
     /// Whether the upstream has said anything in this try, shown or not.
-    pub heard: Heard,
+    pub first_byte: FirstByteState,
     /// What the user has said and the turn has not taken in. Whoever sent it has it still.
     pub queue: Vec<QueuedMessage>,
     /// Open questions of tools, by the id that people know: the tool's own number of it.
@@ -63,25 +63,25 @@ pub(crate) struct Live {
 
 /// Whether an upstream has said anything.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Heard {
+pub(crate) enum FirstByteState {
     #[default]
-    Nothing,
-    Something,
+    Awaited,
+    Received,
 }
 
 /// A check of arguments that was asked for.
 #[derive(Clone, Debug)]
-pub(crate) struct Check {
+pub(crate) struct ArgumentCheck {
     /// Its number.
     pub version: u32,
-    pub subject: Subject,
+    pub subject: CheckSubject,
     /// The answer.
-    pub verdict: Option<Verdict>,
+    pub validation: Option<ArgumentValidation>,
 }
 
 /// What is checked.
 #[derive(Clone, Debug)]
-pub(crate) enum Subject {
+pub(crate) enum CheckSubject {
     /// The arguments of a call as of this version.
     Arguments(u32),
     /// Arguments that a person wants instead.
@@ -92,25 +92,25 @@ pub(crate) enum Subject {
 #[derive(Clone, Debug)]
 pub(crate) struct PendingEdit {
     pub approval: ApprovalId,
-    pub arguments: Arguments,
+    pub arguments: CallArguments,
     pub by: String,
     pub reason: Option<String>,
-    pub remember: Option<Remember>,
+    pub remember: Option<RememberRequest>,
 }
 
 /// A turn with everything that one `apply` needs.
-pub(crate) struct Machine<'a> {
+pub(crate) struct TurnMachine<'a> {
     pub setup: &'a TurnSetup,
     pub start: &'a TurnStart,
-    pub record: &'a mut Record,
-    pub live: &'a mut Live,
-    pub now: Millis,
-    pub out: &'a mut Out,
+    pub record: &'a mut TurnRecord,
+    pub volatile: &'a mut VolatileState,
+    pub now: UnixMillis,
+    pub out: &'a mut TurnOutput,
 }
 
 /// What an event is about.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct About {
+pub(crate) struct EventTarget {
     pub step: Option<u32>,
     pub block: Option<u32>,
     pub tool: Option<CallId>,
@@ -118,7 +118,7 @@ pub(crate) struct About {
 
 impl Turn {
     /// Begins a turn: `stream_start`, the first step, the first model call. `now` is in milliseconds since 1970.
-    pub fn new(setup: TurnSetup, start: TurnStart, now: Millis, out: &mut Out) -> Self {
+    pub fn new(setup: TurnSetup, start: TurnStart, now: UnixMillis, out: &mut TurnOutput) -> Self {
         let mut turn = Self::restore(setup, start, &[], &[]);
         turn.machine(now, out).begin();
         turn
@@ -126,84 +126,97 @@ impl Turn {
 
     /// Takes one input and appends to `out` what follows from it. Every input is handled in every state; one that is
     /// late, doubled or unknown changes nothing.
-    pub fn apply(&mut self, input: Input, now: Millis, out: &mut Out) {
+    pub fn apply(&mut self, input: TurnInput, now: UnixMillis, out: &mut TurnOutput) {
         if self.is_over() {
             return;
         }
         let mut machine = self.machine(now, out);
         match input {
-            Input::Model { step, attempt, event } => machine.model(step, attempt, event),
-            Input::ModelFailed { step, attempt, failure } => machine.model_failed(step, attempt, failure),
-            Input::Validated { call, version, verdict } => machine.validated(&call, version, verdict),
-            Input::ToolProgress { call, attempt, progress } => {
+            TurnInput::Model { step, attempt, event } => machine.model_event(step, attempt, event),
+            TurnInput::ModelFailed { step, attempt, failure } => machine.model_failed(step, attempt, failure),
+            TurnInput::Validated { call, version, validation: verdict } => {
+                machine.validated(&call, version, verdict)
+            }
+            TurnInput::ToolProgress { call, attempt, progress } => {
                 machine.tool_progress(&call, attempt, progress)
             }
-            Input::ToolEnded { call, attempt, outcome } => machine.tool_ended(&call, attempt, outcome),
-            Input::ToolAsks { call, attempt, question_id, question } => {
-                machine.tool_asks(&call, attempt, question_id, question)
+            TurnInput::ToolEnded { call, attempt, outcome } => machine.tool_ended(&call, attempt, outcome),
+            TurnInput::ToolQuestionAsked { call, attempt, question_id, question } => {
+                machine.tool_question_asked(&call, attempt, question_id, question)
             }
-            Input::ToolQuestionAnswered { question, answer, by } => {
+            TurnInput::ToolQuestionAnswered { question, answer, by } => {
                 machine.tool_question_answered(&question, answer, &by)
             }
-            Input::ClientAnswered { call, attempt, answer } => {
+            TurnInput::ClientAnswered { call, attempt, answer } => {
                 machine.client_answered(&call, attempt, answer)
             }
-            Input::Approval { question, decision, by, reason, arguments_hash, arguments, remember } => {
-                match machine.asked_by_tool(&question) {
-                    Some(at) => machine.answered_as_approval(at, decision, arguments, &by),
-                    None => machine.answered(
+            TurnInput::Approval { question, decision, by, reason, arguments_hash, arguments, remember } => {
+                match machine.call_of_elicitation(&question) {
+                    Some(at) => machine.answer_elicitation_by_approval(at, decision, arguments, &by),
+                    None => machine.apply_approval(
                         &question,
-                        &Spoken { decision, by, reason, arguments_hash, arguments, remember },
+                        &ApprovalInput { decision, by, reason, arguments_hash, arguments, remember },
                     ),
                 }
             }
-            Input::Redefined { tool, fingerprint, start } => machine.redefined(&tool, &fingerprint, start),
-            Input::UserMessage(message) => machine.user_message(message),
-            Input::TakeBack { id } => machine.take_back(&id),
-            Input::LogWasSlow { ms } => machine.log_was_slow(ms),
-            Input::Cancel => machine.cancel(crate::wording::stopped()),
-            Input::CancelBecause { why } => machine.cancel(why),
-            Input::CancelCall { call } => machine.cancel_call(&call),
-            Input::Timer { id } => machine.timer(id),
+            TurnInput::ToolRedefined { tool, fingerprint, start } => {
+                machine.tool_redefined(&tool, &fingerprint, start)
+            }
+            TurnInput::UserMessage(message) => machine.queue_message(message),
+            TurnInput::RetractMessage { id } => machine.retract_message(&id),
+            TurnInput::LogDelayed { ms } => machine.report_slow_log(ms),
+            TurnInput::Cancel => machine.cancel(crate::wording::stopped()),
+            TurnInput::CancelWithReason { why } => machine.cancel(why),
+            TurnInput::CancelCall { call } => machine.cancel_call(&call),
+            TurnInput::Timer { id } => machine.timer(id),
         }
         machine.advance();
     }
 
     /// The machine as it was after the last of `events`; `beside` is what was stored beside the log. Nothing is
     /// emitted: [`Turn::resume`] goes on.
-    pub fn restore(setup: TurnSetup, start: TurnStart, events: &[Event], beside: &[Beside]) -> Self {
-        Self::restore_in(Arc::new((setup, start)), events, beside)
+    pub fn restore(
+        setup: TurnSetup,
+        start: TurnStart,
+        events: &[Event],
+        states: &[StepProviderState],
+    ) -> Self {
+        Self::restore_shared(Arc::new((setup, start)), events, states)
     }
 
     /// The same for whoever keeps setup and start, too: a setup has the whole history and all tools.
-    pub fn restore_in(world: Arc<(TurnSetup, TurnStart)>, events: &[Event], beside: &[Beside]) -> Self {
-        let mut turn = Self { world, record: Record::default(), live: Live::default() };
+    pub fn restore_shared(
+        spec: Arc<(TurnSetup, TurnStart)>,
+        events: &[Event],
+        states: &[StepProviderState],
+    ) -> Self {
+        let mut turn = Self { spec, record: TurnRecord::default(), volatile: VolatileState::default() };
         for event in events {
             turn.absorb(event);
         }
-        for beside in beside {
-            turn.absorb_beside(beside);
+        for states in states {
+            turn.absorb_provider_state(states);
         }
         turn
     }
 
     /// Takes one more event of the log: `restore` in small steps.
     pub fn absorb(&mut self, event: &Event) {
-        self.record.absorb(event, &self.world.0);
+        self.record.absorb(event, &self.spec.0);
     }
 
     /// Takes one more value that was stored beside the log, after the `step_start` of its step.
-    pub fn absorb_beside(&mut self, beside: &Beside) {
-        self.record.absorb_beside(beside);
+    pub fn absorb_provider_state(&mut self, states: &StepProviderState) {
+        self.record.absorb_provider_state(states);
     }
 
     /// Goes on after [`Turn::restore`], as the owner number `epoch`: what was in flight is settled truthfully, then the
     /// turn is ended or continued by [`TurnSetup::on_interrupted`](crate::TurnSetup::on_interrupted).
-    pub fn resume(&mut self, epoch: u64, now: Millis, out: &mut Out) {
+    pub fn resume(&mut self, epoch: u64, now: UnixMillis, out: &mut TurnOutput) {
         if self.is_over() {
             return;
         }
-        self.live = Live::default();
+        self.volatile = VolatileState::default();
         let mut machine = self.machine(now, out);
         machine.resume(epoch);
         machine.advance();
@@ -211,23 +224,23 @@ impl Turn {
 
     /// `stream_end` was emitted: every further input is ignored.
     pub fn is_over(&self) -> bool {
-        self.record.phase == Phase::Over
+        self.record.phase == TurnPhase::Over
     }
 
     /// What this turn adds to the history of the conversation: the user's message and the closed steps. `None` while
     /// a call has no outcome.
     pub fn history(&self) -> Option<Vec<Message>> {
-        ledger::turn(&self.record, &self.world.1)
+        history::turn_messages(&self.record, &self.spec.1)
     }
 
     /// What the user has said in mid-turn and the turn has not taken in, oldest first. After the end: what the next turn
     /// should begin with. R: T14
-    pub fn queued(&self) -> &[QueuedMessage] {
-        &self.live.queue
+    pub fn queued_messages(&self) -> &[QueuedMessage] {
+        &self.volatile.queue
     }
 
     /// Number of the last event.
-    pub fn seq(&self) -> Seq {
+    pub fn seq(&self) -> EventSeq {
         self.record.seq
     }
 
@@ -248,66 +261,66 @@ impl Turn {
     }
 
     /// When the last event happened, in milliseconds since 1970.
-    pub fn last_at(&self) -> Millis {
+    pub fn last_event_at(&self) -> UnixMillis {
         self.record.last_at
     }
 
     /// How the turn ended; `None` while it goes on.
     pub fn status(&self) -> Option<TurnStatus> {
-        self.record.ended
+        self.record.final_status
     }
 
     /// Whether two turns know the same: everything but what dies with the process. For the property that a restored
     /// turn equals the live one.
-    pub fn knows_the_same_as(&self, other: &Turn) -> bool {
+    pub fn state_eq(&self, other: &Turn) -> bool {
         self.record == other.record
     }
 
-    pub(crate) fn known(&self) -> (&TurnSetup, &Record) {
-        (&self.world.0, &self.record)
+    pub(crate) fn setup_and_record(&self) -> (&TurnSetup, &TurnRecord) {
+        (&self.spec.0, &self.record)
     }
 
-    fn machine<'a>(&'a mut self, now: Millis, out: &'a mut Out) -> Machine<'a> {
-        let (setup, start) = &*self.world;
+    fn machine<'a>(&'a mut self, now: UnixMillis, out: &'a mut TurnOutput) -> TurnMachine<'a> {
+        let (setup, start) = &*self.spec;
         // Time never goes back in a log, whatever the clock does.
         let now = now.max(self.record.last_at);
-        Machine { setup, start, record: &mut self.record, live: &mut self.live, now, out }
+        TurnMachine { setup, start, record: &mut self.record, volatile: &mut self.volatile, now, out }
     }
 }
 
-impl Machine<'_> {
+impl TurnMachine<'_> {
     /// The only way anything changes: the event is written and absorbed.
-    pub(crate) fn emit(&mut self, about: About, kind: EventKind) {
+    pub(crate) fn emit(&mut self, target: EventTarget, kind: EventKind) {
         let event = Event {
             turn_id: self.start.turn_id.clone(),
             seq: self.record.seq.next(),
             timestamp: self.now,
-            step: about.step,
-            block: about.block,
-            tool_id: about.tool,
+            step: target.step,
+            block: target.block,
+            tool_id: target.tool,
             kind,
         };
         self.record.absorb(&event, self.setup);
         self.out.events.push(event);
     }
 
-    pub(crate) fn act(&mut self, action: Action) {
+    pub(crate) fn push_action(&mut self, action: TurnAction) {
         self.out.actions.push(action);
     }
 
-    pub(crate) fn timer_at(&mut self, id: TimerId, at: Millis) {
-        self.act(Action::SetTimer { id, at });
+    pub(crate) fn set_timer(&mut self, id: TimerId, at: UnixMillis) {
+        self.push_action(TurnAction::SetTimer { id, at });
     }
 
     /// The current step, for events.
-    pub(crate) fn about_step(&self) -> About {
-        About { step: Some(self.record.step()).filter(|step| *step > 0), ..About::default() }
+    pub(crate) fn step_target(&self) -> EventTarget {
+        EventTarget { step: Some(self.record.step()).filter(|step| *step > 0), ..EventTarget::default() }
     }
 
     /// A call, for events.
-    pub(crate) fn about_call(&self, at: usize) -> About {
+    pub(crate) fn call_target(&self, at: usize) -> EventTarget {
         let call = &self.record.calls[at];
-        About { step: Some(call.step), block: Some(call.block), tool: Some(call.id.clone()) }
+        EventTarget { step: Some(call.step), block: Some(call.block), tool: Some(call.id.clone()) }
     }
 
     fn begin(&mut self) {
@@ -320,10 +333,10 @@ impl Machine<'_> {
             mode: self.setup.mode.clone(),
             input: input.clone(),
         };
-        self.emit(About::default(), start);
-        for Remark { code, what, remedy } in &self.setup.remarks {
+        self.emit(EventTarget::default(), start);
+        for SetupRemark { code, what, remedy } in &self.setup.remarks {
             let (code, excerpt, remedy) = (code.clone(), what.clone(), remedy.clone());
-            self.emit(About::default(), EventKind::Problem { code, at: None, excerpt, remedy });
+            self.emit(EventTarget::default(), EventKind::Problem { code, at: None, excerpt, remedy });
         }
         self.advance();
     }
@@ -331,40 +344,40 @@ impl Machine<'_> {
     /// Goes on as far as nothing has to be awaited.
     pub(crate) fn advance(&mut self) {
         loop {
-            let moved = match self.record.phase {
-                Phase::Fresh | Phase::Over | Phase::Backoff { .. } => false,
-                Phase::Between => self.next_step(),
-                Phase::Streaming { .. } => self.start_early(),
-                Phase::Settling => self.settle() || self.step_done(),
-                Phase::Lost => self.settle_lost() || self.step_done(),
-                Phase::Stopping => self.settle_stopping() || self.finish(),
+            let progressed = match self.record.phase {
+                TurnPhase::Fresh | TurnPhase::Over | TurnPhase::Backoff { .. } => false,
+                TurnPhase::Between => self.next_step(),
+                TurnPhase::Streaming { .. } => self.start_early(),
+                TurnPhase::Settling => self.settle() || self.finish_step(),
+                TurnPhase::Lost => self.settle_lost() || self.finish_step(),
+                TurnPhase::Stopping => self.settle_stopping() || self.finish_stopped(),
             };
-            if !moved {
+            if !progressed {
                 return;
             }
         }
     }
 
     fn resume(&mut self, epoch: u64) {
-        if self.record.phase == Phase::Fresh {
+        if self.record.phase == TurnPhase::Fresh {
             self.begin();
             return;
         }
-        self.emit(About::default(), EventKind::TurnResumed { epoch });
+        self.emit(EventTarget::default(), EventKind::TurnResumed { epoch });
         self.take_over();
     }
 
     fn timer(&mut self, id: TimerId) {
         match id {
-            TimerId::Approval(approval) => match self.asking(&approval) {
+            TimerId::Approval(approval) => match self.call_with_question(&approval) {
                 Some(at) => self.tool_question_expired(at),
-                None => self.question_expired(&approval),
+                None => self.approval_expired(&approval),
             },
-            TimerId::Retry { step, attempt } => self.retry_due(step, attempt),
-            TimerId::Tool { call, attempt } => self.tool_overdue(&call, attempt),
-            TimerId::FirstByte { step, attempt } => self.no_first_byte(step, attempt),
-            TimerId::Elsewhere { call, attempt } => self.no_answer(&call, attempt),
-            TimerId::CancelGrace { call, attempt } => self.cancel_overdue(&call, attempt),
+            TimerId::Retry { step, attempt } => self.retry_timer_fired(step, attempt),
+            TimerId::Tool { call, attempt } => self.tool_timed_out(&call, attempt),
+            TimerId::FirstByte { step, attempt } => self.report_first_byte_wait(step, attempt),
+            TimerId::RemoteCall { call, attempt } => self.report_client_wait(&call, attempt),
+            TimerId::CancelGrace { call, attempt } => self.cancel_grace_expired(&call, attempt),
         }
     }
 }

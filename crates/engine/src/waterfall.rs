@@ -5,14 +5,14 @@
 //! the person who is asked, else what is being waited for.
 
 use crate::event::{BlockStart, Event, EventKind, WaitReason};
-use crate::id::Millis;
+use crate::id::UnixMillis;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use throughline_wire::CallId;
 
 /// A stretch of time with one name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Segment {
+pub struct TimeSegment {
     /// What went on.
     pub kind: SegmentKind,
     /// In which step.
@@ -22,7 +22,7 @@ pub struct Segment {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_id: Option<CallId>,
     /// When it began.
-    pub start: Millis,
+    pub start: UnixMillis,
     /// How long, in milliseconds.
     pub ms: u64,
 }
@@ -52,18 +52,18 @@ pub enum SegmentKind {
 /// The fold.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Waterfall {
-    start: Option<Millis>,
+    start: Option<UnixMillis>,
     /// Time up to here is charged. Never goes back, even if the clock does.
-    charged_to: Millis,
+    charged_to: UnixMillis,
     step: Option<u32>,
     stream: Option<SegmentKind>,
     retrying: bool,
-    running: BTreeMap<CallId, Millis>,
+    running: BTreeMap<CallId, UnixMillis>,
     asked: BTreeSet<CallId>,
-    segments: Vec<Segment>,
+    segments: Vec<TimeSegment>,
     /// Segments before this one were in an earlier `step_end`.
     reported: usize,
-    first_content: Option<Millis>,
+    first_content: Option<UnixMillis>,
     saved_by_eager_ms: u64,
 }
 
@@ -93,10 +93,10 @@ impl Waterfall {
             }
             EventKind::ContentDelta { .. }
             | EventKind::AudioDelta { .. }
-            | EventKind::BlockStart(BlockStart::Image(_)) => self.content(SegmentKind::Text),
-            EventKind::Thinking { .. } => self.content(SegmentKind::Thinking),
+            | EventKind::BlockStart(BlockStart::Image(_)) => self.mark_content(SegmentKind::Text),
+            EventKind::Thinking { .. } => self.mark_content(SegmentKind::Thinking),
             EventKind::ToolUse { .. } | EventKind::ToolInputDelta { .. } => {
-                self.content(SegmentKind::Arguments)
+                self.mark_content(SegmentKind::Arguments)
             }
             EventKind::ToolStart { .. } => {
                 if let Some(id) = &event.tool_id {
@@ -124,21 +124,21 @@ impl Waterfall {
     }
 
     /// The segments up to `now` that no `step_end` has carried yet.
-    pub fn since_last_step(&self, now: Millis) -> Vec<Segment> {
+    pub fn since_last_step(&self, now: UnixMillis) -> Vec<TimeSegment> {
         let mut copy = self.clone();
         copy.advance(now);
         copy.segments.split_off(self.reported.min(copy.segments.len()))
     }
 
     /// All segments up to `now`: contiguous from the start of the turn.
-    pub fn all(&self, now: Millis) -> Vec<Segment> {
+    pub fn segments_until(&self, now: UnixMillis) -> Vec<TimeSegment> {
         let mut copy = self.clone();
         copy.advance(now);
         copy.segments
     }
 
-    /// Wall time up to `now`, in milliseconds; the sum of [`Waterfall::all`].
-    pub fn wall_ms(&self, now: Millis) -> u64 {
+    /// Wall time up to `now`, in milliseconds; the sum of [`Waterfall::segments_until`].
+    pub fn wall_ms(&self, now: UnixMillis) -> u64 {
         self.start.map_or(0, |start| now.max(self.charged_to).abs_diff(start))
     }
 
@@ -158,7 +158,7 @@ impl Waterfall {
         self.saved_by_eager_ms
     }
 
-    fn content(&mut self, kind: SegmentKind) {
+    fn mark_content(&mut self, kind: SegmentKind) {
         if self.stream.is_some() {
             self.stream = Some(kind);
             self.first_content.get_or_insert(self.charged_to);
@@ -166,7 +166,7 @@ impl Waterfall {
     }
 
     /// Charges the time up to `now` to what goes on.
-    fn advance(&mut self, now: Millis) {
+    fn advance(&mut self, now: UnixMillis) {
         let Some(_) = self.start else {
             self.start = Some(now);
             self.charged_to = now;
@@ -189,7 +189,7 @@ impl Waterfall {
             .filter(|last| open && last.kind == kind && last.tool_id == tool_id && last.step == self.step)
         {
             Some(last) => last.ms += ms,
-            None => self.segments.push(Segment { kind, step: self.step, tool_id, start, ms }),
+            None => self.segments.push(TimeSegment { kind, step: self.step, tool_id, start, ms }),
         }
     }
 
@@ -213,34 +213,34 @@ impl Waterfall {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::event::{Decision, QuestionKind, ToolResult};
-    use crate::id::Seq;
-    use throughline_wire::{Outcome, Output};
+    use crate::event::{ApprovalDecision, QuestionKind, ToolResult};
+    use crate::id::EventSeq;
+    use throughline_wire::{CallOutcome, ToolOutput};
 
     /// Events at their times, as `kind` words; the segments as `kind ms` words.
-    fn check(script: &[(Millis, &str)], expected: &str, saved: u64) {
+    fn check(script: &[(UnixMillis, &str)], expected: &str, saved: u64) {
         let mut waterfall = Waterfall::default();
         for (seq, (at, word)) in (1..).zip(script) {
             waterfall.absorb(&event(seq, *at, word));
         }
         let end = script.last().map_or(0, |(at, _)| *at);
-        let segments = waterfall.all(end);
-        let said: Vec<String> = segments
+        let segments = waterfall.segments_until(end);
+        let words: Vec<String> = segments
             .iter()
             .map(|segment| {
                 let kind = serde_json::to_value(segment.kind).unwrap();
                 format!("{} {}", kind.as_str().unwrap(), segment.ms)
             })
             .collect();
-        assert_eq!(said.join(", "), expected);
+        assert_eq!(words.join(", "), expected);
         assert_eq!(segments.iter().map(|segment| segment.ms).sum::<u64>(), waterfall.wall_ms(end));
         for pair in segments.windows(2) {
-            assert_eq!(pair[0].start + pair[0].ms as Millis, pair[1].start, "contiguous");
+            assert_eq!(pair[0].start + pair[0].ms as UnixMillis, pair[1].start, "contiguous");
         }
         assert_eq!(waterfall.saved_by_eager_ms(), saved);
     }
 
-    fn event(seq: u64, timestamp: Millis, word: &str) -> Event {
+    fn event(seq: u64, timestamp: UnixMillis, word: &str) -> Event {
         let (word, id) = word.split_once(' ').unwrap_or((word, ""));
         let text = || "x".to_owned();
         let kind = match word {
@@ -256,7 +256,9 @@ mod tests {
             "think" => EventKind::Thinking { text: text() },
             "args" => EventKind::ToolInputDelta { delta: text() },
             "start" => EventKind::ToolStart { early: false, attempt: 1, rule: None, client_id: None },
-            "done" => EventKind::ToolResult(ToolResult::new(&Outcome::Done(Output::default()), None, None)),
+            "done" => {
+                EventKind::ToolResult(ToolResult::new(&CallOutcome::Done(ToolOutput::default()), None, None))
+            }
             "ask" => EventKind::ApprovalRequest {
                 approval_id: "a".into(),
                 kind: QuestionKind::Call,
@@ -271,7 +273,7 @@ mod tests {
             },
             "answer" => EventKind::ApprovalResolved {
                 approval_id: "a".into(),
-                decision: Decision::Approve,
+                decision: ApprovalDecision::Approve,
                 by: text(),
                 reason: None,
                 arguments: None,
@@ -286,7 +288,7 @@ mod tests {
         };
         Event {
             turn_id: "t".into(),
-            seq: Seq(seq),
+            seq: EventSeq(seq),
             timestamp,
             step: Some(1),
             block: None,

@@ -2,19 +2,19 @@
 //!
 //! Sentences are in English and carry a stable code; a surface that speaks another language translates by code.
 
-use crate::event::Fault;
-use crate::guard::Cycle;
+use crate::event::TurnFault;
 use crate::input::{FailureKind, UpstreamFailure};
+use crate::loop_guard::CallCycle;
 use crate::setup::{Effect, OfferedTool};
 use crate::summary;
 use std::borrow::Cow;
 use throughline_wire::text::FindingKind;
-use throughline_wire::{Arguments, ProblemKind, ToolName, UpstreamError, visible};
+use throughline_wire::{CallArguments, ProblemKind, ToolName, UpstreamError, visible};
 
 // --- failures ---
 
-fn fault(code: &str, what: &str, why: impl Into<String>, remedy: &str, retryable: bool) -> Fault {
-    Fault {
+fn fault(code: &str, what: &str, why: impl Into<String>, remedy: &str, retryable: bool) -> TurnFault {
+    TurnFault {
         code: code.into(),
         what: what.into(),
         why: visible::escape(&why.into()).into_owned(),
@@ -25,7 +25,7 @@ fn fault(code: &str, what: &str, why: impl Into<String>, remedy: &str, retryable
     }
 }
 
-pub(crate) fn no_upstream() -> Fault {
+pub(crate) fn no_upstream() -> TurnFault {
     let remedy = "Configure an upstream, or run without any configuration to talk to the demo model.";
     fault(
         "no_upstream",
@@ -36,12 +36,12 @@ pub(crate) fn no_upstream() -> Fault {
     )
 }
 
-pub(crate) fn truncated() -> Fault {
+pub(crate) fn truncated() -> TurnFault {
     let why = "The connection ended without the protocol's end marker.";
     fault("upstream_lost", "The model's reply broke off.", why, "Try again.", true)
 }
 
-pub(crate) fn upstream_error(error: &UpstreamError) -> Fault {
+pub(crate) fn upstream_error(error: &UpstreamError) -> TurnFault {
     let mut why = error.message.clone();
     for detail in [&error.kind, &error.code].into_iter().flatten() {
         why.push_str(&format!(" ({detail})"));
@@ -55,7 +55,7 @@ pub(crate) fn upstream_error(error: &UpstreamError) -> Fault {
     )
 }
 
-pub(crate) fn content_filter(raw: Option<&str>) -> Fault {
+pub(crate) fn content_filter(raw: Option<&str>) -> TurnFault {
     let why = format!("The upstream's filter ended the reply ({}).", raw.unwrap_or("content_filter"));
     fault(
         "content_filter",
@@ -66,7 +66,7 @@ pub(crate) fn content_filter(raw: Option<&str>) -> Fault {
     )
 }
 
-pub(crate) fn strange_finish(raw: Option<&str>) -> Fault {
+pub(crate) fn unexpected_finish(raw: Option<&str>) -> TurnFault {
     let why = format!("The upstream ended it with `{}`; no call of it was run.", raw.unwrap_or("unknown"));
     fault(
         "upstream_finish",
@@ -77,7 +77,7 @@ pub(crate) fn strange_finish(raw: Option<&str>) -> Fault {
     )
 }
 
-pub(crate) fn failed(failure: &UpstreamFailure) -> Fault {
+pub(crate) fn upstream_failed(failure: &UpstreamFailure) -> TurnFault {
     let why = match failure.status {
         Some(status) => format!("HTTP {status}: {}", failure.message),
         None => failure.message.clone(),
@@ -132,7 +132,7 @@ pub(crate) fn failed(failure: &UpstreamFailure) -> Fault {
             ("request_unsendable", "The request could not be sent.", "Check the upstream's configuration.")
         }
     };
-    Fault {
+    TurnFault {
         status: failure.status,
         retry_after_ms: failure.retry_after_ms,
         ..fault(code, what, why, remedy, failure.is_retryable())
@@ -140,7 +140,7 @@ pub(crate) fn failed(failure: &UpstreamFailure) -> Fault {
 }
 
 /// An error that came inside a stream before the first token, as a failure that may be tried again.
-pub(crate) fn as_failure(fault: &Fault) -> UpstreamFailure {
+pub(crate) fn as_failure(fault: &TurnFault) -> UpstreamFailure {
     UpstreamFailure {
         kind: FailureKind::Broken,
         status: None,
@@ -150,7 +150,7 @@ pub(crate) fn as_failure(fault: &Fault) -> UpstreamFailure {
 }
 
 /// In mid-stream the remedy is always the same. R: T11
-pub(crate) fn mid_stream(mut fault: Fault) -> Fault {
+pub(crate) fn mid_stream(mut fault: TurnFault) -> TurnFault {
     fault.remedy = "What was shown is kept. Send “continue” to go on from there.".into();
     fault.retryable = true;
     fault
@@ -191,33 +191,34 @@ pub(crate) fn empty_reply() -> String {
 
 // --- questions ---
 
-pub(crate) fn question(tool: &OfferedTool, arguments: Option<&Arguments>) -> String {
-    let name = called(tool);
-    let with = arguments.map(|arguments| summary::of_value(&arguments.value)).filter(|line| !line.is_empty());
-    let does = match tool.effect {
+pub(crate) fn approval_question(tool: &OfferedTool, arguments: Option<&CallArguments>) -> String {
+    let name = tool_label(tool);
+    let arguments_line =
+        arguments.map(|arguments| summary::of_value(&arguments.value)).filter(|line| !line.is_empty());
+    let effect_text = match tool.effect {
         Effect::Pure | Effect::Read => "changes nothing",
         Effect::Cosmetic => "changes only what is on the screen",
         Effect::Idempotent | Effect::Write => "changes something",
         Effect::External => "may act outside this machine",
     };
-    match with {
-        Some(with) => format!("Run {name} ({with})? It {does}."),
-        None => format!("Run {name}? It {does}."),
+    match arguments_line {
+        Some(arguments_line) => format!("Run {name} ({arguments_line})? It {effect_text}."),
+        None => format!("Run {name}? It {effect_text}."),
     }
 }
 
 /// Its title or name, as people are asked about it. R: A5
-fn called(tool: &OfferedTool) -> Cow<'_, str> {
+fn tool_label(tool: &OfferedTool) -> Cow<'_, str> {
     visible::escape_once(if tool.title.is_empty() { tool.name.as_str() } else { &tool.title })
 }
 
-pub(crate) fn loop_question(name: &ToolName, cycle: Cycle) -> String {
+pub(crate) fn loop_question(name: &ToolName, cycle: CallCycle) -> String {
     let name = visible::escape_once(name.as_str());
-    format!("The model goes in circles ({}). Run {name} once more?", circle(cycle))
+    format!("The model goes in circles ({}). Run {name} once more?", describe_cycle(cycle))
 }
 
 pub(crate) fn redefined_question(tool: &OfferedTool) -> String {
-    let name = called(tool);
+    let name = tool_label(tool);
     format!("The definition of {name} has changed since it was offered to the model. Run it as it is now?")
 }
 
@@ -264,19 +265,19 @@ pub(crate) fn client_failed() -> String {
     "the client says that it failed, and not why".into()
 }
 
-pub(crate) fn client_gone() -> String {
+pub(crate) fn client_timed_out() -> String {
     "The client that was asked to run it did not answer in time.".into()
 }
 
-pub(crate) fn loop_note(cycle: Cycle) -> String {
+pub(crate) fn loop_note(cycle: CallCycle) -> String {
     format!(
         "[Note from the system: you are going in circles ({}). Do not repeat these calls; use what you have, or try \
          something else.]",
-        circle(cycle)
+        describe_cycle(cycle)
     )
 }
 
-fn circle(cycle: Cycle) -> String {
+fn describe_cycle(cycle: CallCycle) -> String {
     match cycle.period {
         1 => format!("the same call with the same result {} times", cycle.repeats + 1),
         period => {
@@ -287,7 +288,7 @@ fn circle(cycle: Cycle) -> String {
 
 // --- findings ---
 
-pub(crate) fn remedy_of(kind: &ProblemKind) -> Option<String> {
+pub(crate) fn problem_remedy(kind: &ProblemKind) -> Option<String> {
     match kind {
         ProblemKind::LeakedCall { .. } => {
             Some(

@@ -2,15 +2,17 @@
 
 mod script;
 
-use script::World;
-use throughline_engine::{Action, Event, EventKind, Input, Out, Remembered, Turn, Verdict};
-use throughline_wire::{Message, Outcome, Output};
+use script::ScriptedTurn;
+use throughline_engine::{
+    ArgumentValidation, Event, EventKind, RememberedDecision, Turn, TurnAction, TurnInput, TurnOutput,
+};
+use throughline_wire::{CallOutcome, Message, ToolOutput};
 
 /// Runs a script and compares the log, line by line, from the end of the first step on. After every input, a machine
 /// restored from the log knows the same.
-fn check(script: &str, expected: &str) -> World {
-    let world = World::run_with(script, Some(restores));
-    let lines: Vec<&str> = world
+fn check(script: &str, expected: &str) -> ScriptedTurn {
+    let scripted = ScriptedTurn::run_with(script, Some(restores));
+    let lines: Vec<&str> = scripted
         .lines
         .iter()
         .map(String::as_str)
@@ -18,49 +20,49 @@ fn check(script: &str, expected: &str) -> World {
         .skip(1)
         .collect();
     let expected: Vec<&str> = expected.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
-    assert_eq!(lines, expected, "\n--- script\n{script}\n--- the log was\n{}\n", world.lines.join("\n"));
-    world
+    assert_eq!(lines, expected, "\n--- script\n{script}\n--- the log was\n{}\n", scripted.lines.join("\n"));
+    scripted
 }
 
-fn restores(world: &World) {
-    let json: Vec<Event> = world
+fn restores(scripted: &ScriptedTurn) {
+    let json: Vec<Event> = scripted
         .log
         .iter()
         .map(|event| serde_json::from_str(&serde_json::to_string(event).expect("JSON")).expect("an event"))
         .collect();
-    let restored = Turn::restore(world.given.clone(), script::start(), &json, &world.beside);
-    assert!(restored.knows_the_same_as(&world.turn), "after\n{}", world.lines.join("\n"));
+    let restored = Turn::restore(scripted.setup.clone(), script::start(), &json, &scripted.provider_states);
+    assert!(restored.state_eq(&scripted.turn), "after\n{}", scripted.lines.join("\n"));
 }
 
 /// What the model was told of the calls, in order.
-fn told(world: &World) -> Vec<String> {
-    let history = world.turn.history().expect("all calls are closed");
+fn told(scripted: &ScriptedTurn) -> Vec<String> {
+    let history = scripted.turn.history().expect("all calls are closed");
     let steps = history.iter().filter_map(|message| match message {
         Message::Step(step) => Some(step),
         Message::User(_) => None,
     });
-    steps.flat_map(|step| step.calls.iter().map(|(call, outcome)| call.told_to_model(outcome))).collect()
+    steps.flat_map(|step| step.calls.iter().map(|(call, outcome)| call.outcome_text(outcome))).collect()
 }
 
-fn started(world: &World) -> Vec<(&str, &str)> {
-    world.started.iter().map(|(label, arguments)| (label.as_str(), arguments.as_str())).collect()
+fn started(scripted: &ScriptedTurn) -> Vec<(&str, &str)> {
+    scripted.started.iter().map(|(label, arguments)| (label.as_str(), arguments.as_str())).collect()
 }
 
 /// The rules that starts and denials name, in order.
-fn rules(world: &World) -> Vec<&str> {
+fn rules(scripted: &ScriptedTurn) -> Vec<&str> {
     let rule = |event: &'_ Event| match &event.kind {
         EventKind::ToolStart { rule, .. } => rule.clone(),
         EventKind::ToolResult(result) => result.rule.clone(),
         _ => None,
     };
-    let found: Vec<String> = world.log.iter().filter_map(rule).collect();
+    let found: Vec<String> = scripted.log.iter().filter_map(rule).collect();
     found.into_iter().map(|rule| &*rule.leak()).collect()
 }
 
 /// One call of `tool` with these arguments, and what becomes of it at the commit.
-fn one_call(setup: &str, tool: &str, arguments: &str) -> World {
+fn one_call(setup: &str, tool: &str, arguments: &str) -> ScriptedTurn {
     let script = format!("{setup}\nopen A {tool}\nseal A {arguments}\nfinish tool_calls");
-    World::run_with(&script, Some(restores))
+    ScriptedTurn::run_with(&script, Some(restores))
 }
 
 // --- which rule decides --- R: A1
@@ -132,8 +134,8 @@ fn the_first_rule_that_fits_decides_and_is_named() {
         ),
     ];
     for (policy, tool, arguments, expected) in table {
-        let world = one_call(&format!("{FILES}; barrier; {policy}"), tool, arguments);
-        let asked = world.log.iter().find_map(|event| match &event.kind {
+        let scripted = one_call(&format!("{FILES}; barrier; {policy}"), tool, arguments);
+        let asked = scripted.log.iter().find_map(|event| match &event.kind {
             EventKind::ApprovalRequest { rule, .. } => Some(format!("ask {rule}")),
             EventKind::ToolStart { rule, .. } => {
                 Some(format!("start {}", rule.as_deref().unwrap_or_default()))
@@ -149,7 +151,7 @@ fn the_first_rule_that_fits_decides_and_is_named() {
 
 #[test]
 fn a_denial_by_rule_is_told_with_its_reason_and_waits_for_the_commit() {
-    let world = check(
+    let scripted = check(
         r#"tools w:write; eager; rule {"decide":"deny","tool":"w","reason":"nothing is written here"}
          open A w
          seal A {}
@@ -161,14 +163,14 @@ fn a_denial_by_rule_is_told_with_its_reason_and_waits_for_the_commit() {
          step end stop
          end completed",
     );
-    assert!(told(&world)[0].contains("nothing is written here"));
-    assert_eq!(rules(&world), ["rule:1 deny w"]);
+    assert!(told(&scripted)[0].contains("nothing is written here"));
+    assert_eq!(rules(&scripted), ["rule:1 deny w"]);
 }
 
 // R: T3: each call waits for a person, for as long as it takes; other tools wait likewise.
 #[test]
 fn manual_asks_about_every_call_without_expiry() {
-    let world = check(
+    let scripted = check(
         r#"tools r:read c:cosmetic; eager; manual
          open A r
          seal A {}
@@ -193,17 +195,17 @@ fn manual_asks_about_every_call_without_expiry() {
          step end stop
          end completed",
     );
-    let expiry = world
+    let expiry = scripted
         .log
         .iter()
         .any(|event| matches!(event.kind, EventKind::ApprovalRequest { expires_at: Some(_), .. }));
-    assert!(!expiry && rules(&world) == ["manual", "manual"]);
+    assert!(!expiry && rules(&scripted) == ["manual", "manual"]);
 }
 
 // R: A4
 #[test]
 fn a_question_that_nobody_answers_is_denied() {
-    let world = check(
+    let scripted = check(
         "tools w:write r:read; barrier
          open A w
          seal A {}
@@ -222,14 +224,14 @@ fn a_question_that_nobody_answers_is_denied() {
          step end stop
          end completed",
     );
-    assert!(told(&world)[0].contains("nobody answered"));
+    assert!(told(&scripted)[0].contains("nobody answered"));
 }
 
 // --- what an answer is bound to --- R: A3
 
 #[test]
 fn calls_with_the_same_id_of_the_upstream_are_answered_one_by_one() {
-    let world = check(
+    let scripted = check(
         r#"tools safe:write danger:external; parallel
          open A danger as same
          seal A {"all":true}
@@ -251,12 +253,12 @@ fn calls_with_the_same_id_of_the_upstream_are_answered_one_by_one() {
          step end stop
          end completed",
     );
-    assert_eq!(started(&world), [("B", r#"{"all":true}"#)]);
+    assert_eq!(started(&scripted), [("B", r#"{"all":true}"#)]);
 }
 
 #[test]
 fn an_answer_for_other_arguments_is_refused() {
-    let world = check(
+    let scripted = check(
         r#"tools w:write
          open A w
          seal A {"to":"a"}
@@ -274,7 +276,7 @@ fn an_answer_for_other_arguments_is_refused() {
          step end stop
          end completed",
     );
-    let hashes: Vec<&str> = world
+    let hashes: Vec<&str> = scripted
         .log
         .iter()
         .filter_map(|event| match &event.kind {
@@ -289,7 +291,7 @@ fn an_answer_for_other_arguments_is_refused() {
 
 #[test]
 fn a_tool_redefined_while_a_person_is_asked_is_asked_about_again() {
-    let world = check(
+    let scripted = check(
         r#"tools w:write
          open A w
          seal A {}
@@ -309,12 +311,12 @@ fn a_tool_redefined_while_a_person_is_asked_is_asked_about_again() {
          step end stop
          end completed",
     );
-    assert_eq!(rules(&world), ["redefined"]);
+    assert_eq!(rules(&scripted), ["redefined"]);
 }
 
 #[test]
 fn a_tool_redefined_between_approval_and_start_is_asked_about_again() {
-    let world = check(
+    let scripted = check(
         r#"tools w:write
          open A w
          seal A {"n":1}
@@ -335,14 +337,14 @@ fn a_tool_redefined_between_approval_and_start_is_asked_about_again() {
          step end stop
          end completed",
     );
-    let call = world.message().calls().next().cloned().expect("a call");
+    let call = scripted.message().calls().next().cloned().expect("a call");
     assert_eq!((call.started_at, call.duration_ms, call.attempts), (None, None, 1));
-    assert!(told(&world)[0].contains("nothing happened"));
+    assert!(told(&scripted)[0].contains("nothing happened"));
 }
 
 #[test]
 fn a_redefined_tool_is_checked_by_its_new_schema_and_starts_once_more() {
-    let world = check(
+    let scripted = check(
         r#"tools r:read; eager
          open A r
          seal A {"n":1}
@@ -378,7 +380,7 @@ fn a_redefined_tool_is_checked_by_its_new_schema_and_starts_once_more() {
          step end stop
          end completed",
     );
-    assert_eq!(rules(&world), ["effect:read", "redefined", "redefined", "remembered:always"]);
+    assert_eq!(rules(&scripted), ["effect:read", "redefined", "redefined", "remembered:always"]);
 
     check(
         r#"tools w:write
@@ -418,7 +420,7 @@ fn a_later_call_of_a_redefined_tool_asks_whatever_its_effect() {
 
 #[test]
 fn a_start_that_was_not_made_and_was_to_be_stopped_is_cancelled() {
-    let world = check(
+    let scripted = check(
         r#"tools w:write
          open A w
          seal A {}
@@ -437,12 +439,12 @@ fn a_start_that_was_not_made_and_was_to_be_stopped_is_cancelled() {
          step end stop
          end completed",
     );
-    assert!(told(&world)[0].contains("nothing happened"));
+    assert!(told(&scripted)[0].contains("nothing happened"));
 }
 
 /// A turn in which B is approved and waits for A to end.
-fn approved_and_waiting() -> World {
-    World::run(
+fn approved_and_waiting() -> ScriptedTurn {
+    ScriptedTurn::run(
         r#"tools r:read w:write; barrier; serial; continue
          open A r
          seal A {}
@@ -454,19 +456,23 @@ fn approved_and_waiting() -> World {
 }
 
 /// What becomes of B when another process takes the turn over, in which B's tool has this definition, and A ends there.
-fn after_restart(world: &World, log: &[Event], fingerprint: &str) -> Vec<&'static str> {
-    let mut setup = world.given.clone();
+fn after_restart(scripted: &ScriptedTurn, log: &[Event], fingerprint: &str) -> Vec<&'static str> {
+    let mut setup = scripted.setup.clone();
     setup.tools[1].fingerprint = fingerprint.into();
-    let mut turn = Turn::restore(setup, script::start(), log, &world.beside);
-    let mut out = Out::default();
-    turn.resume(1, world.now, &mut out);
+    let mut turn = Turn::restore(setup, script::start(), log, &scripted.provider_states);
+    let mut out = TurnOutput::default();
+    turn.resume(1, scripted.now, &mut out);
     for action in std::mem::take(&mut out.actions) {
-        if let Action::Validate { call, version, .. } = action {
-            turn.apply(Input::Validated { call, version, verdict: Verdict::Valid }, world.now, &mut out);
+        if let TurnAction::Validate { call, version, .. } = action {
+            turn.apply(
+                TurnInput::Validated { call, version, validation: ArgumentValidation::Valid },
+                scripted.now,
+                &mut out,
+            );
         }
     }
-    let outcome = Outcome::Done(Output::text("1"));
-    turn.apply(Input::ToolEnded { call: "t.1".into(), attempt: 2, outcome }, world.now, &mut out);
+    let outcome = CallOutcome::Done(ToolOutput::text("1"));
+    turn.apply(TurnInput::ToolEnded { call: "t.1".into(), attempt: 2, outcome }, scripted.now, &mut out);
     let of_b = out.events.iter().filter(|event| event.tool_id == Some("t.2".into()));
     of_b.map(|event| match event.kind {
         EventKind::ApprovalRequest { .. } => "asks",
@@ -478,29 +484,30 @@ fn after_restart(world: &World, log: &[Event], fingerprint: &str) -> Vec<&'stati
 
 #[test]
 fn an_approval_survives_a_restart_unless_the_tool_is_another_one_there() {
-    let world = approved_and_waiting();
-    assert_eq!(after_restart(&world, &world.log, "f1"), ["starts"]);
-    assert_eq!(after_restart(&world, &world.log, "f2"), ["asks"]);
+    let scripted = approved_and_waiting();
+    assert_eq!(after_restart(&scripted, &scripted.log, "f1"), ["starts"]);
+    assert_eq!(after_restart(&scripted, &scripted.log, "f2"), ["asks"]);
 }
 
 /// Found by the simulator (seed 67873): what allowed the start that died was about another definition.
 #[test]
 fn a_read_does_not_run_again_after_a_crash_if_its_tool_was_redefined_meanwhile() {
-    let running = World::run(
+    let running = ScriptedTurn::run(
         r#"tools r:read; continue
          open A r
          seal A {}
          finish tool_calls"#,
     );
     let again = |redefined: Option<&str>| {
-        let mut turn = Turn::restore(running.given.clone(), script::start(), &running.log, &running.beside);
-        let mut out = Out::default();
+        let mut turn =
+            Turn::restore(running.setup.clone(), script::start(), &running.log, &running.provider_states);
+        let mut out = TurnOutput::default();
         if let Some(fingerprint) = redefined {
-            let (tool, fingerprint) = (running.given.tools[0].name.clone(), fingerprint.to_owned());
-            turn.apply(Input::Redefined { tool, fingerprint, start: None }, running.now, &mut out);
+            let (tool, fingerprint) = (running.setup.tools[0].name.clone(), fingerprint.to_owned());
+            turn.apply(TurnInput::ToolRedefined { tool, fingerprint, start: None }, running.now, &mut out);
         }
         turn.resume(1, running.now, &mut out);
-        out.actions.iter().any(|action| matches!(action, Action::StartTool { .. }))
+        out.actions.iter().any(|action| matches!(action, TurnAction::StartTool { .. }))
     };
     assert!(again(None));
     assert!(!again(Some("f2")));
@@ -509,9 +516,9 @@ fn a_read_does_not_run_again_after_a_crash_if_its_tool_was_redefined_meanwhile()
 /// No machine writes such a log; if one did, the approval would be about what the log no longer says.
 #[test]
 fn an_approval_of_arguments_that_were_taken_back_is_none() {
-    let world = approved_and_waiting();
+    let scripted = approved_and_waiting();
     let with = |arguments: &str| {
-        let mut log = world.log.clone();
+        let mut log = scripted.log.clone();
         let last = log.iter().rfind(|event| event.tool_id == Some("t.2".into())).cloned().expect("an event");
         let input = format!(r#"{{"type":"tool_input","arguments":{arguments},"seal":"explicit"}}"#);
         for kind in [r#"{"type":"tool_input_reset"}"#, &input] {
@@ -519,7 +526,7 @@ fn an_approval_of_arguments_that_were_taken_back_is_none() {
             let kind = serde_json::from_str(kind).expect("an event");
             log.push(Event { seq, kind, ..last.clone() });
         }
-        after_restart(&world, &log, "f1")
+        after_restart(&scripted, &log, "f1")
     };
     assert_eq!(with(r#"{"n":1}"#), ["starts"]);
     assert_eq!(with(r#"{"n":2}"#), ["asks"]);
@@ -529,7 +536,7 @@ fn an_approval_of_arguments_that_were_taken_back_is_none() {
 
 #[test]
 fn a_tool_runs_with_the_arguments_that_a_person_changed_and_the_model_is_told() {
-    let world = check(
+    let scripted = check(
         r#"tools mail:external
          open A mail
          seal A {"to":"all@example.com","text":"hi"}
@@ -545,12 +552,12 @@ fn a_tool_runs_with_the_arguments_that_a_person_changed_and_the_model_is_told() 
          step end stop
          end completed",
     );
-    assert_eq!(started(&world), [("A", r#"{"to":"me@example.com","text":"hi"}"#)]);
+    assert_eq!(started(&scripted), [("A", r#"{"to":"me@example.com","text":"hi"}"#)]);
     assert_eq!(
-        told(&world),
+        told(&scripted),
         ["The user changed the arguments before it ran: {\"to\":\"me@example.com\",\"text\":\"hi\"}\nsent"]
     );
-    let diff = world.log.iter().find_map(|event| match &event.kind {
+    let diff = scripted.log.iter().find_map(|event| match &event.kind {
         EventKind::ApprovalResolved { arguments_diff, .. } => arguments_diff.clone(),
         _ => None,
     });
@@ -561,14 +568,14 @@ fn a_tool_runs_with_the_arguments_that_a_person_changed_and_the_model_is_told() 
         "text": "/to: \"all@example.com\" → \"me@example.com\"",
     }]);
     assert_eq!(diff, Some(expected));
-    let call = world.message().calls().next().cloned().expect("a call");
+    let call = scripted.message().calls().next().cloned().expect("a call");
     assert_eq!(call.arguments.expect("arguments")["to"], "all@example.com");
     assert_eq!(call.ran_with.expect("other arguments")["to"], "me@example.com");
 }
 
 #[test]
 fn changed_arguments_that_do_not_fit_leave_the_question_open() {
-    let world = check(
+    let scripted = check(
         r#"tools w:write; rule {"decide":"deny","tool":"w","arguments":{"to":{"equals":"boss"}},"reason":"not the boss"}
          open A w
          seal A {"to":"a"}
@@ -598,16 +605,16 @@ fn changed_arguments_that_do_not_fit_leave_the_question_open() {
          step end stop
          end completed",
     );
-    assert_eq!(started(&world), [("A", r#"{"to":"a"}"#)]);
-    let why: Vec<_> = world.message().problems.into_iter().map(|problem| problem.excerpt).collect();
+    assert_eq!(started(&scripted), [("A", r#"{"to":"a"}"#)]);
+    let why: Vec<_> = scripted.message().problems.into_iter().map(|problem| problem.excerpt).collect();
     assert_eq!(why[0], "/to: expected a string");
     assert!(why[1].starts_with("not the boss"), "{why:?}");
-    assert_eq!(told(&world)[0], "1", "nothing was changed");
+    assert_eq!(told(&scripted)[0], "1", "nothing was changed");
 }
 
 #[test]
 fn a_change_that_is_still_checked_does_not_count_once_another_answer_came() {
-    let world = check(
+    let scripted = check(
         r#"tools w:write
          open A w
          seal A {"n":1}
@@ -624,8 +631,8 @@ fn a_change_that_is_still_checked_does_not_count_once_another_answer_came() {
          step end stop
          end completed",
     );
-    assert_eq!(started(&world), []);
-    let world = check(
+    assert_eq!(started(&scripted), []);
+    let scripted = check(
         r#"tools w:write
          open A w
          seal A {"n":1}
@@ -644,12 +651,12 @@ fn a_change_that_is_still_checked_does_not_count_once_another_answer_came() {
          step end stop
          end completed",
     );
-    assert_eq!(started(&world), [("A", r#"{"n":1}"#)]);
+    assert_eq!(started(&scripted), [("A", r#"{"n":1}"#)]);
 }
 
 #[test]
 fn changed_arguments_survive_a_redefinition_and_are_asked_about_again() {
-    let world = check(
+    let scripted = check(
         r#"tools w:write
          open A w
          seal A {"n":1}
@@ -671,15 +678,15 @@ fn changed_arguments_survive_a_redefinition_and_are_asked_about_again() {
          step end stop
          end completed",
     );
-    assert_eq!(started(&world), [("A", r#"{"n":2}"#), ("A", r#"{"n":2}"#)]);
-    assert!(told(&world)[0].contains(r#"{"n":2}"#));
+    assert_eq!(started(&scripted), [("A", r#"{"n":2}"#), ("A", r#"{"n":2}"#)]);
+    assert!(told(&scripted)[0].contains(r#"{"n":2}"#));
 }
 
 // --- memory --- R: A2
 
 #[test]
 fn what_is_remembered_for_the_turn_answers_open_and_later_questions() {
-    let world = check(
+    let scripted = check(
         r#"tools w:write
          open A w
          seal A {"path":"/srv/a"}
@@ -726,12 +733,12 @@ fn what_is_remembered_for_the_turn_answers_open_and_later_questions() {
          step end stop
          end completed"#,
     );
-    assert_eq!(rules(&world)[3], "remembered:turn");
+    assert_eq!(rules(&scripted)[3], "remembered:turn");
 }
 
 #[test]
 fn a_denial_is_remembered_too() {
-    let world = check(
+    let scripted = check(
         r#"tools w:write
          open A w
          seal A {"n":1}
@@ -766,12 +773,12 @@ fn a_denial_is_remembered_too() {
          step end stop
          end completed"#,
     );
-    assert_eq!(rules(&world)[2], "remembered:conversation");
+    assert_eq!(rules(&scripted)[2], "remembered:conversation");
 }
 
 #[test]
 fn what_is_remembered_is_handed_out_and_answers_in_a_later_turn() {
-    let world = World::run_with(
+    let scripted = ScriptedTurn::run_with(
         r#"tools w:write
          open A w
          seal A {"n":1}
@@ -779,7 +786,7 @@ fn what_is_remembered_is_handed_out_and_answers_in_a_later_turn() {
          keep always exact A"#,
         Some(restores),
     );
-    let kept: Remembered = world
+    let kept: RememberedDecision = scripted
         .log
         .iter()
         .find_map(|event| match &event.kind {
@@ -793,11 +800,11 @@ fn what_is_remembered_is_handed_out_and_answers_in_a_later_turn() {
     let later = |tools: &str, arguments: &str| {
         let mut setup = script::setup(tools);
         setup.remembered.push(kept.clone());
-        let mut world = World::new(setup);
+        let mut scripted = ScriptedTurn::new(setup);
         for line in ["open A w", &format!("seal A {arguments}"), "finish tool_calls"] {
-            world.line(line);
+            scripted.line(line);
         }
-        world.lines.last().cloned().expect("a line")
+        scripted.lines.last().cloned().expect("a line")
     };
     assert_eq!(later("tools w:write", r#"{"n":1}"#), "start A");
     assert_eq!(later("tools w:write", r#"{"n":2}"#), "ask A effect:write");

@@ -4,13 +4,13 @@
 
 mod script;
 
-use script::World;
+use script::ScriptedTurn;
 use std::path::Path;
 use throughline_engine::{Event, EventKind};
-use throughline_wire::{DecodeOptions, Dialect, LeakedCalls, Profile, StepDecoder, StepEvent};
+use throughline_wire::{DecodeOptions, Dialect, LeakedCalls, StepDecoder, StepEvent, UpstreamProfile};
 
 /// Everything that a body says.
-fn decoded(deltas: &[&str], profile: Profile) -> Vec<StepEvent<'static>> {
+fn decoded(deltas: &[&str], profile: UpstreamProfile) -> Vec<StepEvent<'static>> {
     let mut body = String::new();
     for delta in deltas {
         body.push_str(&format!("data: {{\"choices\":[{{\"delta\":{delta}}}]}}\n\n"));
@@ -32,11 +32,11 @@ fn a_call_out_of_text_is_a_call_like_any_other() {
             r#"{"content":"Let me look."}"#,
             r#"{"tool_calls":[{"index":0,"function":{"name":"weather","arguments":"{\"city\":\"Paris\"}"}}]}"#,
         ],
-        Profile::default(),
+        UpstreamProfile::default(),
     );
     let markup =
         r#"{"content":"<tool_call>{\"name\":\"weather\",\"arguments\":{\"city\":\"Paris\"}}</tool_call>"}"#;
-    let run = Profile { leaked_calls: LeakedCalls::Run, ..Profile::default() };
+    let run = UpstreamProfile { leaked_calls: LeakedCalls::Run, ..UpstreamProfile::default() };
     let mut from_text = decoded(&[r#"{"content":"Let me look."}"#, markup], run);
     // Text that was shown stays shown; beyond that there is no difference.
     assert!(matches!(&from_text[1], StepEvent::Text(text) if text.contains("<tool_call>")), "{from_text:?}");
@@ -62,11 +62,11 @@ fn the_mode_is_told_and_changes_nothing() {
     let log = |mode: &str| -> (String, Vec<Event>) {
         let mut setup = script::setup("tools weather:read note:write; ask");
         setup.mode = mode.into();
-        let mut world = World::new(setup);
-        script.lines().map(str::trim).filter(|line| !line.is_empty()).for_each(|line| world.line(line));
-        assert!(world.turn.is_over());
-        let EventKind::StreamStart { mode, .. } = &mut world.log[0].kind else { panic!("a start") };
-        (std::mem::take(mode), world.log)
+        let mut scripted = ScriptedTurn::new(setup);
+        script.lines().map(str::trim).filter(|line| !line.is_empty()).for_each(|line| scripted.line(line));
+        assert!(scripted.turn.is_over());
+        let EventKind::StreamStart { mode, .. } = &mut scripted.log[0].kind else { panic!("a start") };
+        (std::mem::take(mode), scripted.log)
     };
     let (native, text) = (log("native"), log("text"));
     assert_eq!((native.0.as_str(), text.0.as_str()), ("native", "text"));

@@ -3,11 +3,11 @@
 mod script;
 
 use proptest::prelude::*;
-use script::World;
+use script::ScriptedTurn;
 use serde_json::{Value, json};
 use std::path::PathBuf;
-use throughline_engine::fold::{Block, Message};
-use throughline_engine::{Event, EventKind, Seq, Turn};
+use throughline_engine::fold::{AssistantMessage, MessageBlock};
+use throughline_engine::{Event, EventKind, EventSeq, Turn};
 use throughline_wire::CallId;
 
 /// The types of design §6 that a turn of this release writes, each at least once in the logs below.
@@ -109,9 +109,9 @@ fn logs_of_release_0_1_fold_as_they_did() {
         let (log_path, message_path) =
             (folder("logs").join(format!("{name}.jsonl")), folder("vectors").join(format!("{name}.json")));
         if std::env::var_os("WRITE_LOGS").is_some() && !log_path.exists() {
-            let world = World::run(script);
-            let message = serde_json::to_string_pretty(&world.message()).expect("JSON") + "\n";
-            std::fs::write(&log_path, lines(&world.log)).expect("the log is written");
+            let scripted = ScriptedTurn::run(script);
+            let message = serde_json::to_string_pretty(&scripted.message()).expect("JSON") + "\n";
+            std::fs::write(&log_path, lines(&scripted.log)).expect("the log is written");
             std::fs::write(&message_path, message).expect("the vector is written");
         }
         let text = std::fs::read_to_string(&log_path).expect("a log");
@@ -121,7 +121,11 @@ fn logs_of_release_0_1_fold_as_they_did() {
         assert_eq!(unknown, 0, "{name}");
         let expected = std::fs::read_to_string(&message_path).expect("a vector");
         let expected: Value = serde_json::from_str(&expected).expect("JSON");
-        assert_eq!(serde_json::to_value(Message::of(&log)).expect("JSON"), expected, "{name}");
+        assert_eq!(
+            serde_json::to_value(AssistantMessage::from_events(&log)).expect("JSON"),
+            expected,
+            "{name}"
+        );
         // And the machine of this release restores from it.
         let setup = script::setup(script.lines().next().unwrap_or_default());
         assert!(Turn::restore(setup, script::start(), &log, &[]).is_over(), "{name}");
@@ -143,8 +147,9 @@ fn the_logs_hold_every_type_that_is_written() {
 
 #[test]
 fn an_event_is_one_flat_object() {
-    let world = World::run("tools t:read\ntext hi\nfinish stop");
-    let all: Vec<Value> = world.log.iter().map(|event| serde_json::to_value(event).expect("JSON")).collect();
+    let scripted = ScriptedTurn::run("tools t:read\ntext hi\nfinish stop");
+    let all: Vec<Value> =
+        scripted.log.iter().map(|event| serde_json::to_value(event).expect("JSON")).collect();
     let t = script::START;
     assert_eq!(
         all[..6],
@@ -179,9 +184,9 @@ fn what_a_later_release_adds_is_ignored() {
     let log: Vec<Event> =
         log.into_iter().map(|event| serde_json::from_value(event).expect("an event")).collect();
     assert_eq!(log[1].kind, EventKind::Unrecognised);
-    let message = Message::of(&log);
+    let message = AssistantMessage::from_events(&log);
     assert_eq!(message.text(), "hi");
-    assert_eq!(message.blocks[0], Block::Unrecognised, "places stay right");
+    assert_eq!(message.blocks[0], MessageBlock::Unrecognised, "places stay right");
     assert_eq!(message.seq.0, 5);
 }
 
@@ -192,14 +197,14 @@ fn an_event_is_the_same_however_it_is_read() {
         let log = std::fs::read_to_string(folder("logs").join(format!("{name}.jsonl"))).expect("a log");
         for line in log.lines() {
             let kind: Value = serde_json::from_str(line).expect("JSON");
-            let read = Event::of_kind(kind["type"].as_str().expect("a type"), line.as_bytes());
+            let read = Event::from_json(kind["type"].as_str().expect("a type"), line.as_bytes());
             assert_eq!(read.expect(line), serde_json::from_str::<Event>(line).expect(line));
         }
     }
     let later = r#"{"type":"content_delta","turn_id":"t","seq":5,"timestamp":5,"block":1,"text":"h\u00e9","mood":[1]}"#;
-    let read = Event::of_kind("content_delta", later.as_bytes()).expect("an event");
+    let read = Event::from_json("content_delta", later.as_bytes()).expect("an event");
     assert_eq!(read.kind, EventKind::ContentDelta { text: "hé".into() });
-    assert!(Event::of_kind("content_delta", b"{}").is_err());
+    assert!(Event::from_json("content_delta", b"{}").is_err());
 }
 
 fn piece_of_text() -> impl Strategy<Value = Event> {
@@ -208,7 +213,7 @@ fn piece_of_text() -> impl Strategy<Value = Event> {
     (event, proptest::option::of(text()), text(), any::<bool>()).prop_map(
         |((turn, seq, timestamp, step, block), call, text, is_thought)| Event {
             turn_id: turn.into(),
-            seq: Seq(seq),
+            seq: EventSeq(seq),
             timestamp,
             step,
             block,
@@ -228,12 +233,12 @@ proptest! {
         let kind = if matches!(event.kind, EventKind::Thinking { .. }) { "thinking" } else { "content_delta" };
         let mut json = event.to_json().expect("JSON");
         prop_assert_eq!(String::from_utf8_lossy(&json), serde_json::to_string(&event).expect("JSON"));
-        prop_assert_eq!(Event::of_kind(kind, &json).expect("an event"), event.clone());
+        prop_assert_eq!(Event::from_json(kind, &json).expect("an event"), event.clone());
 
         // One byte is another one: it reads as any event, or not at all.
         let at = at % json.len();
         json[at] = byte;
-        let (read, any) = (Event::of_kind(kind, &json).ok(), serde_json::from_slice::<Event>(&json).ok());
+        let (read, any) = (Event::from_json(kind, &json).ok(), serde_json::from_slice::<Event>(&json).ok());
         prop_assert_eq!(read, any, "{}", String::from_utf8_lossy(&json));
     }
 }

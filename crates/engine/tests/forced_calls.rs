@@ -2,16 +2,16 @@
 
 mod script;
 
-use script::World;
-use throughline_engine::{Action, Out, Turn};
+use script::ScriptedTurn;
+use throughline_engine::{Turn, TurnAction, TurnOutput};
 use throughline_wire::{ModelRequest, ToolChoice};
 
 fn names(request: &ModelRequest) -> Vec<&str> {
     request.tools.iter().map(|tool| tool.name.as_str()).collect()
 }
 
-fn after_one_call(setup: &str, tool: &str) -> World {
-    World::run(&format!(
+fn after_one_call(setup: &str, tool: &str) -> ScriptedTurn {
+    ScriptedTurn::run(&format!(
         "{setup}
          open A {tool}
          seal A {{}}
@@ -30,25 +30,29 @@ fn a_call_is_forced_in_the_first_step_and_free_afterwards() {
         // Whoever has brought tools along means one of those.
         ("tools t:read u:read:own; force; approve", ToolChoice::Required, &["u"]),
     ] {
-        let world = after_one_call(setup, "t");
-        assert_eq!((&world.requests[0].tool_choice, names(&world.requests[0])), (&choice, offered.to_vec()));
-        assert_eq!(world.requests[1].tool_choice, ToolChoice::Auto, "{setup}");
-        assert_eq!(names(&world.requests[1]), ["t", "u"], "{setup}");
+        let scripted = after_one_call(setup, "t");
+        assert_eq!(
+            (&scripted.requests[0].tool_choice, names(&scripted.requests[0])),
+            (&choice, offered.to_vec())
+        );
+        assert_eq!(scripted.requests[1].tool_choice, ToolChoice::Auto, "{setup}");
+        assert_eq!(names(&scripted.requests[1]), ["t", "u"], "{setup}");
     }
 }
 
 /// A reply that died with its process was no step: it is asked for again, and as before.
 #[test]
 fn a_first_step_that_is_lost_is_forced_again() {
-    let world = World::run("tools t:read; force t; continue\n open A t");
-    let mut turn = Turn::restore(world.given.clone(), script::start(), &world.log, &world.beside);
-    let mut out = Out::default();
-    turn.resume(1, world.now, &mut out);
+    let scripted = ScriptedTurn::run("tools t:read; force t; continue\n open A t");
+    let mut turn =
+        Turn::restore(scripted.setup.clone(), script::start(), &scripted.log, &scripted.provider_states);
+    let mut out = TurnOutput::default();
+    turn.resume(1, scripted.now, &mut out);
     let asked: Vec<_> = out
         .actions
         .iter()
         .filter_map(|action| match action {
-            Action::CallModel { request, .. } => Some(&request.tool_choice),
+            TurnAction::CallModel { request, .. } => Some(&request.tool_choice),
             _ => None,
         })
         .collect();

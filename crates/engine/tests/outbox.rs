@@ -2,13 +2,13 @@
 
 mod script;
 
-use throughline_engine::{Action, Event, EventKind, Input, Out, Outbox, Seq, TimerId};
-use throughline_wire::{Arguments, NotStarted, Outcome};
+use throughline_engine::{Event, EventKind, EventSeq, Outbox, TimerId, TurnAction, TurnInput, TurnOutput};
+use throughline_wire::{CallArguments, CallOutcome, NotStarted};
 
 fn event(seq: u64, text: &str) -> Event {
     Event {
         turn_id: "t".into(),
-        seq: Seq(seq),
+        seq: EventSeq(seq),
         timestamp: 0,
         step: None,
         block: None,
@@ -17,24 +17,24 @@ fn event(seq: u64, text: &str) -> Event {
     }
 }
 
-fn timer(n: i64) -> Action {
-    Action::SetTimer { id: TimerId::Retry { step: 1, attempt: 1 }, at: n }
+fn timer(n: i64) -> TurnAction {
+    TurnAction::SetTimer { id: TimerId::Retry { step: 1, attempt: 1 }, at: n }
 }
 
-fn start() -> Action {
-    let arguments = Arguments::from_value(serde_json::json!({}));
-    Action::StartTool {
+fn start() -> TurnAction {
+    let arguments = CallArguments::from_value(serde_json::json!({}));
+    TurnAction::StartTool {
         call: "a".into(),
         attempt: 1,
         tool: "t".into(),
         arguments,
-        early: throughline_engine::Early::No,
+        early: throughline_engine::EarlyStart::No,
         fingerprint: String::new(),
     }
 }
 
-fn out(events: Vec<Event>, actions: Vec<Action>) -> Out {
-    Out { events, actions, beside: Vec::new() }
+fn out(events: Vec<Event>, actions: Vec<TurnAction>) -> TurnOutput {
+    TurnOutput { events, actions, provider_states: Vec::new() }
 }
 
 #[test]
@@ -46,14 +46,14 @@ fn actions_wait_for_the_append_of_their_events() {
     // What comes while an append is in flight waits for the next one, actions without events too.
     assert!(outbox.push(&mut out(vec![event(2, "b")], vec![])).is_empty());
     assert!(outbox.push(&mut out(vec![], vec![timer(2)])).is_empty());
-    assert!(outbox.next_append().is_none() && outbox.ready().is_empty());
-    assert_eq!(outbox.acknowledged().actions, [timer(1)]);
-    assert!(outbox.ready().is_empty());
-    assert_eq!(outbox.next_append().expect("the rest").events[0].seq, Seq(2));
-    assert_eq!(outbox.acknowledged().actions, [timer(2)]);
+    assert!(outbox.next_append().is_none() && outbox.take_ready().is_empty());
+    assert_eq!(outbox.acknowledge().actions, [timer(1)]);
+    assert!(outbox.take_ready().is_empty());
+    assert_eq!(outbox.next_append().expect("the rest").events[0].seq, EventSeq(2));
+    assert_eq!(outbox.acknowledge().actions, [timer(2)]);
     // With nothing to wait for, an action is ready at once.
     assert!(outbox.push(&mut out(vec![], vec![timer(3)])).is_empty());
-    assert_eq!(outbox.ready(), [timer(3)]);
+    assert_eq!(outbox.take_ready(), [timer(3)]);
     assert!(outbox.is_empty());
 }
 
@@ -63,21 +63,21 @@ fn what_only_looks_waits_for_nothing() {
     let mut outbox = Outbox::new();
     assert!(outbox.push(&mut out(vec![event(1, "a")], vec![timer(1)])).is_empty());
     assert!(outbox.next_append().is_some());
-    let look = Action::Validate {
+    let look = TurnAction::Validate {
         call: "a".into(),
         version: 1,
         tool: "t".into(),
-        arguments: Arguments::from_value(serde_json::json!({})),
+        arguments: CallArguments::from_value(serde_json::json!({})),
     };
     assert!(outbox.push(&mut out(vec![event(2, "b")], vec![look.clone(), timer(2)])).is_empty());
     assert!(!outbox.is_empty());
-    assert_eq!(outbox.ready(), std::slice::from_ref(&look), "once, and nothing else with it");
-    assert!(outbox.ready().is_empty());
-    assert_eq!(outbox.acknowledged().actions, [timer(1)]);
+    assert_eq!(outbox.take_ready(), std::slice::from_ref(&look), "once, and nothing else with it");
+    assert!(outbox.take_ready().is_empty());
+    assert_eq!(outbox.acknowledge().actions, [timer(1)]);
     // Whoever is fenced off does not even look.
     assert!(outbox.push(&mut out(vec![], vec![look])).is_empty());
-    outbox.refused();
-    assert!(outbox.ready().is_empty());
+    outbox.refuse();
+    assert!(outbox.take_ready().is_empty());
 }
 
 #[test]
@@ -88,12 +88,12 @@ fn a_cancel_between_intent_and_start_means_it_never_started() {
         if in_flight {
             assert!(outbox.next_append().is_some());
         }
-        let cancel = Action::CancelTool { call: "a".into(), attempt: 1 };
+        let cancel = TurnAction::CancelTool { call: "a".into(), attempt: 1 };
         let back = outbox.push(&mut out(vec![event(2, "cancel")], vec![cancel]));
-        let outcome = Outcome::NotStarted(NotStarted::Stopped);
-        assert_eq!(back, [Input::ToolEnded { call: "a".into(), attempt: 1, outcome }]);
+        let outcome = CallOutcome::NotStarted(NotStarted::Stopped);
+        assert_eq!(back, [TurnInput::ToolEnded { call: "a".into(), attempt: 1, outcome }]);
         while outbox.next_append().is_some() {
-            assert!(outbox.acknowledged().actions.is_empty());
+            assert!(outbox.acknowledge().actions.is_empty());
         }
     }
 }
@@ -103,10 +103,10 @@ fn after_a_refusal_nothing_leaves() {
     let mut outbox = Outbox::new();
     assert!(outbox.push(&mut out(vec![event(1, "a")], vec![start()])).is_empty());
     assert!(outbox.next_append().is_some());
-    outbox.refused();
-    assert!(outbox.acknowledged().actions.is_empty());
+    outbox.refuse();
+    assert!(outbox.acknowledge().actions.is_empty());
     assert!(outbox.push(&mut out(vec![event(2, "b")], vec![timer(1)])).is_empty());
-    assert!(outbox.next_append().is_none() && outbox.ready().is_empty());
+    assert!(outbox.next_append().is_none() && outbox.take_ready().is_empty());
 }
 
 #[test]
@@ -119,7 +119,7 @@ fn the_gap_is_bounded_in_events_and_bytes() {
     assert!(outbox.push(&mut out(vec![event(4_096, "")], vec![])).is_empty());
     assert!(outbox.is_full());
     assert!(outbox.next_append().is_some() && outbox.is_full(), "in flight counts");
-    outbox.acknowledged();
+    outbox.acknowledge();
     assert!(!outbox.is_full());
     assert!(outbox.push(&mut out(vec![event(1, &"x".repeat(Outbox::BYTES_MAX))], vec![])).is_empty());
     assert!(outbox.is_full());

@@ -3,10 +3,10 @@
 mod script;
 
 use proptest::prelude::*;
-use script::World;
+use script::ScriptedTurn;
 use std::collections::BTreeSet;
-use throughline_engine::fold::Message as Folded;
-use throughline_engine::{Event, EventKind, Out, Turn, merge_deltas};
+use throughline_engine::fold::AssistantMessage as Folded;
+use throughline_engine::{Event, EventKind, Turn, TurnOutput, merge_deltas};
 use throughline_wire::{ClosedStep, Message};
 
 /// A step of harmless calls: text, and calls of pure and read tools that answer by their arguments alone.
@@ -32,54 +32,54 @@ fn step() -> impl Strategy<Value = String> {
 }
 
 /// Runs steps to the end; tools answer by their arguments, `lag` inputs after their start.
-fn run(rule: &str, steps: &[String], lag: usize) -> World {
-    let mut world = World::run(&format!("tools p:pure r:read s:read; iterations 50; {rule}"));
+fn run(rule: &str, steps: &[String], lag: usize) -> ScriptedTurn {
+    let mut scripted = ScriptedTurn::run(&format!("tools p:pure r:read s:read; iterations 50; {rule}"));
     for step in steps {
         let mut waited = 0;
         for line in step.lines() {
-            world.line(line);
+            scripted.line(line);
             waited += 1;
             if waited > lag {
-                answer(&mut world, 1);
+                answer(&mut scripted, 1);
                 waited = 0;
             }
         }
-        answer(&mut world, usize::MAX);
+        answer(&mut scripted, usize::MAX);
         // The loop guard may ask; this person always agrees.
         for _ in 0..10 {
-            world.line("approve all");
-            answer(&mut world, usize::MAX);
+            scripted.line("approve all");
+            answer(&mut scripted, usize::MAX);
         }
     }
-    if !world.turn.is_over() {
-        world.line("finish stop");
+    if !scripted.turn.is_over() {
+        scripted.line("finish stop");
     }
-    world
+    scripted
 }
 
-fn answer(world: &mut World, most: usize) {
+fn answer(scripted: &mut ScriptedTurn, most: usize) {
     for _ in 0..most.min(64) {
-        let closed: BTreeSet<_> = world
+        let closed: BTreeSet<_> = scripted
             .log
             .iter()
             .filter(|event| matches!(event.kind, EventKind::ToolResult(_)))
             .filter_map(|event| event.tool_id.clone())
             .collect();
-        let next = world.running.iter().position(|(call, _)| !closed.contains(call));
-        let Some((call, attempt)) = next.map(|at| world.running.remove(at)) else { return };
-        let input = world.log.iter().rev().find_map(|event| match &event.kind {
+        let next = scripted.running.iter().position(|(call, _)| !closed.contains(call));
+        let Some((call, attempt)) = next.map(|at| scripted.running.remove(at)) else { return };
+        let input = scripted.log.iter().rev().find_map(|event| match &event.kind {
             EventKind::ToolInput(input) if event.tool_id.as_ref() == Some(&call) => input.arguments.clone(),
             _ => None,
         });
         let outcome =
-            throughline_wire::Outcome::Done(throughline_wire::Output::text(format!("of {input:?}")));
-        world.apply(throughline_engine::Input::ToolEnded { call, attempt, outcome });
+            throughline_wire::CallOutcome::Done(throughline_wire::ToolOutput::text(format!("of {input:?}")));
+        scripted.apply(throughline_engine::TurnInput::ToolEnded { call, attempt, outcome });
     }
 }
 
 /// History without our ids: an early start that was contradicted gets a new one.
-fn anonymous(world: &World) -> Vec<Message> {
-    let mut history = world.turn.history().expect("closed");
+fn anonymous(scripted: &ScriptedTurn) -> Vec<Message> {
+    let mut history = scripted.turn.history().expect("closed");
     for message in &mut history {
         if let Message::Step(ClosedStep { calls, .. }) = message {
             calls.iter_mut().for_each(|(call, _)| call.id = "".into());
@@ -104,15 +104,15 @@ proptest! {
     /// R: T9, M10: every call that a request speaks of has its outcome, in recorded order, once.
     #[test]
     fn requests_hold_pairs_in_order(steps in prop::collection::vec(step(), 1..4), lag in 0..6usize) {
-        let world = run("eager; parallel", &steps, lag);
-        prop_assert_eq!(world.requests.len(), steps.len() + 1);
-        for (n, request) in world.requests.iter().enumerate() {
-            let told: Vec<&ClosedStep> = request.messages.iter().filter_map(|message| match message {
+        let scripted = run("eager; parallel", &steps, lag);
+        prop_assert_eq!(scripted.requests.len(), steps.len() + 1);
+        for (n, request) in scripted.requests.iter().enumerate() {
+            let closed_steps: Vec<&ClosedStep> = request.messages.iter().filter_map(|message| match message {
                 Message::Step(step) => Some(step),
                 Message::User(_) => None,
             }).collect();
-            prop_assert_eq!(told.len(), n);
-            for (step, script) in told.iter().zip(&steps) {
+            prop_assert_eq!(closed_steps.len(), n);
+            for (step, script) in closed_steps.iter().zip(&steps) {
                 let opened: Vec<&str> = script.lines().filter_map(|line| line.strip_prefix("open ")).map(|rest| &rest[2..]).collect();
                 let names: Vec<&str> = step.calls.iter().map(|(call, _)| call.name.as_str()).collect();
                 prop_assert_eq!(names, opened);
@@ -124,41 +124,41 @@ proptest! {
     /// the fold; joined deltas fold the same.
     #[test]
     fn a_log_restores_at_every_event(steps in prop::collection::vec(step(), 1..3), lag in 0..6usize) {
-        let world = run("eager; serial", &steps, lag);
-        let whole = Folded::of(&world.log);
-        for cut in 0..=world.log.len() {
-            let mut turn = restored(&world.log[..cut]);
-            world.log[cut..].iter().for_each(|event| turn.absorb(event));
-            world.beside.iter().for_each(|beside| turn.absorb_beside(beside));
-            prop_assert!(turn.knows_the_same_as(&world.turn), "cut at {}", cut);
+        let scripted = run("eager; serial", &steps, lag);
+        let full_message = Folded::from_events(&scripted.log);
+        for cut in 0..=scripted.log.len() {
+            let mut turn = restored(&scripted.log[..cut]);
+            scripted.log[cut..].iter().for_each(|event| turn.absorb(event));
+            scripted.provider_states.iter().for_each(|provider_states| turn.absorb_provider_state(provider_states));
+            prop_assert!(turn.state_eq(&scripted.turn), "cut at {}", cut);
 
-            let snapshot = serde_json::to_string(&Folded::of(&world.log[..cut])).expect("JSON");
+            let snapshot = serde_json::to_string(&Folded::from_events(&scripted.log[..cut])).expect("JSON");
             let mut message: Folded = serde_json::from_str(&snapshot).expect("a message");
-            world.log[cut..].iter().for_each(|event| message.absorb(event));
-            prop_assert_eq!(&message, &whole);
+            scripted.log[cut..].iter().for_each(|event| message.absorb(event));
+            prop_assert_eq!(&message, &full_message);
         }
-        let merged = merge_deltas(world.log.clone());
-        prop_assert_eq!(&Folded::of(&merged), &whole);
+        let merged = merge_deltas(scripted.log.clone());
+        prop_assert_eq!(&Folded::from_events(&merged), &full_message);
         for cut in 0..=merged.len() {
-            let mut message = Folded::of(&merged[..cut]);
+            let mut message = Folded::from_events(&merged[..cut]);
             merged[cut..].iter().for_each(|event| message.absorb(event));
-            prop_assert_eq!(&message, &whole, "a snapshot of a joined log, after {} events", cut);
+            prop_assert_eq!(&message, &full_message, "a snapshot of a joined log, after {} events", cut);
         }
         let mut turn = restored(&merged);
-        world.beside.iter().for_each(|beside| turn.absorb_beside(beside));
-        prop_assert_eq!(turn.history(), world.turn.history(), "restored from a joined log");
+        scripted.provider_states.iter().for_each(|provider_states| turn.absorb_provider_state(provider_states));
+        prop_assert_eq!(turn.history(), scripted.turn.history(), "restored from a joined log");
     }
 
     /// R: S3: a crash after any event, then a takeover: every call gets one outcome and the turn ends.
     #[test]
     fn a_crash_after_any_event_ends_truthfully(steps in prop::collection::vec(step(), 1..3), lag in 0..6usize) {
-        let world = run("eager; serial", &steps, lag);
-        for cut in 1..world.log.len() {
-            let mut turn = restored(&world.log[..cut]);
-            let mut out = Out::default();
-            turn.resume(2, world.now, &mut out);
+        let scripted = run("eager; serial", &steps, lag);
+        for cut in 1..scripted.log.len() {
+            let mut turn = restored(&scripted.log[..cut]);
+            let mut out = TurnOutput::default();
+            turn.resume(2, scripted.now, &mut out);
             prop_assert!(turn.is_over(), "cut at {}", cut);
-            let mut log = world.log[..cut].to_vec();
+            let mut log = scripted.log[..cut].to_vec();
             log.extend(out.events);
             let uses = log.iter().filter(|event| matches!(event.kind, EventKind::ToolUse { .. })).count();
             let results = log.iter().filter(|event| matches!(event.kind, EventKind::ToolResult(_))).count();

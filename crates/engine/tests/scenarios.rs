@@ -2,29 +2,29 @@
 
 mod script;
 
-use script::World;
-use throughline_wire::{Message, Outcome, ToolChoice};
+use script::ScriptedTurn;
+use throughline_wire::{CallOutcome, Message, ToolChoice};
 
 /// Runs a script and compares the log, line by line.
-fn check(script: &str, expected: &str) -> World {
-    let world = World::run_with(script, Some(invariants));
+fn check(script: &str, expected: &str) -> ScriptedTurn {
+    let scripted = ScriptedTurn::run_with(script, Some(invariants));
     let expected: Vec<&str> = expected.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     assert_eq!(
-        world.lines,
+        scripted.lines,
         expected,
         "\n--- script\n{script}\n--- the log was\n{}\n",
-        world.lines.join("\n")
+        scripted.lines.join("\n")
     );
-    world
+    scripted
 }
 
 /// What holds after each input of every scenario.
-fn invariants(world: &World) {
-    for (at, event) in world.log.iter().enumerate() {
+fn invariants(scripted: &ScriptedTurn) {
+    for (at, event) in scripted.log.iter().enumerate() {
         assert_eq!(event.seq.0, at as u64 + 1, "seq is dense");
     }
-    if world.turn.is_over() {
-        let stats = world.message().stats.expect("totals");
+    if scripted.turn.is_over() {
+        let stats = scripted.message().stats.expect("totals");
         assert_eq!(
             stats.segments.iter().map(|segment| segment.ms).sum::<u64>(),
             stats.wall_ms,
@@ -33,8 +33,8 @@ fn invariants(world: &World) {
     }
 }
 
-fn outcomes(world: &World) -> Vec<Outcome> {
-    let history = world.turn.history().expect("all calls are closed");
+fn outcomes(scripted: &ScriptedTurn) -> Vec<CallOutcome> {
+    let history = scripted.turn.history().expect("all calls are closed");
     let steps = history.iter().filter_map(|message| match message {
         Message::Step(step) => Some(step),
         Message::User(_) => None,
@@ -45,7 +45,7 @@ fn outcomes(world: &World) -> Vec<Outcome> {
 // R: T1, T2
 #[test]
 fn a_plain_answer_is_one_message() {
-    let world = check(
+    let scripted = check(
         "tools weather:read
          think hm
          text 你
@@ -58,14 +58,14 @@ fn a_plain_answer_is_one_message() {
          step end stop
          end completed",
     );
-    assert_eq!(world.message().text(), "你好");
-    assert_eq!(world.message().blocks.len(), 2);
+    assert_eq!(scripted.message().text(), "你好");
+    assert_eq!(scripted.message().blocks.len(), 2);
 }
 
 // R: T4, T6: a read starts while the model talks; its result is shown at once and told in the next step.
 #[test]
 fn a_read_starts_early_and_the_next_step_knows_its_result() {
-    let world = check(
+    let scripted = check(
         r#"tools weather:read; eager
          text 好的
          open A weather
@@ -91,11 +91,11 @@ fn a_read_starts_early_and_the_next_step_knows_its_result() {
          step end stop
          end completed"#,
     );
-    assert_eq!(world.requests.len(), 2);
-    let Message::Step(step) = &world.requests[1].messages[1] else { panic!("a step") };
+    assert_eq!(scripted.requests.len(), 2);
+    let Message::Step(step) = &scripted.requests[1].messages[1] else { panic!("a step") };
     assert_eq!((step.text.as_str(), step.calls.len()), ("好的看", 1));
     assert_eq!(step.calls[0].0.upstream_id.as_ref().unwrap().as_str(), "uA");
-    let message = world.message();
+    let message = scripted.message();
     assert_eq!(message.calls().next().unwrap().seen_by_model, Some(true));
     assert_eq!(message.stats.unwrap().saved_by_eager_ms, 100);
 }
@@ -163,7 +163,7 @@ fn a_write_asks_and_a_gesture_fires_meanwhile() {
 // R: A4, T7: a waiting call gives up its place; recorded in call order all the same.
 #[test]
 fn serial_goes_past_a_question_and_records_in_call_order() {
-    let world = check(
+    let scripted = check(
         r#"tools w:write r:read; barrier
          open A w
          seal A {}
@@ -188,14 +188,14 @@ fn serial_goes_past_a_question_and_records_in_call_order() {
          step end stop
          end completed",
     );
-    let told: Vec<String> = outcomes(&world).iter().map(Outcome::told_to_model).collect();
-    assert!(told[0].contains("not today") && told[1] == "read", "{told:?}");
+    let reported: Vec<String> = outcomes(&scripted).iter().map(CallOutcome::model_text).collect();
+    assert!(reported[0].contains("not today") && reported[1] == "read", "{reported:?}");
 }
 
 // R: T7
 #[test]
 fn parallel_tools_are_shown_as_they_finish() {
-    let world = check(
+    let scripted = check(
         r#"tools a:read b:read; parallel; barrier
          open A a
          seal A {}
@@ -219,14 +219,14 @@ fn parallel_tools_are_shown_as_they_finish() {
          step end stop
          end completed",
     );
-    let told: Vec<String> = outcomes(&world).iter().map(Outcome::told_to_model).collect();
-    assert_eq!(told, ["one", "two"]);
+    let reported: Vec<String> = outcomes(&scripted).iter().map(CallOutcome::model_text).collect();
+    assert_eq!(reported, ["one", "two"]);
 }
 
 // R: T4: a failed, timed-out or unknown tool never ends the turn.
 #[test]
 fn no_tool_ends_the_turn() {
-    let world = check(
+    let scripted = check(
         r#"tools weather:read slow:read; parallel; barrier
          open A weather
          seal A {}
@@ -269,15 +269,15 @@ fn no_tool_ends_the_turn() {
          step end stop
          end completed"#,
     );
-    let told: Vec<String> = outcomes(&world).iter().map(Outcome::told_to_model).collect();
-    assert!(told[2].contains("Did you mean weather?"), "{told:?}");
-    assert!(told[3].contains("/city: expected a string"), "{told:?}");
+    let reported: Vec<String> = outcomes(&scripted).iter().map(CallOutcome::model_text).collect();
+    assert!(reported[2].contains("Did you mean weather?"), "{reported:?}");
+    assert!(reported[3].contains("/city: expected a string"), "{reported:?}");
 }
 
 // R: T4: iterations, then one last step with tools off.
 #[test]
 fn the_limit_gives_one_last_step_without_tools() {
-    let world = check(
+    let scripted = check(
         r#"tools t:read; iterations 1; barrier
          open A t
          seal A {}
@@ -297,8 +297,8 @@ fn the_limit_gives_one_last_step_without_tools() {
          step end stop
          end limit",
     );
-    assert_eq!(world.requests[1].tool_choice, ToolChoice::None);
-    assert_eq!(world.requests[1].tools.len(), 1, "history needs the definitions");
+    assert_eq!(scripted.requests[1].tool_choice, ToolChoice::None);
+    assert_eq!(scripted.requests[1].tools.len(), 1, "history needs the definitions");
 }
 
 #[test]
@@ -331,7 +331,7 @@ fn a_call_in_the_last_step_is_refused_and_the_turn_ends() {
 // R: T4
 #[test]
 fn a_reply_cut_by_length_runs_nothing_and_says_so() {
-    let world = check(
+    let scripted = check(
         r#"tools w:write
          text long
          open A w
@@ -346,7 +346,7 @@ fn a_reply_cut_by_length_runs_nothing_and_says_so() {
          result A not_started (interrupted)
          end length"#,
     );
-    assert!(outcomes(&world).is_empty(), "a call of a cut reply is not told to the model");
+    assert!(outcomes(&scripted).is_empty(), "a call of a cut reply is not told to the model");
 }
 
 // R: T11
@@ -372,8 +372,8 @@ fn retries_with_backoff_before_the_first_token() {
 }
 
 /// Results that the next request has, by length.
-fn told_lengths(world: &World, request: usize) -> Vec<usize> {
-    let steps = world.requests[request].messages.iter().filter_map(|message| match message {
+fn output_lengths(scripted: &ScriptedTurn, request: usize) -> Vec<usize> {
+    let steps = scripted.requests[request].messages.iter().filter_map(|message| match message {
         Message::Step(step) => Some(step),
         Message::User(_) => None,
     });
@@ -403,21 +403,21 @@ fn a_history_that_is_too_long_is_told_once_more_with_less_of_old_results() {
          ok C short
          finish stop"
     );
-    let world = World::run_with(&script, Some(invariants));
-    let told: Vec<&String> = world
+    let scripted = ScriptedTurn::run_with(&script, Some(invariants));
+    let reported: Vec<&String> = scripted
         .lines
         .iter()
         .filter(|line| ["step 3", "notice", "end "].iter().any(|word| line.starts_with(word)))
         .collect();
-    assert_eq!(told, ["step 3 m try 1", "notice history_shortened", "step 3 m try 2", "end completed"]);
-    assert_eq!(told_lengths(&world, 2), [9_000, 9_000], "first whole");
-    let [old, last] = told_lengths(&world, 3)[..] else { panic!("{:?}", world.requests[3]) };
+    assert_eq!(reported, ["step 3 m try 1", "notice history_shortened", "step 3 m try 2", "end completed"]);
+    assert_eq!(output_lengths(&scripted, 2), [9_000, 9_000], "first whole");
+    let [old, last] = output_lengths(&scripted, 3)[..] else { panic!("{:?}", scripted.requests[3]) };
     assert!((2 << 10..2_200).contains(&old) && last == 9_000, "{old} {last}");
     // From there on every old result is told so: what was refused once would be refused again.
-    let [_, second, third] = told_lengths(&world, 4)[..] else { panic!("{:?}", world.requests[4]) };
+    let [_, second, third] = output_lengths(&scripted, 4)[..] else { panic!("{:?}", scripted.requests[4]) };
     assert!(second < 2_200 && third == 5);
     // The log has all of it.
-    let logged = outcomes(&world);
+    let logged = outcomes(&scripted);
     assert_eq!(logged[0].output().map(|output| output.text.len()), Some(9_000));
 }
 
@@ -437,9 +437,9 @@ fn a_history_without_long_results_cannot_be_told_shorter_and_is_not_tried_twice(
         "tools t:read\nopen A t\nseal A {{}}\nfinish tool_calls\nok A {}\ntoo long\ntoo long",
         "x".repeat(9_000)
     );
-    let world = World::run_with(&script, Some(invariants));
-    assert_eq!(world.requests.len(), 3, "one try more, and no more");
-    assert!(world.lines.iter().any(|line| line == "error context_too_long"), "{:?}", world.lines);
+    let scripted = ScriptedTurn::run_with(&script, Some(invariants));
+    assert_eq!(scripted.requests.len(), 3, "one try more, and no more");
+    assert!(scripted.lines.iter().any(|line| line == "error context_too_long"), "{:?}", scripted.lines);
 }
 
 #[test]
@@ -484,7 +484,7 @@ fn when_nothing_helps_the_error_is_in_the_message() {
 // R: T3: no silent downgrade, not even to a fallback.
 #[test]
 fn tools_unsupported_says_how_to_switch() {
-    let world = check(
+    let scripted = check(
         "tools t:read; fallback
          unsupported",
         "step 1 m try 1
@@ -493,13 +493,13 @@ fn tools_unsupported_says_how_to_switch() {
          error tool_calling_unsupported
          end error",
     );
-    assert!(world.message().error.unwrap().remedy.contains("text"));
+    assert!(scripted.message().error.unwrap().remedy.contains("text"));
 }
 
 // R: T11, W5
 #[test]
 fn a_broken_stream_keeps_what_was_shown() {
-    let world = check(
+    let scripted = check(
         r#"tools r:read w:write
          text so far
          open A r
@@ -522,17 +522,17 @@ fn a_broken_stream_keeps_what_was_shown() {
          error upstream_lost
          end error"#,
     );
-    let message = world.message();
+    let message = scripted.message();
     assert_eq!(message.text(), "so far");
     assert_eq!(message.calls().next().unwrap().seen_by_model, Some(false), "ran, not used");
     assert!(message.error.unwrap().remedy.contains("continue"));
-    assert!(outcomes(&world).is_empty());
+    assert!(outcomes(&scripted).is_empty());
 }
 
 // R: T8: stop tells the truth about each call, and does not wait for ever.
 #[test]
 fn stop_while_tools_run() {
-    let world = check(
+    let scripted = check(
         r#"tools r:read w:write; parallel; approve; barrier
          open A r
          seal A {}
@@ -572,15 +572,19 @@ fn stop_while_tools_run() {
          result B cancelled
          end cancelled"#,
     );
-    let told: Vec<String> = outcomes(&world).iter().map(Outcome::told_to_model).collect();
-    assert_eq!(told[0], "1");
-    assert!(told[1].contains("after running 3.2 s") && told[1].ends_with("2 of 3"), "{}", told[1]);
-    assert_eq!(told[3], "4", "a tool that had finished is said to have finished");
+    let reported: Vec<String> = outcomes(&scripted).iter().map(CallOutcome::model_text).collect();
+    assert_eq!(reported[0], "1");
+    assert!(
+        reported[1].contains("after running 3.2 s") && reported[1].ends_with("2 of 3"),
+        "{}",
+        reported[1]
+    );
+    assert_eq!(reported[3], "4", "a tool that had finished is said to have finished");
 }
 
 #[test]
 fn stop_while_the_model_talks() {
-    let world = check(
+    let scripted = check(
         r#"tools r:read w:write; eager; serial
          text a
          open A r
@@ -611,9 +615,9 @@ fn stop_while_the_model_talks() {
          end cancelled
          ! abort model"#,
     );
-    let told: Vec<String> = outcomes(&world).iter().map(Outcome::told_to_model).collect();
-    assert_eq!(told.len(), 3, "the next request says what happened to each call");
-    assert!(told[1].contains("nothing happened") && told[2].contains("broke off"), "{told:?}");
+    let reported: Vec<String> = outcomes(&scripted).iter().map(CallOutcome::model_text).collect();
+    assert_eq!(reported.len(), 3, "the next request says what happened to each call");
+    assert!(reported[1].contains("nothing happened") && reported[2].contains("broke off"), "{reported:?}");
 }
 
 #[test]
@@ -703,7 +707,7 @@ fn a_question_expires_as_denied() {
 
 #[test]
 fn with_nobody_to_ask_it_is_denied_and_said_so() {
-    let world = check(
+    let scripted = check(
         "tools w:write; nobody
          open A w
          seal A {}
@@ -718,7 +722,7 @@ fn with_nobody_to_ask_it_is_denied_and_said_so() {
          step end stop
          end completed",
     );
-    assert!(outcomes(&world)[0].told_to_model().contains("nobody to ask"));
+    assert!(outcomes(&scripted)[0].model_text().contains("nobody to ask"));
 }
 
 #[test]
@@ -749,8 +753,8 @@ fn circles_get_a_note_then_a_question_then_a_stop() {
         "tools t:read; iterations 50; eager\n{}{asked}open A t\nseal A {{}}\nfinish tool_calls\nfinish stop",
         round.repeat(3)
     );
-    let world = World::run_with(&script, Some(invariants));
-    let told: Vec<&String> = world
+    let scripted = ScriptedTurn::run_with(&script, Some(invariants));
+    let reported: Vec<&String> = scripted
         .lines
         .iter()
         .filter(|line| {
@@ -758,7 +762,7 @@ fn circles_get_a_note_then_a_question_then_a_stop() {
         })
         .collect();
     assert_eq!(
-        told,
+        reported,
         // The note comes again as long as the circle goes on.
         [
             "problem loop_note",
@@ -770,9 +774,9 @@ fn circles_get_a_note_then_a_question_then_a_stop() {
         ]
     );
     let notes =
-        world.requests[3].messages.iter().filter(|message| matches!(message, Message::User(_))).count();
+        scripted.requests[3].messages.iter().filter(|message| matches!(message, Message::User(_))).count();
     assert_eq!(notes, 2, "the user's message and the note");
-    assert!(matches!(world.requests[3].messages.last(), Some(Message::User(_))), "after all outcomes");
+    assert!(matches!(scripted.requests[3].messages.last(), Some(Message::User(_))), "after all outcomes");
 }
 
 #[test]
@@ -784,15 +788,15 @@ fn pollers_and_new_results_are_no_circles() {
         format!("tools t:read:poller; iterations 50\n{poll}finish stop"),
         format!("tools t:read; iterations 50\n{fresh}finish stop"),
     ] {
-        let world = World::run_with(&script, Some(invariants));
-        let quiet = !world.lines.iter().any(|line| line.starts_with("problem") || line.starts_with("ask"));
-        assert!(quiet, "{:#?}", world.lines);
+        let scripted = ScriptedTurn::run_with(&script, Some(invariants));
+        let quiet = !scripted.lines.iter().any(|line| line.starts_with("problem") || line.starts_with("ask"));
+        assert!(quiet, "{:#?}", scripted.lines);
     }
 }
 
 #[test]
 fn a_contradicted_early_read_runs_again_and_only_the_last_counts() {
-    let world = check(
+    let scripted = check(
         r#"tools r:read; eager
          open A r
          balanced A {"a":1}
@@ -824,82 +828,90 @@ fn a_contradicted_early_read_runs_again_and_only_the_last_counts() {
          step end stop
          end completed"#,
     );
-    let told: Vec<String> = outcomes(&world).iter().map(Outcome::told_to_model).collect();
-    assert_eq!(told, ["newest"]);
-    assert_eq!(world.message().calls().next().unwrap().seen_by_model, Some(false));
+    let reported: Vec<String> = outcomes(&scripted).iter().map(CallOutcome::model_text).collect();
+    assert_eq!(reported, ["newest"]);
+    assert_eq!(scripted.message().calls().next().unwrap().seen_by_model, Some(false));
 }
 
 // --- what is not text and not a call --- R: W9
 
 #[test]
 fn refusals_pictures_sound_and_sources_are_kept() {
-    use throughline_engine::fold::Block;
-    use throughline_wire::{Hosted, Media, StepEvent};
-    let mut world = World::run("tools t:read\ntext a");
+    use throughline_engine::fold::MessageBlock;
+    use throughline_wire::{HostedTool, Media, StepEvent};
+    let mut scripted = ScriptedTurn::run("tools t:read\ntext a");
     let media = Media::new("image/png".into(), "AA==".into());
-    world.model(StepEvent::Citation(serde_json::json!({"url": "https://example.org"})));
-    world.model(StepEvent::Image(media.clone()));
-    world.model(StepEvent::Audio { data: "QUE=".into(), transcript: "hello".into() });
-    world.model(StepEvent::Hosted(Hosted {
+    scripted.model(StepEvent::Citation(serde_json::json!({"url": "https://example.org"})));
+    scripted.model(StepEvent::Image(media.clone()));
+    scripted.model(StepEvent::Audio { data: "QUE=".into(), transcript: "hello".into() });
+    scripted.model(StepEvent::Hosted(HostedTool {
         id: Some("h".into()),
         name: "search".into(),
         input: None,
         output: None,
     }));
     let output = Some(serde_json::json!("found"));
-    world.model(StepEvent::Hosted(Hosted {
+    scripted.model(StepEvent::Hosted(HostedTool {
         id: Some("h".into()),
         name: "search".into(),
         input: None,
         output,
     }));
-    world.line("refusal I cannot");
-    world.line("finish stop");
-    let message = world.message();
+    scripted.line("refusal I cannot");
+    scripted.line("finish stop");
+    let message = scripted.message();
     let kinds: Vec<String> = message
         .blocks
         .iter()
         .map(|block| serde_json::to_value(block).unwrap()["kind"].as_str().unwrap().to_owned())
         .collect();
     assert_eq!(kinds, ["text", "image", "audio", "tool_call", "text"]);
-    assert_eq!(message.blocks[1], Block::Image(media));
-    assert!(matches!(&message.blocks[0], Block::Text { citations, .. } if citations.len() == 1));
-    assert!(matches!(&message.blocks[4], Block::Text { code: Some(code), .. } if code == "refusal"));
+    assert_eq!(message.blocks[1], MessageBlock::Image(media));
+    assert!(matches!(&message.blocks[0], MessageBlock::Text { citations, .. } if citations.len() == 1));
+    assert!(matches!(&message.blocks[4], MessageBlock::Text { code: Some(code), .. } if code == "refusal"));
     assert_eq!(message.calls().next().unwrap().output, "\"found\"");
-    assert!(outcomes(&world).is_empty(), "what the provider ran is no call of ours");
+    assert!(outcomes(&scripted).is_empty(), "what the provider ran is no call of ours");
 }
 
 #[test]
 fn provider_state_is_kept_beside_the_log_and_echoed() {
     use throughline_wire::{Dialect, ProviderState, StepEvent};
-    let mut world = World::run("tools t:read\ntext a\nopen A t\nseal A {}\nok A 1");
+    let mut scripted = ScriptedTurn::run("tools t:read\ntext a\nopen A t\nseal A {}\nok A 1");
     let state = ProviderState { dialect: Dialect::Anthropic, value: serde_json::json!({"signature": "s"}) };
-    world.model(StepEvent::Opaque(state.clone()));
-    world.line("finish tool_calls");
-    assert_eq!(world.beside.len(), 1);
-    let Message::Step(step) = &world.requests[1].messages[1] else { panic!("a step") };
+    scripted.model(StepEvent::ProviderState(state.clone()));
+    scripted.line("finish tool_calls");
+    assert_eq!(scripted.provider_states.len(), 1);
+    let Message::Step(step) = &scripted.requests[1].messages[1] else { panic!("a step") };
     assert_eq!(step.provider_state, Some(state));
-    let log = serde_json::to_string(&world.log).unwrap();
+    let log = serde_json::to_string(&scripted.log).unwrap();
     assert!(!log.contains("signature"), "it is never served");
 }
 
 // --- after a crash --- R: S3
 
 /// Restores from the log so far and takes over.
-fn take_over(world: &World, setup: &str) -> (throughline_engine::Turn, throughline_engine::Out) {
-    let mut turn =
-        throughline_engine::Turn::restore(script::setup(setup), script::start(), &world.log, &world.beside);
-    let mut out = throughline_engine::Out::default();
-    turn.resume(2, world.now + 1_000, &mut out);
+fn take_over(
+    scripted: &ScriptedTurn,
+    setup: &str,
+) -> (throughline_engine::Turn, throughline_engine::TurnOutput) {
+    let mut turn = throughline_engine::Turn::restore(
+        script::setup(setup),
+        script::start(),
+        &scripted.log,
+        &scripted.provider_states,
+    );
+    let mut out = throughline_engine::TurnOutput::default();
+    turn.resume(2, scripted.now + 1_000, &mut out);
     (turn, out)
 }
 
 #[test]
 fn a_write_that_was_running_is_unknown_and_never_runs_again() {
     let setup = "tools w:write r:read; parallel; approve; continue";
-    let world =
-        World::run(&format!("{setup}\nopen A w\nseal A {{}}\nopen B r\nseal B {{}}\nfinish tool_calls"));
-    let (_, out) = take_over(&world, setup);
+    let scripted = ScriptedTurn::run(&format!(
+        "{setup}\nopen A w\nseal A {{}}\nopen B r\nseal B {{}}\nfinish tool_calls"
+    ));
+    let (_, out) = take_over(&scripted, setup);
     let actions: Vec<String> = out.actions.iter().map(|action| format!("{action:?}")).collect();
     let starts: Vec<&String> = actions.iter().filter(|action| action.starts_with("StartTool")).collect();
     assert_eq!(starts.len(), 1, "{actions:#?}");
@@ -907,28 +919,28 @@ fn a_write_that_was_running_is_unknown_and_never_runs_again() {
         starts[0].contains("t.2") && starts[0].contains("attempt: 2"),
         "only the read runs again: {starts:?}"
     );
-    let told = out.events.iter().find_map(|event| match &event.kind {
+    let reported = out.events.iter().find_map(|event| match &event.kind {
         throughline_engine::EventKind::ToolResult(result) => Some(result.outcome()),
         _ => None,
     });
-    assert_eq!(told, Some(Outcome::Unknown));
+    assert_eq!(reported, Some(CallOutcome::Unknown));
 }
 
 #[test]
 fn a_lost_reply_is_taken_back_and_asked_for_again() {
     let setup = "tools w:write; continue";
-    let world = World::run(&format!("{setup}\nthink hm\ntext so far\nopen A w\nargs A {{\"half"));
-    let (turn, out) = take_over(&world, setup);
+    let scripted = ScriptedTurn::run(&format!("{setup}\nthink hm\ntext so far\nopen A w\nargs A {{\"half"));
+    let (turn, out) = take_over(&scripted, setup);
     assert!(!turn.is_over());
     let request = out.actions.iter().find_map(|action| match action {
-        throughline_engine::Action::CallModel { request, step: 2, .. } => Some(request),
+        throughline_engine::TurnAction::CallModel { request, step: 2, .. } => Some(request),
         _ => None,
     });
     let messages = &request.expect("the next step").messages;
     assert!(matches!(messages[..], [Message::User(_)]), "as if it had not been said: {messages:?}");
-    let mut log = world.log.clone();
+    let mut log = scripted.log.clone();
     log.extend(out.events);
-    let message = throughline_engine::fold::Message::of(&log);
+    let message = throughline_engine::fold::AssistantMessage::from_events(&log);
     assert_eq!(message.text(), "");
     let call = message.calls().next().expect("its card stays");
     assert_eq!(call.status, Some(throughline_engine::CallStatus::NotStarted));
@@ -937,25 +949,29 @@ fn a_lost_reply_is_taken_back_and_asked_for_again() {
 #[test]
 fn a_turn_is_taken_over_three_times_and_then_ended() {
     let setup = "tools w:write; continue";
-    let world = World::run(&format!("{setup}\ntext so far"));
-    let mut log = world.log.clone();
+    let scripted = ScriptedTurn::run(&format!("{setup}\ntext so far"));
+    let mut log = scripted.log.clone();
     for time in 1..=4 {
-        let mut turn =
-            throughline_engine::Turn::restore(script::setup(setup), script::start(), &log, &world.beside);
-        let mut out = throughline_engine::Out::default();
-        turn.resume(1 + time, world.now + 1_000, &mut out);
+        let mut turn = throughline_engine::Turn::restore(
+            script::setup(setup),
+            script::start(),
+            &log,
+            &scripted.provider_states,
+        );
+        let mut out = throughline_engine::TurnOutput::default();
+        turn.resume(1 + time, scripted.now + 1_000, &mut out);
         assert_eq!(turn.is_over(), time == 4, "after {time}");
         log.extend(out.events);
     }
-    let status = throughline_engine::fold::Message::of(&log).status;
+    let status = throughline_engine::fold::AssistantMessage::from_events(&log).status;
     assert_eq!(status, Some(throughline_engine::TurnStatus::Interrupted));
 }
 
 #[test]
 fn without_continue_the_turn_ends_as_interrupted() {
     let setup = "tools w:write; approve";
-    let world = World::run(&format!("{setup}\nopen A w\nseal A {{}}\nfinish tool_calls"));
-    let (turn, out) = take_over(&world, setup);
+    let scripted = ScriptedTurn::run(&format!("{setup}\nopen A w\nseal A {{}}\nfinish tool_calls"));
+    let (turn, out) = take_over(&scripted, setup);
     assert!(turn.is_over());
     let last = out.events.last().expect("an end");
     assert_eq!(
@@ -967,17 +983,23 @@ fn without_continue_the_turn_ends_as_interrupted() {
 #[test]
 fn a_question_survives_a_takeover() {
     let setup = "tools w:write; continue";
-    let world = World::run(&format!("{setup}\nopen A w\nseal A {{}}\nfinish tool_calls"));
-    let (mut turn, out) = take_over(&world, setup);
-    assert!(out.actions.iter().any(|action| matches!(action, throughline_engine::Action::SetTimer { .. })));
-    let mut out = throughline_engine::Out::default();
-    let now = world.now + 2_000;
+    let scripted = ScriptedTurn::run(&format!("{setup}\nopen A w\nseal A {{}}\nfinish tool_calls"));
+    let (mut turn, out) = take_over(&scripted, setup);
+    assert!(
+        out.actions.iter().any(|action| matches!(action, throughline_engine::TurnAction::SetTimer { .. }))
+    );
+    let mut out = throughline_engine::TurnOutput::default();
+    let now = scripted.now + 2_000;
     let version = 0;
-    let verdict = throughline_engine::Verdict::Valid;
-    turn.apply(throughline_engine::Input::Validated { call: "t.1".into(), version, verdict }, now, &mut out);
-    let answer = throughline_engine::Input::answer(
-        throughline_engine::Question::All,
-        throughline_engine::Decision::Approve,
+    let verdict = throughline_engine::ArgumentValidation::Valid;
+    turn.apply(
+        throughline_engine::TurnInput::Validated { call: "t.1".into(), version, validation: verdict },
+        now,
+        &mut out,
+    );
+    let answer = throughline_engine::TurnInput::plain_approval(
+        throughline_engine::ApprovalTarget::All,
+        throughline_engine::ApprovalDecision::Approve,
         "user",
         None,
     );
@@ -985,7 +1007,7 @@ fn a_question_survives_a_takeover() {
     assert!(
         out.actions
             .iter()
-            .any(|action| matches!(action, throughline_engine::Action::StartTool { attempt: 1, .. }))
+            .any(|action| matches!(action, throughline_engine::TurnAction::StartTool { attempt: 1, .. }))
     );
 }
 
@@ -994,57 +1016,57 @@ fn a_question_survives_a_takeover() {
 #[test]
 fn every_limit_of_a_turn_holds() {
     use throughline_engine::EventKind;
-    use throughline_wire::{Problem, ProblemKind, StepEvent};
+    use throughline_wire::{ProblemKind, StepEvent, StepProblem};
     let mut setup = script::setup("tools t:read; parallel; barrier; iterations 50");
     setup.limits.calls_per_turn_max = 1;
     setup.limits.progress_events_max = 2;
     setup.limits.problems_per_step_max = 3;
     setup.limits.output_bytes_max = 10;
-    let mut world = World::new(setup);
+    let mut scripted = ScriptedTurn::new(setup);
     for _ in 0..5 {
         let kind = ProblemKind::IdChanged;
-        world.model(StepEvent::Problem(Problem { kind, at: 0, excerpt: String::new(), slot: None }));
+        scripted.model(StepEvent::Problem(StepProblem { kind, at: 0, excerpt: String::new(), slot: None }));
     }
     for line in ["open A t", "seal A {}", "open B t", "seal B {}", "finish tool_calls"] {
-        world.line(line);
+        scripted.line(line);
     }
     for _ in 0..5 {
-        world.line("progress A x");
+        scripted.line("progress A x");
     }
-    world.line("ok A a long, long, long answer");
-    let count = |wanted: fn(&EventKind) -> bool| world.log.iter().filter(|event| wanted(&event.kind)).count();
+    scripted.line("ok A a long, long, long answer");
+    let count =
+        |wanted: fn(&EventKind) -> bool| scripted.log.iter().filter(|event| wanted(&event.kind)).count();
     assert_eq!(count(|kind| matches!(kind, EventKind::Problem { .. })), 3);
     assert_eq!(count(|kind| matches!(kind, EventKind::ToolProgress(_))), 2);
-    let told: Vec<String> = outcomes(&world).iter().map(Outcome::told_to_model).collect();
-    assert!(told[0].contains("bytes left out"), "{told:?}");
-    assert!(told[1].contains("calls_per_turn_max"), "{told:?}");
+    let reported: Vec<String> = outcomes(&scripted).iter().map(CallOutcome::model_text).collect();
+    assert!(reported[0].contains("bytes left out"), "{reported:?}");
+    assert!(reported[1].contains("calls_per_turn_max"), "{reported:?}");
 }
 
 #[test]
 fn a_provider_may_pause_a_few_times() {
     let mut setup = script::setup("tools t:read");
     setup.limits.pauses_max = 2;
-    let mut world = World::new(setup);
+    let mut scripted = ScriptedTurn::new(setup);
     for _ in 0..3 {
-        world.line("text part");
-        world.line("finish pause");
+        scripted.line("text part");
+        scripted.line("finish pause");
     }
-    assert!(world.turn.is_over());
-    assert_eq!(world.requests.len(), 3);
+    assert!(scripted.turn.is_over());
+    assert_eq!(scripted.requests.len(), 3);
 }
 
 // --- what the user says in mid-turn --- R: T14
 
 /// The texts of a request's messages: `user …`, or `step …` with its outcomes.
-fn history(world: &World) -> Vec<String> {
-    let messages = world.turn.history().expect("all calls are closed");
+fn history(scripted: &ScriptedTurn) -> Vec<String> {
+    let messages = scripted.turn.history().expect("all calls are closed");
     messages
         .iter()
         .map(|message| match message {
             Message::User(parts) => format!("user {}", script::text_of(parts)),
             Message::Step(step) => {
-                let outcomes =
-                    step.calls.iter().map(|(_, outcome)| format!(" [{}]", outcome.told_to_model()));
+                let outcomes = step.calls.iter().map(|(_, outcome)| format!(" [{}]", outcome.model_text()));
                 format!("step {}{}", step.text, outcomes.collect::<String>())
             }
         })
@@ -1054,7 +1076,7 @@ fn history(world: &World) -> Vec<String> {
 // R: T14, T9: after all outcomes, before the next model call; nothing stands between a call and its outcome.
 #[test]
 fn a_message_is_taken_in_when_the_step_and_its_calls_are_over() {
-    let world = check(
+    let scripted = check(
         r#"tools weather:read note:write; parallel; ask
          text let me see
          open A weather
@@ -1096,12 +1118,12 @@ fn a_message_is_taken_in_when_the_step_and_its_calls_are_over() {
         "user and be short",
         "step 20 °C",
     ];
-    assert_eq!(history(&world), expected);
-    assert_eq!(world.requests[1].messages.len(), 4, "the next request knows them");
-    use throughline_engine::fold::Block;
-    let message = world.message();
+    assert_eq!(history(&scripted), expected);
+    assert_eq!(scripted.requests[1].messages.len(), 4, "the next request knows them");
+    use throughline_engine::fold::MessageBlock;
+    let message = scripted.message();
     assert!(
-        matches!(&message.blocks[3], Block::UserMessage { input, .. } if script::text_of(input) == "in Celsius please")
+        matches!(&message.blocks[3], MessageBlock::UserMessage { input, .. } if script::text_of(input) == "in Celsius please")
     );
     assert_eq!(script::text_of(&message.input), "hi", "what began the turn stays as it was");
     assert_eq!(message.text(), "let me see\n\n20 °C", "it is no answer");
@@ -1110,7 +1132,7 @@ fn a_message_is_taken_in_when_the_step_and_its_calls_are_over() {
 // R: T14: the model would have stopped; the turn goes on with a step that does not count as a round of tools.
 #[test]
 fn a_message_gets_a_step_of_its_own_if_the_model_would_have_stopped() {
-    let world = check(
+    let scripted = check(
         r#"tools weather:read; iterations 1
          text done
          say one more thing
@@ -1140,7 +1162,7 @@ fn a_message_gets_a_step_of_its_own_if_the_model_would_have_stopped() {
          end limit",
     );
     assert_eq!(
-        history(&world),
+        history(&scripted),
         ["user hi", "step done", "user one more thing", "step of course [20]", "step 20"]
     );
 }
@@ -1168,13 +1190,13 @@ fn what_is_not_taken_in_is_handed_back() {
     for (lines, left) in table {
         let mut setup = script::setup("tools r:read; iterations 1");
         setup.limits.messages_queued_max = 3;
-        let mut world = World::new(setup);
-        lines.lines().for_each(|line| world.line(line));
-        assert!(world.turn.is_over(), "{lines}");
+        let mut scripted = ScriptedTurn::new(setup);
+        lines.lines().for_each(|line| scripted.line(line));
+        assert!(scripted.turn.is_over(), "{lines}");
         let queued: Vec<String> =
-            world.turn.queued().iter().map(|message| script::text_of(&message.input)).collect();
+            scripted.turn.queued_messages().iter().map(|message| script::text_of(&message.input)).collect();
         assert_eq!(queued.join(" "), left, "{lines}");
-        let taken = history(&world).concat();
+        let taken = history(&scripted).concat();
         assert!(
             left.split_whitespace().all(|word| !taken.contains(&format!("user {word}"))),
             "{lines}: {taken}"
@@ -1232,7 +1254,7 @@ fn a_running_tool_asks_and_is_told() {
     let asked = card.approval.expect("a question");
     assert_eq!((asked.kind, asked.schema.is_some()), (QuestionKind::Elicitation, true));
 
-    let world = check(
+    let scripted = check(
         &format!(
             r#"{ASKING}
             +700
@@ -1254,7 +1276,7 @@ fn a_running_tool_asks_and_is_told() {
         ),
     );
     // The time that a person took is a person's, not the tool's. R: U5
-    let stats = world.message().stats.expect("totals");
+    let stats = scripted.message().stats.expect("totals");
     let spent: Vec<(String, u64)> =
         stats.segments.iter().map(|segment| (script::word(&segment.kind), segment.ms)).collect();
     assert_eq!(spent, [("approval_wait".to_owned(), 700), ("tool".to_owned(), 300)]);
@@ -1287,18 +1309,18 @@ fn a_question_ends_in_one_way() {
         ),
     ];
     for (lines, expected) in table {
-        let mut world = World::run(ASKING);
-        let before = world.lines.len();
-        lines.lines().for_each(|line| world.line(line));
-        assert_eq!(world.lines[before..].join("; "), expected, "{lines}");
+        let mut scripted = ScriptedTurn::run(ASKING);
+        let before = scripted.lines.len();
+        lines.lines().for_each(|line| scripted.line(line));
+        assert_eq!(scripted.lines[before..].join("; "), expected, "{lines}");
     }
     // An address to be opened is approved by whoever opened it.
-    let world = World::run(&format!("{} at https://example.org/sign\napprove A", ASKING));
-    assert_eq!(world.lines.last().map(String::as_str), Some("! tell A 1 accept"));
+    let scripted = ScriptedTurn::run(&format!("{} at https://example.org/sign\napprove A", ASKING));
+    assert_eq!(scripted.lines.last().map(String::as_str), Some("! tell A 1 accept"));
     // A contradiction of the arguments takes the question back with the start.
-    let mut world = World::run("tools sign:read; eager\nopen A sign\nseal A {}\nasks A sure?");
-    world.line("reopen A");
-    let end = world.lines[world.lines.len() - 4..].join("; ");
+    let mut scripted = ScriptedTurn::run("tools sign:read; eager\nopen A sign\nseal A {}\nasks A sure?");
+    scripted.line("reopen A");
+    let end = scripted.lines[scripted.lines.len() - 4..].join("; ");
     assert_eq!(end, "answered A cancel by reset; reset A; ! tell A 1 cancel; ! cancel A 1");
 }
 
@@ -1306,20 +1328,20 @@ fn a_question_ends_in_one_way() {
 #[test]
 fn a_question_to_nobody_is_declined() {
     let script = ASKING.replace("; parallel", "; nobody");
-    let world = World::run(&script);
-    assert_eq!(world.lines.last().map(String::as_str), Some("! tell A 1 decline"));
-    assert!(!world.lines.iter().any(|line| line.starts_with("question")));
+    let scripted = ScriptedTurn::run(&script);
+    assert_eq!(scripted.lines.last().map(String::as_str), Some("! tell A 1 decline"));
+    assert!(!scripted.lines.iter().any(|line| line.starts_with("question")));
 }
 
 #[test]
 fn a_tool_may_ask_so_often_and_no_more() {
     let mut setup = script::setup("tools sign:read; eager");
     setup.limits.questions_per_call_max = 2;
-    let mut world = World::new(setup);
+    let mut scripted = ScriptedTurn::new(setup);
     for line in ["open A sign", "seal A {}", "asks A 1", "decline A", "asks A 2", "decline A", "asks A 3"] {
-        world.line(line);
+        scripted.line(line);
     }
-    assert_eq!(world.lines[world.lines.len() - 2..], ["problem questions_limit", "! tell A 3 cancel"]);
+    assert_eq!(scripted.lines[scripted.lines.len() - 2..], ["problem questions_limit", "! tell A 3 cancel"]);
 }
 
 // R: L5, L6: time stands still while a person is asked, up to a limit.
@@ -1338,14 +1360,18 @@ fn the_time_limit_stands_still_while_a_person_is_asked() {
         let mut setup = script::setup("tools sign:read; eager");
         setup.limits.asked_ms_max = 60_000;
         setup.limits.approval_ms_max = None;
-        let mut world = World::new(setup);
+        let mut scripted = ScriptedTurn::new(setup);
         for line in ["open A sign", "seal A {}", "finish tool_calls", "+10000", "asks A who?"] {
-            world.line(line);
+            scripted.line(line);
         }
-        lines.lines().for_each(|line| world.line(line));
-        let fired = world.fire_tool_timers();
+        lines.lines().for_each(|line| scripted.line(line));
+        let fired = scripted.fire_tool_timers();
         assert_eq!(fired, script::START + expected, "{lines}");
-        assert!(world.lines.iter().any(|line| line == "result A timed_out"), "{lines}: {:?}", world.lines);
+        assert!(
+            scripted.lines.iter().any(|line| line == "result A timed_out"),
+            "{lines}: {:?}",
+            scripted.lines
+        );
     }
 }
 
@@ -1354,7 +1380,7 @@ fn the_time_limit_stands_still_while_a_person_is_asked() {
 // The first answer in time wins.
 #[test]
 fn a_client_answers_once() {
-    let world = check(
+    let scripted = check(
         r#"tools face:cosmetic:client; eager
          open A face
          seal A {"name":"smile"}
@@ -1374,14 +1400,14 @@ fn a_client_answers_once() {
          step end stop
          end completed"#,
     );
-    let card = world.message().calls().next().cloned().expect("a card");
+    let card = scripted.message().calls().next().cloned().expect("a card");
     assert_eq!(card.output_value, Some(serde_json::json!({"shown": "smile"})));
 }
 
 // What took effect is on the card and told to the model.
 #[test]
 fn what_a_client_says_is_what_the_model_is_told() {
-    use throughline_engine::ClientCall;
+    use throughline_engine::ClientCallState;
     let table = [
         // answer, told, status
         (r#"{"status":"success"}"#, "Done; the tool returned no text.", "success"),
@@ -1400,18 +1426,18 @@ fn what_a_client_says_is_what_the_model_is_told() {
             "error",
         ),
     ];
-    for (answer, told, status) in table {
-        let mut world =
-            World::run("tools page:write:client; approve\nopen A page\nseal A {}\nfinish tool_calls");
+    for (answer, reported, status) in table {
+        let mut scripted =
+            ScriptedTurn::run("tools page:write:client; approve\nopen A page\nseal A {}\nfinish tool_calls");
         let call = throughline_wire::CallId::new("t.1");
-        assert_eq!(world.turn.client_call(&call), ClientCall::Waiting);
-        world.line(&format!("client A {answer}"));
-        assert_eq!(world.turn.client_call(&call), ClientCall::Closed);
-        assert_eq!(outcomes(&world)[0].told_to_model(), told, "{answer}");
-        let card = world.message().calls().next().cloned().expect("a card");
+        assert_eq!(scripted.turn.client_call_state(&call), ClientCallState::Waiting);
+        scripted.line(&format!("client A {answer}"));
+        assert_eq!(scripted.turn.client_call_state(&call), ClientCallState::Closed);
+        assert_eq!(outcomes(&scripted)[0].model_text(), reported, "{answer}");
+        let card = scripted.message().calls().next().cloned().expect("a card");
         assert_eq!(card.status.map(|status| script::word(&status)), Some(status.to_owned()), "{answer}");
-        let said: serde_json::Value = serde_json::from_str(answer).expect("JSON");
-        assert_eq!(card.applied, said["applied"].as_bool(), "{answer}");
+        let answer_json: serde_json::Value = serde_json::from_str(answer).expect("JSON");
+        assert_eq!(card.applied, answer_json["applied"].as_bool(), "{answer}");
     }
 }
 
@@ -1419,8 +1445,8 @@ fn what_a_client_says_is_what_the_model_is_told() {
 #[test]
 fn a_silent_upstream_and_a_silent_client_are_told() {
     let reasons = |script: &str| -> Vec<throughline_engine::WaitReason> {
-        let world = World::run(script);
-        let reasons = world.log.iter().filter_map(|event| match &event.kind {
+        let scripted = ScriptedTurn::run(script);
+        let reasons = scripted.log.iter().filter_map(|event| match &event.kind {
             throughline_engine::EventKind::Waiting { reason, .. } => Some(*reason),
             _ => None,
         });
@@ -1438,8 +1464,8 @@ fn a_silent_upstream_and_a_silent_client_are_told() {
 // A client that never answers: timed out, truthfully, and what comes later is refused.
 #[test]
 fn a_client_that_does_not_answer_is_gone() {
-    use throughline_engine::ClientCall;
-    let world = check(
+    use throughline_engine::ClientCallState;
+    let scripted = check(
         r#"tools page:write:client; approve
          open A page
          seal A {}
@@ -1459,25 +1485,39 @@ fn a_client_that_does_not_answer_is_gone() {
          step end stop
          end completed",
     );
-    assert_eq!(world.now, script::START + 30_000, "no time for an executor is added");
-    assert_eq!(world.turn.client_call(&throughline_wire::CallId::new("t.1")), ClientCall::TooLate);
-    let told = outcomes(&world)[0].told_to_model();
-    assert_eq!(told, "Given up because it did not end within its limit of 30 s; it may have had effects.");
+    assert_eq!(scripted.now, script::START + 30_000, "no time for an executor is added");
+    assert_eq!(
+        scripted.turn.client_call_state(&throughline_wire::CallId::new("t.1")),
+        ClientCallState::TimedOut
+    );
+    let reported = outcomes(&scripted)[0].model_text();
+    assert_eq!(
+        reported,
+        "Given up because it did not end within its limit of 30 s; it may have had effects."
+    );
 }
 
 // Without a client nothing is offered, and the model knows at once.
 #[test]
 fn without_a_client_a_call_does_not_start() {
-    use throughline_engine::ClientCall;
-    let world = World::run("tools page:write:nobody; approve\nopen A page\nseal A {}\nfinish tool_calls");
-    assert!(world.lines.iter().any(|line| line == "result A not_started (no_viewer)"), "{:?}", world.lines);
-    assert_eq!(world.turn.client_call(&throughline_wire::CallId::new("t.1")), ClientCall::Unknown);
+    use throughline_engine::ClientCallState;
+    let scripted =
+        ScriptedTurn::run("tools page:write:nobody; approve\nopen A page\nseal A {}\nfinish tool_calls");
+    assert!(
+        scripted.lines.iter().any(|line| line == "result A not_started (no_viewer)"),
+        "{:?}",
+        scripted.lines
+    );
+    assert_eq!(
+        scripted.turn.client_call_state(&throughline_wire::CallId::new("t.1")),
+        ClientCallState::Unknown
+    );
 }
 
 // An answer to a start that was contradicted is not one to the next start.
 #[test]
 fn an_answer_belongs_to_its_start() {
-    let mut world = World::run(
+    let mut scripted = ScriptedTurn::run(
         r#"tools face:cosmetic:client; eager
         open A face
         seal A {"name":"smile"}
@@ -1486,9 +1526,9 @@ fn an_answer_belongs_to_its_start() {
     );
     let late = serde_json::from_str(r#"{"status":"success","output":"smiled"}"#).expect("an answer");
     let call = throughline_wire::CallId::new("t.1");
-    world.apply(throughline_engine::Input::ClientAnswered { call, attempt: Some(1), answer: late });
-    world.line(r#"client A {"status":"success","output":"frowned"}"#);
-    let results: Vec<&String> = world.lines.iter().filter(|line| line.starts_with("result")).collect();
+    scripted.apply(throughline_engine::TurnInput::ClientAnswered { call, attempt: Some(1), answer: late });
+    scripted.line(r#"client A {"status":"success","output":"frowned"}"#);
+    let results: Vec<&String> = scripted.lines.iter().filter(|line| line.starts_with("result")).collect();
     assert_eq!(results, ["result A success frowned"]);
 }
 
@@ -1499,7 +1539,7 @@ fn a_client_is_still_asked_after_a_restart() {
         open A page
         seal A {}
         finish tool_calls"#;
-    let mut before = World::run(script);
+    let mut before = ScriptedTurn::run(script);
     before.now += 20_000;
     let mut after = before.restarted(script, 2);
     assert_eq!(after.lines, ["resumed 2", "! offer A to page"]);

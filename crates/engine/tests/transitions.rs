@@ -2,12 +2,15 @@
 
 mod script;
 
-use script::World;
+use script::ScriptedTurn;
 use throughline_engine::{
-    ApprovalId, ClientAnswer, ClientStatus, Decision, FailureKind, Input, Out, Progress, Question,
-    QueuedMessage, TimerId, ToolAnswer, ToolQuestion, UpstreamFailure, Verdict, When,
+    ApprovalDecision, ApprovalId, ApprovalTarget, ArgumentValidation, CallProgress, ClientAnswer,
+    ClientStatus, FailureKind, MessageTiming, QueuedMessage, TimerId, ToolAnswer, ToolQuestion, TurnInput,
+    TurnOutput, UpstreamFailure,
 };
-use throughline_wire::{CallId, End, FinishReason, Outcome, Output, StepEvent, ToolName, UserPart};
+use throughline_wire::{
+    CallId, CallOutcome, FinishReason, StepEvent, StreamEnd, ToolName, ToolOutput, UserPart,
+};
 
 /// How each phase is reached, all with call `t.1` = A and, where there is a second, `t.2` = B.
 const PHASES: [(&str, &str); 6] = [
@@ -25,33 +28,36 @@ const PHASES: [(&str, &str); 6] = [
     ("over", "tools r:read w:write; parallel\nfinish stop"),
 ];
 
-fn inputs() -> Vec<(&'static str, Input)> {
+fn inputs() -> Vec<(&'static str, TurnInput)> {
     let a = || CallId::new("t.1");
-    let model = |step, attempt, event| Input::Model { step, attempt, event };
+    let model = |step, attempt, event| TurnInput::Model { step, attempt, event };
     let text = || StepEvent::Text("x".into());
-    let done = || Outcome::Done(Output::text("x"));
-    let approval = |question, decision| Input::answer(question, decision, "user", None);
-    let more = |arguments_hash, arguments| Input::Approval {
-        question: Question::One(ApprovalId::new("t.2.a1")),
-        decision: Decision::Approve,
+    let done = || CallOutcome::Done(ToolOutput::text("x"));
+    let approval = |question, decision| TurnInput::plain_approval(question, decision, "user", None);
+    let more = |arguments_hash, arguments| TurnInput::Approval {
+        question: ApprovalTarget::One(ApprovalId::new("t.2.a1")),
+        decision: ApprovalDecision::Approve,
         by: "user".into(),
         reason: None,
         arguments_hash,
         arguments,
         remember: None,
     };
-    let redefined =
-        |tool: &str, start| Input::Redefined { tool: ToolName::new(tool), fingerprint: "f2".into(), start };
+    let redefined = |tool: &str, start| TurnInput::ToolRedefined {
+        tool: ToolName::new(tool),
+        fingerprint: "f2".into(),
+        start,
+    };
     let failure = || UpstreamFailure {
         kind: FailureKind::Connect,
         status: None,
         message: String::new(),
         retry_after_ms: None,
     };
-    let said = || QueuedMessage {
+    let message = || QueuedMessage {
         id: "s1".into(),
         input: vec![UserPart::Text { text: "and?".into() }],
-        when: When::NextStep,
+        when: MessageTiming::NextStep,
     };
     let ask = || ToolQuestion::form("who?", serde_json::json!({"type": "object"}));
     let b1 = || ApprovalId::new("t.2.a1");
@@ -60,37 +66,46 @@ fn inputs() -> Vec<(&'static str, Input)> {
         ("text of another attempt", model(1, 9, text())),
         ("text of another step", model(9, 1, text())),
         ("finish", model(1, 1, StepEvent::Finish { reason: FinishReason::Stop, raw: None })),
-        ("end", model(1, 1, StepEvent::End(End::Complete))),
-        ("end cut", model(1, 1, StepEvent::End(End::Truncated))),
-        ("failure", Input::ModelFailed { step: 1, attempt: 1, failure: failure() }),
-        ("failure of another attempt", Input::ModelFailed { step: 1, attempt: 9, failure: failure() }),
-        ("check of nobody", Input::Validated { call: "no".into(), version: 0, verdict: Verdict::Valid }),
-        ("check once more", Input::Validated { call: a(), version: 0, verdict: Verdict::Valid }),
-        ("progress A", Input::ToolProgress { call: a(), attempt: 1, progress: Progress::default() }),
+        ("end", model(1, 1, StepEvent::End(StreamEnd::Complete))),
+        ("end cut", model(1, 1, StepEvent::End(StreamEnd::Truncated))),
+        ("failure", TurnInput::ModelFailed { step: 1, attempt: 1, failure: failure() }),
+        ("failure of another attempt", TurnInput::ModelFailed { step: 1, attempt: 9, failure: failure() }),
+        (
+            "check of nobody",
+            TurnInput::Validated { call: "no".into(), version: 0, validation: ArgumentValidation::Valid },
+        ),
+        (
+            "check once more",
+            TurnInput::Validated { call: a(), version: 0, validation: ArgumentValidation::Valid },
+        ),
+        ("progress A", TurnInput::ToolProgress { call: a(), attempt: 1, progress: CallProgress::default() }),
         (
             "progress of another start",
-            Input::ToolProgress { call: a(), attempt: 9, progress: Progress::default() },
+            TurnInput::ToolProgress { call: a(), attempt: 9, progress: CallProgress::default() },
         ),
-        ("end A", Input::ToolEnded { call: a(), attempt: 1, outcome: done() }),
-        ("end of another start", Input::ToolEnded { call: a(), attempt: 9, outcome: done() }),
-        ("end of nobody", Input::ToolEnded { call: "no".into(), attempt: 1, outcome: done() }),
-        ("approve B", approval(Question::One(b1()), Decision::Approve)),
-        ("deny B", approval(Question::One(b1()), Decision::Deny)),
-        ("approve nothing", approval(Question::One("no".into()), Decision::Approve)),
-        ("approve all", approval(Question::All, Decision::Approve)),
+        ("end A", TurnInput::ToolEnded { call: a(), attempt: 1, outcome: done() }),
+        ("end of another start", TurnInput::ToolEnded { call: a(), attempt: 9, outcome: done() }),
+        ("end of nobody", TurnInput::ToolEnded { call: "no".into(), attempt: 1, outcome: done() }),
+        ("approve B", approval(ApprovalTarget::One(b1()), ApprovalDecision::Approve)),
+        ("deny B", approval(ApprovalTarget::One(b1()), ApprovalDecision::Deny)),
+        ("approve nothing", approval(ApprovalTarget::One("no".into()), ApprovalDecision::Approve)),
+        ("approve all", approval(ApprovalTarget::All, ApprovalDecision::Approve)),
         ("approve B with other arguments", more(None, Some(serde_json::json!({"n": 1})))),
         ("approve B for arguments that are no more", more(Some("other".into()), None)),
         ("definition of w", redefined("w", None)),
         ("definition of w, start of A", redefined("w", Some((a(), 1)))),
         ("definition of r, start of A", redefined("r", Some((a(), 1)))),
         ("definition of nothing", redefined("no", None)),
-        ("say", Input::UserMessage(said())),
-        ("take back", Input::TakeBack { id: said().id }),
-        ("A asks", Input::ToolAsks { call: a(), attempt: 1, question_id: 1, question: ask() }),
-        ("another start asks", Input::ToolAsks { call: a(), attempt: 9, question_id: 1, question: ask() }),
+        ("say", TurnInput::UserMessage(message())),
+        ("take back", TurnInput::RetractMessage { id: message().id }),
+        ("A asks", TurnInput::ToolQuestionAsked { call: a(), attempt: 1, question_id: 1, question: ask() }),
+        (
+            "another start asks",
+            TurnInput::ToolQuestionAsked { call: a(), attempt: 9, question_id: 1, question: ask() },
+        ),
         (
             "answer to no question",
-            Input::ToolQuestionAnswered {
+            TurnInput::ToolQuestionAnswered {
                 question: "no".into(),
                 answer: ToolAnswer::Decline,
                 by: "user".into(),
@@ -98,35 +113,38 @@ fn inputs() -> Vec<(&'static str, Input)> {
         ),
         (
             "a client about A",
-            Input::ClientAnswered {
+            TurnInput::ClientAnswered {
                 call: a(),
                 attempt: None,
                 answer: ClientAnswer { status: ClientStatus::Success, output: "x".into(), applied: None },
             },
         ),
-        ("cancel", Input::Cancel),
-        ("cancel for a reason", Input::CancelBecause { why: "There is no room.".into() }),
-        ("cancel A", Input::CancelCall { call: a() }),
-        ("cancel B", Input::CancelCall { call: "t.2".into() }),
-        ("cancel nobody", Input::CancelCall { call: "no".into() }),
-        ("timer retry", Input::Timer { id: TimerId::Retry { step: 1, attempt: 2 } }),
-        ("timer of another retry", Input::Timer { id: TimerId::Retry { step: 1, attempt: 9 } }),
-        ("timer approval B", Input::Timer { id: TimerId::Approval(b1()) }),
-        ("timer tool A", Input::Timer { id: TimerId::Tool { call: a(), attempt: 1 } }),
-        ("timer of another start", Input::Timer { id: TimerId::Tool { call: a(), attempt: 9 } }),
-        ("timer grace A", Input::Timer { id: TimerId::CancelGrace { call: a(), attempt: 1 } }),
-        ("timer first byte", Input::Timer { id: TimerId::FirstByte { step: 1, attempt: 1 } }),
-        ("timer first byte of another try", Input::Timer { id: TimerId::FirstByte { step: 1, attempt: 9 } }),
-        ("timer elsewhere A", Input::Timer { id: TimerId::Elsewhere { call: a(), attempt: 1 } }),
-        ("log was slow", Input::LogWasSlow { ms: 1_500 }),
+        ("cancel", TurnInput::Cancel),
+        ("cancel for a reason", TurnInput::CancelWithReason { why: "There is no room.".into() }),
+        ("cancel A", TurnInput::CancelCall { call: a() }),
+        ("cancel B", TurnInput::CancelCall { call: "t.2".into() }),
+        ("cancel nobody", TurnInput::CancelCall { call: "no".into() }),
+        ("timer retry", TurnInput::Timer { id: TimerId::Retry { step: 1, attempt: 2 } }),
+        ("timer of another retry", TurnInput::Timer { id: TimerId::Retry { step: 1, attempt: 9 } }),
+        ("timer approval B", TurnInput::Timer { id: TimerId::Approval(b1()) }),
+        ("timer tool A", TurnInput::Timer { id: TimerId::Tool { call: a(), attempt: 1 } }),
+        ("timer of another start", TurnInput::Timer { id: TimerId::Tool { call: a(), attempt: 9 } }),
+        ("timer grace A", TurnInput::Timer { id: TimerId::CancelGrace { call: a(), attempt: 1 } }),
+        ("timer first byte", TurnInput::Timer { id: TimerId::FirstByte { step: 1, attempt: 1 } }),
+        (
+            "timer first byte of another try",
+            TurnInput::Timer { id: TimerId::FirstByte { step: 1, attempt: 9 } },
+        ),
+        ("timer elsewhere A", TurnInput::Timer { id: TimerId::RemoteCall { call: a(), attempt: 1 } }),
+        ("log was slow", TurnInput::LogDelayed { ms: 1_500 }),
     ]
 }
 
 /// What follows: events by type, then actions with `!`.
-fn follows(script: &str, input: Input) -> String {
-    let mut world = World::run(script);
-    let mut out = Out::default();
-    world.turn.apply(input, world.now, &mut out);
+fn follows(script: &str, input: TurnInput) -> String {
+    let mut scripted = ScriptedTurn::run(script);
+    let mut out = TurnOutput::default();
+    scripted.turn.apply(input, scripted.now, &mut out);
     let mut words: Vec<String> = Vec::new();
     for event in &out.events {
         let json = serde_json::to_value(event).expect("JSON");

@@ -5,28 +5,30 @@
 //! arguments that were shown, among the documents of the user; so nobody else's code is ever found, and a restart changes
 //! nothing. The turn itself waits in the log like any other that asks.
 
-use crate::compat::chat::questions_of;
+use crate::compat::chat::pending_questions;
 use crate::error::ApiError;
-use crate::gate::NoRandomness;
-use crate::hub::Standing;
+use crate::gate::RandomnessError;
+use crate::hub::TurnState;
 use crate::state::AppState;
 use crate::surface::chat_completions::question::{
-    self, AnswerCode, CODE_BYTES, CallQuestion, Reply, asked_last, compared, ends_with_question,
+    self, AnswerCode, CODE_BYTES, CallQuestion, QuestionReply, ends_with_question, last_question, normalized,
 };
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use throughline::engine::When;
-use throughline::{Answer, Decided};
-use throughline_engine::{ApprovalId, Decision, TurnId};
+use throughline::engine::MessageTiming;
+use throughline::{ApprovalOutcome, ApprovalResponse};
+use throughline_engine::{ApprovalDecision, ApprovalId, TurnId};
 use throughline_store::Catalog;
-use throughline_store::catalog::{Document, DocumentKind, Expect, NewDocument, Put};
+use throughline_store::catalog::{
+    DocumentKind, DocumentPrecondition, NewDocument, PutOutcome, StoredDocument,
+};
 use throughline_wire::{Message, UserPart};
 
 /// How long a question that was answered elsewhere, or whose time was over, leads the next message of its chat to the rest of
 /// the answer: a day, in milliseconds.
-const KEPT_MS: i64 = 24 * 60 * 60 * 1_000;
+const RETENTION_MS: i64 = 24 * 60 * 60 * 1_000;
 /// Questions of one user that are remembered at the same time; over it the oldest is forgotten, and its code is good for nothing.
 /// More than a person can have open, and few enough to be read whenever one is added.
 const CHAT_QUESTIONS_MAX: usize = 1_000;
@@ -35,12 +37,12 @@ pub const LINK_PATH: &str = "/approve";
 
 /// The questions of one answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Asked {
+pub struct StoredQuestions {
     /// Which turn asks.
     pub turn: String,
     /// The last event that the answer has shown.
     pub after: u64,
-    questions: Vec<Question>,
+    questions: Vec<StoredQuestion>,
     /// The question as it was shown: how long, without white space, and its hash.
     chars: usize,
     text_hash: String,
@@ -49,15 +51,15 @@ pub struct Asked {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Question {
+struct StoredQuestion {
     approval_id: String,
     arguments_hash: String,
 }
 
 /// A question and where it is kept.
-struct Kept {
-    document: Document,
-    asked: Asked,
+struct QuestionDocument {
+    document: StoredDocument,
+    questions: StoredQuestions,
 }
 
 /// Keeps the questions of an answer, and gives the text that it ends with. `page` is the address of this server as the person
@@ -65,7 +67,7 @@ struct Kept {
 ///
 /// # Errors
 /// The store does not take them; then nothing was asked.
-pub async fn keep(
+pub async fn store_questions(
     state: &AppState,
     user: &str,
     turn: &TurnId,
@@ -73,18 +75,18 @@ pub async fn keep(
     questions: &[CallQuestion],
     page: &str,
 ) -> Result<String, ApiError> {
-    let (code, link_code) = (mint()?, mint()?);
-    let (name, whose) = (code.hash(), URL_SAFE_NO_PAD.encode(user));
+    let (code, link_code) = (new_answer_code()?, new_answer_code()?);
+    let (name, user_code) = (code.hash(), URL_SAFE_NO_PAD.encode(user));
     // The name finds the question without reading any other; it is a hash and opens nothing by itself.
-    let link = format!("{page}{LINK_PATH}#{whose}.{name}.{}", link_code.reveal());
-    let text = question::text(questions, &link, &code);
-    let shown = compared(&text);
-    let asked = Asked {
+    let link = format!("{page}{LINK_PATH}#{user_code}.{name}.{}", link_code.reveal());
+    let text = question::question_text(questions, &link, &code);
+    let shown = normalized(&text);
+    let stored = StoredQuestions {
         turn: turn.as_str().to_owned(),
         after,
         questions: questions
             .iter()
-            .map(|question| Question {
+            .map(|question| StoredQuestion {
                 approval_id: question.approval_id.clone(),
                 arguments_hash: question.arguments_hash.clone(),
             })
@@ -93,32 +95,32 @@ pub async fn keep(
         text_hash: blake3::hash(shown.as_bytes()).to_hex().to_string(),
         link_hash: link_code.hash(),
     };
-    make_room(state, user).await?;
-    put(state, user, name, &asked, Expect::Absent).await?;
+    evict_outdated(state, user).await?;
+    write_questions(state, user, name, &stored, DocumentPrecondition::Absent).await?;
     Ok(text)
 }
 
-fn mint() -> Result<AnswerCode, ApiError> {
+fn new_answer_code() -> Result<AnswerCode, ApiError> {
     let mut random = [0; CODE_BYTES];
-    getrandom::fill(&mut random).map_err(|_| ApiError::internal(NoRandomness))?;
+    getrandom::fill(&mut random).map_err(|_| ApiError::internal(RandomnessError))?;
     Ok(AnswerCode::of(random))
 }
 
-async fn put(
+async fn write_questions(
     state: &AppState,
     user: &str,
     name: String,
-    asked: &Asked,
-    expect: Expect,
+    stored: &StoredQuestions,
+    expect: DocumentPrecondition,
 ) -> Result<bool, ApiError> {
-    let body = serde_json::to_value(asked).map_err(ApiError::internal)?;
+    let body = serde_json::to_value(stored).map_err(ApiError::internal)?;
     let now = Timestamp::now().as_millisecond();
-    let document = NewDocument { kind: DocumentKind::ChatQuestion, name, body, expect, now };
-    Ok(matches!(state.catalog.put_document(user, document).await?, Put::Done(_)))
+    let document = NewDocument { kind: DocumentKind::ChatQuestion, name, body, precondition: expect, now };
+    Ok(matches!(state.catalog.put_document(user, document).await?, PutOutcome::Written(_)))
 }
 
 /// Forgets questions that are too old and those that are too many.
-async fn make_room(state: &AppState, user: &str) -> Result<(), ApiError> {
+async fn evict_outdated(state: &AppState, user: &str) -> Result<(), ApiError> {
     let documents = state.catalog.documents(user, DocumentKind::ChatQuestion).await?;
     let created = documents.iter().map(|document| (document.created_at, document.name.as_str())).collect();
     for name in outdated(created, Timestamp::now().as_millisecond()) {
@@ -130,17 +132,18 @@ async fn make_room(state: &AppState, user: &str) -> Result<(), ApiError> {
 /// Names of those from before yesterday and, if one more would be too many, of the oldest.
 fn outdated(mut created: Vec<(i64, &str)>, now: i64) -> Vec<&str> {
     created.sort_unstable_by(|one, other| other.cmp(one));
-    let stay = created.iter().take(CHAT_QUESTIONS_MAX - 1);
-    let stay = stay.take_while(|(created_at, _)| now.saturating_sub(*created_at) <= KEPT_MS).count();
-    created.into_iter().skip(stay).map(|(_, name)| name).collect()
+    let retained = created.iter().take(CHAT_QUESTIONS_MAX - 1);
+    let retained =
+        retained.take_while(|(created_at, _)| now.saturating_sub(*created_at) <= RETENTION_MS).count();
+    created.into_iter().skip(retained).map(|(_, name)| name).collect()
 }
 
 /// The questions with this name, if there are any.
-async fn named(state: &AppState, user: &str, name: &str) -> Result<Option<Kept>, ApiError> {
+async fn find_stored(state: &AppState, user: &str, name: &str) -> Result<Option<QuestionDocument>, ApiError> {
     let document = state.catalog.document(user, DocumentKind::ChatQuestion, name).await?;
     Ok(document.and_then(|document| {
-        let asked = serde_json::from_value(document.body.clone()).ok()?;
-        Some(Kept { document, asked })
+        let stored = serde_json::from_value(document.body.clone()).ok()?;
+        Some(QuestionDocument { document, questions: stored })
     }))
 }
 
@@ -149,57 +152,63 @@ async fn named(state: &AppState, user: &str, name: &str) -> Result<Option<Kept>,
 ///
 /// # Errors
 /// The store cannot be read.
-pub async fn find(state: &AppState, user: &str, history: &[Message]) -> Result<Option<Open>, ApiError> {
-    let Some((code, text)) = asked_last(history) else { return Ok(None) };
+pub async fn find_open(
+    state: &AppState,
+    user: &str,
+    history: &[Message],
+) -> Result<Option<OpenQuestions>, ApiError> {
+    let Some((code, text)) = last_question(history) else { return Ok(None) };
     let name = code.hash();
-    let found = named(state, user, &name).await?;
-    let found = found.filter(|kept| ends_with_question(text, kept.asked.chars, &kept.asked.text_hash));
-    Ok(found.map(|kept| Open { name, asked: kept.asked }))
+    let candidate = find_stored(state, user, &name).await?;
+    let candidate =
+        candidate.filter(|entry| ends_with_question(text, entry.questions.chars, &entry.questions.text_hash));
+    Ok(candidate.map(|entry| OpenQuestions { name, questions: entry.questions }))
 }
 
 /// Questions that wait for an answer.
-pub struct Open {
+pub struct OpenQuestions {
     name: String,
-    asked: Asked,
+    questions: StoredQuestions,
 }
 
-impl Open {
+impl OpenQuestions {
     /// Which turn asks.
     pub fn turn(&self) -> TurnId {
-        TurnId::new(self.asked.turn.as_str())
+        TurnId::new(self.questions.turn.as_str())
     }
 
     /// Uses their code up. `None`: another request was first.
     ///
     /// # Errors
     /// The store cannot be written.
-    pub async fn take(self, state: &AppState, user: &str) -> Result<Option<Asked>, ApiError> {
+    pub async fn claim(self, state: &AppState, user: &str) -> Result<Option<StoredQuestions>, ApiError> {
         let taken = state.catalog.remove_document(user, DocumentKind::ChatQuestion, &self.name).await?;
-        Ok(taken.map(|_| self.asked))
+        Ok(taken.map(|_| self.questions))
     }
 }
 
 /// Who is asked by the link with this behind its `#`, and what.
-async fn by_link(state: &AppState, link: &str) -> Result<(String, Kept), ApiError> {
-    let gone = || {
+async fn find_by_link(state: &AppState, link: &str) -> Result<(String, QuestionDocument), ApiError> {
+    let link_expired = || {
         ApiError::gone("link_used", "this link leads to no question: it was answered, or its time is over")
             .remedy("what became of it is said in the chat, with its next message")
     };
-    let [user, name, code] = link.split('.').collect::<Vec<_>>()[..] else { return Err(gone()) };
+    let [user, name, code] = link.split('.').collect::<Vec<_>>()[..] else { return Err(link_expired()) };
     let user = URL_SAFE_NO_PAD.decode(user).ok().and_then(|user| String::from_utf8(user).ok());
-    let (user, code) = user.zip(AnswerCode::read(code)).ok_or_else(gone)?;
-    let found = named(state, &user, name).await?.filter(|kept| kept.asked.link_hash == code.hash());
-    found.map(|kept| (user, kept)).ok_or_else(gone)
+    let (user, code) = user.zip(AnswerCode::read(code)).ok_or_else(link_expired)?;
+    let candidate =
+        find_stored(state, &user, name).await?.filter(|entry| entry.questions.link_hash == code.hash());
+    candidate.map(|entry| (user, entry)).ok_or_else(link_expired)
 }
 
 /// What a link asks.
 ///
 /// # Errors
 /// 410: it was used, or its questions are answered. The store cannot be read.
-pub async fn look(state: &AppState, link: &str) -> Result<Vec<CallQuestion>, ApiError> {
-    let (_, kept) = by_link(state, link).await?;
-    let mut questions = questions_of(state, &TurnId::new(kept.asked.turn.as_str())).await?;
-    questions.retain(|question| kept.asked.asks(question));
+pub async fn questions_of_link(state: &AppState, link: &str) -> Result<Vec<CallQuestion>, ApiError> {
+    let (_, entry) = find_by_link(state, link).await?;
+    let mut questions = pending_questions(state, &TurnId::new(entry.questions.turn.as_str())).await?;
+    questions.retain(|question| entry.questions.contains(question));
     if questions.is_empty() {
         return Err(ApiError::gone("question_closed", "the question is answered, or its time is over"));
     }
@@ -213,39 +222,49 @@ pub async fn look(state: &AppState, link: &str) -> Result<Vec<CallQuestion>, Api
 pub async fn answer_link(
     state: &AppState,
     link: &str,
-    decision: Decision,
+    decision: ApprovalDecision,
     reason: Option<String>,
 ) -> Result<(), ApiError> {
-    let (user, Kept { document, mut asked }) = by_link(state, link).await?;
-    asked.link_hash.clear();
-    if !put(state, &user, document.name, &asked, Expect::Version(document.version)).await? {
+    let (user, QuestionDocument { document, mut questions }) = find_by_link(state, link).await?;
+    questions.link_hash.clear();
+    if !write_questions(
+        state,
+        &user,
+        document.name,
+        &questions,
+        DocumentPrecondition::Version(document.version),
+    )
+    .await?
+    {
         return Err(ApiError::gone("link_used", "this link has just been used"));
     }
-    match asked.decide(state, &user, decision, reason).await? {
-        Took::Effect => Ok(()),
-        Took::None => Err(ApiError::gone("question_closed", "the question is answered, or its time is over")),
+    match questions.decide(state, &user, decision, reason).await? {
+        AnswerEffect::Applied => Ok(()),
+        AnswerEffect::None => {
+            Err(ApiError::gone("question_closed", "the question is answered, or its time is over"))
+        }
     }
 }
 
 /// Whether a turn has asked in a chat and nobody has answered there.
-pub(crate) async fn is_asked_in_a_chat(catalog: &dyn Catalog, user: &str, turn: &TurnId) -> bool {
+pub(crate) async fn is_pending_in_chat(catalog: &dyn Catalog, user: &str, turn: &TurnId) -> bool {
     let documents = catalog.documents(user, DocumentKind::ChatQuestion).await.unwrap_or_default();
     documents.iter().any(|document| document.body["turn"] == turn.as_str())
 }
 
 /// Whether an answer was the one that counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Took {
+pub enum AnswerEffect {
     /// It was, of one question at least.
-    Effect,
+    Applied,
     /// All had been answered before, or were over.
     None,
 }
 
-impl Asked {
-    fn asks(&self, question: &CallQuestion) -> bool {
-        self.questions.iter().any(|kept| {
-            kept.approval_id == question.approval_id && kept.arguments_hash == question.arguments_hash
+impl StoredQuestions {
+    fn contains(&self, question: &CallQuestion) -> bool {
+        self.questions.iter().any(|entry| {
+            entry.approval_id == question.approval_id && entry.arguments_hash == question.arguments_hash
         })
     }
 
@@ -254,50 +273,52 @@ impl Asked {
         &self,
         state: &AppState,
         user: &str,
-        decision: Decision,
+        decision: ApprovalDecision,
         reason: Option<String>,
-    ) -> Result<Took, ApiError> {
+    ) -> Result<AnswerEffect, ApiError> {
         let turn = TurnId::new(self.turn.as_str());
-        let Standing::Running(control) = state.hub.control(user, &turn).await? else { return Ok(Took::None) };
-        let mut took = Took::None;
-        for Question { approval_id, arguments_hash } in &self.questions {
-            let mut answer = Answer::plain(decision, reason.clone());
+        let TurnState::Running(control) = state.hub.control(user, &turn).await? else {
+            return Ok(AnswerEffect::None);
+        };
+        let mut effect = AnswerEffect::None;
+        for StoredQuestion { approval_id, arguments_hash } in &self.questions {
+            let mut answer = ApprovalResponse::from_decision(decision, reason.clone());
             answer.arguments_hash = Some(arguments_hash.clone());
             let decided = control.decide_as(ApprovalId::new(approval_id.as_str()), answer, user).await;
-            if matches!(decided, Decided::Resolved) {
-                took = Took::Effect;
+            if matches!(decided, ApprovalOutcome::Resolved) {
+                effect = AnswerEffect::Applied;
             }
         }
-        Ok(took)
+        Ok(effect)
     }
 
     /// Answers them with what the user says in the chat. What comes too late for an answer is said to the turn.
     ///
     /// # Errors
     /// The store cannot be read.
-    pub async fn answer(&self, state: &AppState, user: &str, said: &[UserPart]) -> Result<(), ApiError> {
-        let (decision, reason) = match question::reply(said) {
-            Reply::Plain(decision) => (decision, None),
-            Reply::Words(words) => (Decision::Deny, Some(words)),
+    pub async fn answer(&self, state: &AppState, user: &str, parts: &[UserPart]) -> Result<(), ApiError> {
+        let (decision, reason) = match question::read_reply(parts) {
+            QuestionReply::Plain(decision) => (decision, None),
+            QuestionReply::Words(words) => (ApprovalDecision::Deny, Some(words)),
         };
         // A picture is no reason: it is taken in beside the denial.
-        let is_text = said.iter().all(|part| matches!(part, UserPart::Text { .. }));
+        let is_text = parts.iter().all(|part| matches!(part, UserPart::Text { .. }));
         if !is_text {
-            self.say(state, user, said).await;
+            self.send_to_turn(state, user, parts).await;
         }
-        let has_words = reason.is_some();
-        let took = self.decide(state, user, decision, reason.filter(|_| is_text)).await?;
-        if took == Took::None && has_words && is_text {
-            self.say(state, user, said).await;
+        let has_reason = reason.is_some();
+        let effect = self.decide(state, user, decision, reason.filter(|_| is_text)).await?;
+        if effect == AnswerEffect::None && has_reason && is_text {
+            self.send_to_turn(state, user, parts).await;
         }
         Ok(())
     }
 
-    async fn say(&self, state: &AppState, user: &str, said: &[UserPart]) {
+    async fn send_to_turn(&self, state: &AppState, user: &str, parts: &[UserPart]) {
         let turn = TurnId::new(self.turn.as_str());
-        if let Ok(Standing::Running(control)) = state.hub.control(user, &turn).await {
+        if let Ok(TurnState::Running(control)) = state.hub.control(user, &turn).await {
             // If the turn has ended meanwhile, its answer says so.
-            let _ = control.say(said.to_vec(), When::NextStep).await;
+            let _ = control.send(parts.to_vec(), MessageTiming::NextStep).await;
         }
     }
 }
@@ -309,11 +330,14 @@ mod tests {
     // R: A3
     #[test]
     fn of_too_many_questions_the_oldest_are_forgotten() {
-        let now = 2 * KEPT_MS;
+        let now = 2 * RETENTION_MS;
         let names: Vec<String> = (0..CHAT_QUESTIONS_MAX).map(|at| at.to_string()).collect();
         let created: Vec<_> = (now..).zip(names.iter().map(String::as_str)).collect();
         assert_eq!(outdated(created.clone(), now), ["0"]);
         assert!(outdated(created[1..].to_vec(), now).is_empty());
-        assert_eq!(outdated(vec![(now - KEPT_MS, "young"), (now - KEPT_MS - 1, "old")], now), ["old"]);
+        assert_eq!(
+            outdated(vec![(now - RETENTION_MS, "young"), (now - RETENTION_MS - 1, "old")], now),
+            ["old"]
+        );
     }
 }

@@ -5,7 +5,7 @@ use axum::response::{IntoResponse, Response};
 use http::{HeaderValue, Method, StatusCode, Uri, header};
 use serde::Serialize;
 use serde_json::{Map, Value};
-use throughline::memory::MemoryError;
+use throughline::approval_store::ApprovalStoreError;
 use throughline_store::{BlobError, LogError, StoreError};
 use utoipa::ToSchema;
 
@@ -31,14 +31,14 @@ pub struct ApiError {
 
 /// `{"error": {...}}`
 #[derive(Clone, Debug, Serialize, ToSchema)]
-pub struct ErrorBody {
+pub struct ErrorResponse {
     /// What went wrong.
-    pub error: ErrorContent,
+    pub error: ErrorDetail,
 }
 
 /// What went wrong.
 #[derive(Clone, Debug, Serialize, ToSchema)]
-pub struct ErrorContent {
+pub struct ErrorDetail {
     /// A stable word.
     pub code: String,
     /// The class that OpenAI clients know.
@@ -139,19 +139,19 @@ impl ApiError {
     }
 
     /// With one thing more for programs.
-    pub fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
+    pub fn with_extra(mut self, name: &str, value: impl Into<Value>) -> Self {
         self.extra.get_or_insert_default().insert(name.to_owned(), value.into());
         self
     }
 
-    /// With `Retry-After`.
+    /// With `Retry-TrustState`.
     pub fn retry_after(mut self, seconds: u64) -> Self {
         self.retry_after_s = Some(seconds);
         self
     }
 
     /// As it is served.
-    pub fn body(&self) -> ErrorBody {
+    pub fn body(&self) -> ErrorResponse {
         let kind = match self.status {
             StatusCode::UNAUTHORIZED => "authentication_error",
             StatusCode::FORBIDDEN => "permission_error",
@@ -160,8 +160,8 @@ impl ApiError {
             status if status.is_server_error() => "server_error",
             _ => "invalid_request_error",
         };
-        ErrorBody {
-            error: ErrorContent {
+        ErrorResponse {
+            error: ErrorDetail {
                 code: self.code.to_owned(),
                 kind: kind.to_owned(),
                 message: self.message.clone(),
@@ -195,7 +195,7 @@ impl From<StoreError> for ApiError {
             StoreError::OverLimit { limit, .. } => {
                 Self::new(StatusCode::PAYLOAD_TOO_LARGE, "over_limit", message).param(limit)
             }
-            StoreError::Full { .. } => no_room(message),
+            StoreError::DiskFull { .. } => disk_full(message),
             StoreError::Busy { limit, .. } => Self::unavailable("busy", message, 1)
                 .param(limit)
                 .remedy("ask again a little later, for something longer or in less"),
@@ -214,14 +214,14 @@ impl From<BlobError> for ApiError {
             BlobError::OverLimit { .. } => {
                 Self::new(StatusCode::PAYLOAD_TOO_LARGE, "file_too_large", message).param("file_bytes_max")
             }
-            BlobError::Full(_) => no_room(message),
+            BlobError::Full(_) => disk_full(message),
             BlobError::Store(error) => error.into(),
             error => Self::internal(error),
         }
     }
 }
 
-fn no_room(message: String) -> ApiError {
+fn disk_full(message: String) -> ApiError {
     ApiError::new(StatusCode::INSUFFICIENT_STORAGE, "no_room", message)
         .remedy("make room on the server's disk; turns that are running can finish")
 }
@@ -235,8 +235,8 @@ impl From<LogError> for ApiError {
     fn from(error: LogError) -> Self {
         match error {
             LogError::UnknownTurn { turn } => Self::not_found("turn", &turn),
-            LogError::NoRoom { .. } => no_room(error.to_string()),
-            LogError::Store { .. } => {
+            LogError::NoRoom { .. } => disk_full(error.to_string()),
+            LogError::StoreFailure { .. } => {
                 tracing::error!(%error, "the store failed");
                 store_unavailable()
             }
@@ -256,19 +256,19 @@ impl From<throughline::Error> for ApiError {
                 Self::bad_request("invalid_tools", message).param("tools")
             }
             E::UnknownAgent { .. } => Self::bad_request("unknown_agent", message).param("agent"),
-            E::NoModel | E::NoUpstream { .. } | E::WhichUpstream { .. } => {
+            E::NoModel | E::NoUpstream { .. } | E::AmbiguousUpstream { .. } => {
                 Self::bad_request("unknown_model", message).param("model").remedy("GET /v1/models lists them")
             }
-            E::Memory(MemoryError::Unreadable { number, .. }) => {
+            E::ApprovalStore(ApprovalStoreError::Unreadable { number, .. }) => {
                 Self::conflict("remembered_unreadable", message)
                     .remedy(format!("take it back (DELETE /v1/remembered/{number}), and answer again"))
-                    .with("number", number)
+                    .with_extra("number", number)
             }
             E::Prompt(error) => {
-                let refused = Self::bad_request("unusable_prompt", message).param("prompt");
+                let rejection = Self::bad_request("unusable_prompt", message).param("prompt");
                 match error.help {
-                    Some(help) => refused.remedy(help),
-                    None => refused,
+                    Some(help) => rejection.remedy(help),
+                    None => rejection,
                 }
             }
             // What the configuration lacks is nothing that the request can mend.
@@ -278,7 +278,7 @@ impl From<throughline::Error> for ApiError {
     }
 }
 
-pub(crate) async fn no_such_route(method: Method, uri: Uri) -> ApiError {
+pub(crate) async fn route_not_found(method: Method, uri: Uri) -> ApiError {
     ApiError::new(
         StatusCode::NOT_FOUND,
         "no_such_route",
@@ -287,7 +287,7 @@ pub(crate) async fn no_such_route(method: Method, uri: Uri) -> ApiError {
     .remedy("GET /v1/openapi.json lists what there is")
 }
 
-pub(crate) async fn no_such_method(method: Method, uri: Uri) -> ApiError {
+pub(crate) async fn method_not_allowed(method: Method, uri: Uri) -> ApiError {
     ApiError::new(
         StatusCode::METHOD_NOT_ALLOWED,
         "no_such_method",

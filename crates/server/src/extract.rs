@@ -9,13 +9,13 @@ use http::request::Parts;
 use http::{HeaderMap, StatusCode};
 use serde::de::DeserializeOwned;
 use serde_json::{Number, Value};
-use throughline_engine::closest_names;
+use throughline_engine::suggest_names;
 
 /// A JSON body. Fields that nobody knows are refused, with the closest one that somebody does.
 #[derive(Clone, Copy, Debug)]
 pub struct Json<T>(pub T);
 
-/// A JSON body as it came, not yet read: [`parse`] reads it.
+/// A JSON body as it came, not yet read: [`parse_json`] reads it.
 #[derive(Clone, Debug)]
 pub struct JsonText(pub Bytes);
 
@@ -36,7 +36,7 @@ where
 
     async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
         let JsonText(bytes) = JsonText::from_request(request, state).await?;
-        parse(&bytes).map(Self)
+        parse_json(&bytes).map(Self)
     }
 }
 
@@ -45,7 +45,7 @@ impl<S: Send + Sync> FromRequest<S> for JsonText {
 
     async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
         check_json(request.headers())?;
-        Bytes::from_request(request, state).await.map(Self).map_err(unread)
+        Bytes::from_request(request, state).await.map(Self).map_err(body_rejection)
     }
 }
 
@@ -53,22 +53,22 @@ impl<S: Send + Sync> FromRequest<S> for JsonText {
 ///
 /// # Errors
 /// 400: what is wrong with it and where.
-pub fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ApiError> {
+pub fn parse_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ApiError> {
     // serde would read the items of a list as the fields of a type, in their order.
     if bytes.trim_ascii_start().first() == Some(&b'[') {
-        serde_json::from_slice::<serde::de::IgnoredAny>(bytes).map_err(no_json)?;
+        serde_json::from_slice::<serde::de::IgnoredAny>(bytes).map_err(json_error)?;
         return Err(ApiError::bad_request("invalid_value", "the body is a list; an object is wanted"));
     }
     serde_json::from_slice(bytes).or_else(|error| match error.classify() {
         serde_json::error::Category::Data => {
-            with_whole_numbers(bytes).ok_or_else(|| misfit(&error.to_string()))
+            parse_with_whole_numbers(bytes).ok_or_else(|| data_error(&error.to_string()))
         }
-        _ => Err(no_json(error)),
+        _ => Err(json_error(error)),
     })
 }
 
 /// The same with `384.0` as 384: JSON Schema calls it an integer, and some clients write every number so.
-fn with_whole_numbers<T: DeserializeOwned>(bytes: &[u8]) -> Option<T> {
+fn parse_with_whole_numbers<T: DeserializeOwned>(bytes: &[u8]) -> Option<T> {
     fn make_whole(value: &mut Value) {
         match value {
             Value::Number(number) => {
@@ -89,7 +89,7 @@ fn with_whole_numbers<T: DeserializeOwned>(bytes: &[u8]) -> Option<T> {
     serde_json::from_value(value).ok()
 }
 
-fn no_json(error: serde_json::Error) -> ApiError {
+fn json_error(error: serde_json::Error) -> ApiError {
     ApiError::bad_request("invalid_json", format!("the body is no JSON: {error}"))
 }
 
@@ -103,7 +103,7 @@ where
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
         match axum::extract::Query::<T>::from_request_parts(parts, state).await {
             Ok(query) => Ok(Self(query.0)),
-            Err(rejection) => Err(misfit(&inner_most(&rejection))),
+            Err(rejection) => Err(data_error(&root_cause(&rejection))),
         }
     }
 }
@@ -118,7 +118,7 @@ where
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
         match axum::extract::Path::<T>::from_request_parts(parts, state).await {
             Ok(path) => Ok(Self(path.0)),
-            Err(rejection) => Err(ApiError::new(StatusCode::NOT_FOUND, "not_found", inner_most(&rejection))),
+            Err(rejection) => Err(ApiError::new(StatusCode::NOT_FOUND, "not_found", root_cause(&rejection))),
         }
     }
 }
@@ -134,7 +134,7 @@ pub(crate) fn check_json(headers: &HeaderMap) -> Result<(), ApiError> {
         .param("Content-Type"))
 }
 
-fn unread(rejection: BytesRejection) -> ApiError {
+fn body_rejection(rejection: BytesRejection) -> ApiError {
     match rejection {
         BytesRejection::FailedToBufferBody(FailedToBufferBody::LengthLimitError(_)) => {
             ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", "the body is too large")
@@ -145,7 +145,7 @@ fn unread(rejection: BytesRejection) -> ApiError {
 }
 
 /// What serde says of a value that does not fit, with what was probably meant.
-fn misfit(said: &str) -> ApiError {
+fn data_error(message: &str) -> ApiError {
     let quoted = |text: &str| {
         let names: Vec<String> = text.split('`').skip(1).step_by(2).map(str::to_owned).collect();
         names
@@ -155,19 +155,19 @@ fn misfit(said: &str) -> ApiError {
         ("unknown variant `", "unknown_value"),
         ("missing field `", "missing_field"),
     ] {
-        let Some(at) = said.find(start) else { continue };
-        let names = quoted(&said[at..]);
+        let Some(start_index) = message.find(start) else { continue };
+        let names = quoted(&message[start_index..]);
         let Some((name, known)) = names.split_first() else { continue };
-        let error = ApiError::bad_request(code, said.to_owned()).param(name.clone());
-        return match closest_names(name, known.iter().map(String::as_str)).first() {
+        let error = ApiError::bad_request(code, message.to_owned()).param(name.clone());
+        return match suggest_names(name, known.iter().map(String::as_str)).first() {
             Some(meant) => error.remedy(format!("did you mean `{meant}`?")),
             None => error,
         };
     }
-    ApiError::bad_request("invalid_value", said.to_owned())
+    ApiError::bad_request("invalid_value", message.to_owned())
 }
 
-fn inner_most(error: &dyn std::error::Error) -> String {
+fn root_cause(error: &dyn std::error::Error) -> String {
     let mut inner = error;
     while let Some(source) = inner.source() {
         inner = source;
@@ -183,23 +183,23 @@ mod tests {
     #[derive(Debug, Deserialize)]
     #[serde(deny_unknown_fields)]
     #[allow(dead_code, reason = "read by serde only")]
-    struct Thing {
+    struct ParseTarget {
         conversation_id: String,
         #[serde(default)]
-        mode: Option<Mode>,
+        mode: Option<ParseMode>,
     }
 
     #[derive(Debug, Deserialize)]
     #[serde(rename_all = "snake_case")]
-    enum Mode {
+    enum ParseMode {
         Native,
         Text,
     }
 
     #[test]
     fn what_does_not_fit_is_told_with_what_was_probably_meant() {
-        let said = |text: &str| {
-            let error = parse::<Thing>(text.as_bytes()).expect_err(text);
+        let message = |text: &str| {
+            let error = parse_json::<ParseTarget>(text.as_bytes()).expect_err(text);
             (error.code, error.param.unwrap_or_default(), error.remedy.unwrap_or_default())
         };
         for (text, code, param, remedy) in [
@@ -217,7 +217,7 @@ mod tests {
             (r#"{"temperature":1}"#, "unknown_field", "temperature", ""),
             (r#"{"conversation_id":"c","mode":"natve"}"#, "unknown_value", "natve", "did you mean `native`?"),
         ] {
-            assert_eq!(said(text), (code, param.to_owned(), remedy.to_owned()), "{text}");
+            assert_eq!(message(text), (code, param.to_owned(), remedy.to_owned()), "{text}");
         }
     }
 }

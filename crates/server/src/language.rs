@@ -2,7 +2,7 @@
 
 /// A language that everything which is said through it has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Language {
+pub enum UserLanguage {
     /// English.
     #[default]
     English,
@@ -10,14 +10,14 @@ pub enum Language {
     Chinese,
 }
 
-impl Language {
+impl UserLanguage {
     /// What a language tag asks for: `zh-CN` is Chinese, whatever else is English.
-    pub fn tagged(tag: &str) -> Self {
+    pub fn from_tag(tag: &str) -> Self {
         if tag.to_ascii_lowercase().starts_with("zh") { Self::Chinese } else { Self::English }
     }
 
     /// The one of two that is in this language.
-    pub fn of<T>(self, english: T, chinese: T) -> T {
+    pub fn pick<T>(self, english: T, chinese: T) -> T {
         match self {
             Self::English => english,
             Self::Chinese => chinese,
@@ -33,14 +33,14 @@ mod tests {
     #[test]
     fn chinese_is_said_to_whoever_reads_it() {
         for (tag, language) in [
-            ("zh", Language::Chinese),
-            ("zh-Hans", Language::Chinese),
-            ("ZH-cn", Language::Chinese),
-            ("en-GB", Language::English),
-            ("de", Language::English),
-            ("", Language::English),
+            ("zh", UserLanguage::Chinese),
+            ("zh-Hans", UserLanguage::Chinese),
+            ("ZH-cn", UserLanguage::Chinese),
+            ("en-GB", UserLanguage::English),
+            ("de", UserLanguage::English),
+            ("", UserLanguage::English),
         ] {
-            assert_eq!(Language::tagged(tag), language, "{tag}");
+            assert_eq!(UserLanguage::from_tag(tag), language, "{tag}");
         }
     }
 }

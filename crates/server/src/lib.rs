@@ -4,20 +4,18 @@
 //! store, and a turn that was running is resumed when the server starts again.
 
 pub mod api;
+pub mod approval_store;
 pub mod chat_questions;
 pub mod compat;
-pub mod connections;
 pub mod error;
 pub mod extract;
 pub mod gate;
 pub mod hub;
-pub mod kept_media;
 pub mod language;
+pub mod maintenance;
+pub mod media_store;
 mod media_type;
-pub mod memories;
 pub mod net;
-pub mod own_agents;
-mod pace;
 pub mod portable;
 pub mod principal;
 pub mod recording;
@@ -25,35 +23,37 @@ pub mod state;
 pub mod surface;
 pub mod telemetry;
 pub mod turn_log;
-pub mod upkeep;
+mod turn_timing;
+pub mod upstream_keys;
+pub mod user_agents;
 pub mod viewer;
 mod web;
 
 pub use error::ApiError;
 pub use gate::Gate;
 pub use hub::Hub;
-pub use net::{BIND_WAIT, BindError, Bound, Served, Server};
-pub use principal::{Principal, Scopes};
+pub use net::{BIND_RETRY_FOR, BindError, BoundServer, HttpServer, ServeOutcome};
+pub use principal::{KeyScopes, Principal};
 pub use state::AppState;
-pub use viewer::{Viewed, Viewer};
+pub use viewer::{Viewer, ViewerItem};
 
 use axum::extract::DefaultBodyLimit;
 use utoipa::openapi::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 
 /// All routes with what describes them, before a state is given to them.
-fn described() -> OpenApiRouter<AppState> {
+fn documented_routes() -> OpenApiRouter<AppState> {
     OpenApiRouter::new().merge(api::routes()).merge(compat::routes()).merge(telemetry::routes())
 }
 
 /// The description of all routes, OpenAPI 3.1. // R: E5
 pub fn openapi() -> OpenApi {
-    described().into_openapi()
+    documented_routes().into_openapi()
 }
 
 /// All routes: the own API and the compatible surfaces, behind the gate.
 pub fn router(state: AppState) -> axum::Router {
-    let (router, _) = described().split_for_parts();
+    let (router, _) = documented_routes().split_for_parts();
     let router = router
         .merge(web::routes())
         .merge(api::home::routes())
@@ -61,6 +61,7 @@ pub fn router(state: AppState) -> axum::Router {
         .merge(api::reference::routes());
     // Without it axum stops at 2 MB, whatever the configuration says.
     let bodies = DefaultBodyLimit::max(state.limits.body_bytes_max as usize);
-    let router = router.fallback(error::no_such_route).method_not_allowed_fallback(error::no_such_method);
+    let router =
+        router.fallback(error::route_not_found).method_not_allowed_fallback(error::method_not_allowed);
     router.layer(bodies).with_state(state)
 }

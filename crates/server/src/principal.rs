@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 /// What a key may be used for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Scope {
+pub enum KeyScope {
     /// Start and follow turns, read and change one's own conversations.
     Chat,
     /// Run tools without a model.
@@ -18,46 +18,46 @@ pub enum Scope {
     Admin,
 }
 
-impl Scope {
+impl KeyScope {
     /// As it is written.
     pub fn name(self) -> &'static str {
         match self {
-            Scope::Chat => "chat",
-            Scope::Tools => "tools",
-            Scope::Admin => "admin",
+            KeyScope::Chat => "chat",
+            KeyScope::Tools => "tools",
+            KeyScope::Admin => "admin",
         }
     }
 
     /// The scope of this name.
-    pub fn named(name: &str) -> Option<Self> {
-        [Scope::Chat, Scope::Tools, Scope::Admin].into_iter().find(|scope| scope.name() == name)
+    pub fn from_name(name: &str) -> Option<Self> {
+        [KeyScope::Chat, KeyScope::Tools, KeyScope::Admin].into_iter().find(|scope| scope.name() == name)
     }
 }
 
 /// The scopes of a key. `admin` does not contain the others.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Scopes(BTreeSet<Scope>);
+pub struct KeyScopes(BTreeSet<KeyScope>);
 
-impl Scopes {
+impl KeyScopes {
     /// Everything.
     pub fn all() -> Self {
-        Self::from_iter([Scope::Chat, Scope::Tools, Scope::Admin])
+        Self::from_iter([KeyScope::Chat, KeyScope::Tools, KeyScope::Admin])
     }
 
     /// Whether this one is among them.
-    pub fn has(&self, scope: Scope) -> bool {
+    pub fn has(&self, scope: KeyScope) -> bool {
         self.0.contains(&scope)
     }
 
     /// In alphabetical order of their meaning.
-    pub fn iter(&self) -> impl Iterator<Item = Scope> + '_ {
+    pub fn iter(&self) -> impl Iterator<Item = KeyScope> + '_ {
         self.0.iter().copied()
     }
 }
 
-impl FromIterator<Scope> for Scopes {
-    fn from_iter<I: IntoIterator<Item = Scope>>(scopes: I) -> Self {
+impl FromIterator<KeyScope> for KeyScopes {
+    fn from_iter<I: IntoIterator<Item = KeyScope>>(scopes: I) -> Self {
         Self(scopes.into_iter().collect())
     }
 }
@@ -71,13 +71,13 @@ pub struct Principal {
     /// The key that was shown, if it was one.
     pub key_id: Option<String>,
     /// What may be done.
-    pub scopes: Scopes,
+    pub scopes: KeyScopes,
 }
 
 impl Principal {
     /// A user with all scopes and no key, as of a server without authentication.
     pub fn local(user: impl Into<String>) -> Self {
-        Self { user: user.into(), key_id: None, scopes: Scopes::all() }
+        Self { user: user.into(), key_id: None, scopes: KeyScopes::all() }
     }
 
     /// Whose limits these are: each key has its own, and without keys the user has.
@@ -89,7 +89,7 @@ impl Principal {
     ///
     /// # Errors
     /// 403.
-    pub fn need(&self, scope: Scope) -> Result<(), ApiError> {
+    pub fn require(&self, scope: KeyScope) -> Result<(), ApiError> {
         match self.scopes.has(scope) {
             true => Ok(()),
             false => Err(ApiError::forbidden(

@@ -3,23 +3,25 @@
 //! The machine is never told that the reply has ended, so nothing of it is checked, asked or run: what comes of it are the
 //! events that a page would have drawn while it came.
 
-mod mistakes;
-mod words;
+mod diagnostics;
+mod texts;
 
-pub use mistakes::{Mistake, mistakes};
-pub use words::problem;
+pub use diagnostics::{RecordingDiagnostic, diagnose};
+pub use texts::problem_text;
 
 use throughline_engine::{
-    Effect, Event, Input, OfferedTool, Out, Turn, TurnSetup, TurnStart, UpstreamChoice,
+    Effect, Event, OfferedTool, Turn, TurnInput, TurnOutput, TurnSetup, TurnStart, UpstreamChoice,
 };
-use throughline_wire::{DecodeOptions, Dialect, End, Reply, StepDecoder, StepEvent, Think, WireName};
+use throughline_wire::{
+    DecodeOptions, Dialect, ModelReply, StepDecoder, StepEvent, StreamEnd, ThinkMode, WireName,
+};
 
 /// Largest recording, in bytes: many times the longest reply that models give.
 pub const RECORDING_BYTES_MAX: usize = 8 << 20;
 /// Most events of one recording that are told one by one; the rest is in what comes of it as a whole.
 pub const RECORDING_EVENTS_MAX: usize = 20_000;
 /// What is not cut into lines comes in pieces of so many bytes.
-const PIECE_BYTES: usize = 1_024;
+const CHUNK_BYTES: usize = 1_024;
 
 /// What a recording holds.
 #[derive(Clone, Debug)]
@@ -27,56 +29,56 @@ pub struct Recording {
     /// The wire format that it was read as.
     pub dialect: Dialect,
     /// The whole reply, with everything that was wrong with it.
-    pub reply: Reply,
+    pub reply: ModelReply,
     /// Its events, by the piece of the recording that they came of; pieces that say nothing are left out.
-    pub pieces: Vec<Piece>,
+    pub chunks: Vec<RecordingChunk>,
     /// There are more events than [`RECORDING_EVENTS_MAX`].
     pub is_cut: bool,
 }
 
 /// A piece of a recording: a line, most often.
 #[derive(Clone, Debug)]
-pub struct Piece {
+pub struct RecordingChunk {
     /// The byte behind it.
-    pub until: usize,
+    pub end: usize,
     /// What a viewer would have been told.
     pub events: Vec<Event>,
 }
 
 /// Reads a recording as this wire format; `None`: as the one that fits best.
-pub fn read(body: &[u8], dialect: Option<Dialect>, think: Think) -> Recording {
-    let dialect = dialect.unwrap_or_else(|| best(body, think));
-    let reply = whole(body, dialect, think);
+pub fn decode_recording(body: &[u8], dialect: Option<Dialect>, think: ThinkMode) -> Recording {
+    let dialect = dialect.unwrap_or_else(|| detect_dialect(body, think));
+    let reply = decode_reply(body, dialect, think);
     let names: Vec<String> = reply.calls.iter().map(|call| call.name.as_str().to_owned()).collect();
     let options = DecodeOptions { think, offered: names.clone(), ..DecodeOptions::default() };
     let mut decoder = StepDecoder::new(dialect, options);
-    let mut teller = Teller::new(names);
-    let (mut pieces, mut told, mut until) = (Vec::new(), 0, 0);
-    let mut take = |until: usize, events: Vec<Event>| {
-        let room = RECORDING_EVENTS_MAX - told;
-        told += events.len().min(room);
+    let mut projector = EventProjector::new(names);
+    let (mut chunks, mut count, mut end) = (Vec::new(), 0, 0);
+    let mut take = |end: usize, events: Vec<Event>| {
+        let room = RECORDING_EVENTS_MAX - count;
+        count += events.len().min(room);
         let is_cut = events.len() > room;
         if !events.is_empty() && room > 0 {
-            pieces.push(Piece { until, events: events.into_iter().take(room).collect() });
+            chunks.push(RecordingChunk { end, events: events.into_iter().take(room).collect() });
         }
         is_cut
     };
     let mut is_cut = false;
-    for piece in body.split_inclusive(|byte| *byte == b'\n').flat_map(|line| line.chunks(PIECE_BYTES)) {
-        until += piece.len();
-        decoder.push(piece, &mut |event| teller.take(event));
-        is_cut |= take(until, teller.told());
+    for piece in body.split_inclusive(|byte| *byte == b'\n').flat_map(|line| line.chunks(CHUNK_BYTES)) {
+        end += piece.len();
+        decoder.push(piece, &mut |event| projector.push(event));
+        is_cut |= take(end, projector.drain_events());
     }
-    decoder.finish(&mut |event| teller.take(event));
-    is_cut |= take(until, teller.told());
-    Recording { dialect, reply, pieces, is_cut }
+    decoder.finish(&mut |event| projector.push(event));
+    is_cut |= take(end, projector.drain_events());
+    Recording { dialect, reply, chunks, is_cut }
 }
 
 /// Where the lines of a recording end.
 #[derive(Clone, Debug)]
-pub struct Lines(Vec<usize>);
+pub struct LineIndex(Vec<usize>);
 
-impl Lines {
+impl LineIndex {
     /// Of these bytes.
     pub fn of(body: &[u8]) -> Self {
         Self(body.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(at, _)| at).collect())
@@ -90,36 +92,36 @@ impl Lines {
 
 /// The wire format as which a recording makes most sense: it says something, comes to its end, and nothing is wrong with it,
 /// in this order. What fits several is the one that is documented first.
-fn best(body: &[u8], think: Think) -> Dialect {
-    let sense = |dialect: &Dialect| {
-        let reply = whole(body, *dialect, think);
-        let says = !reply.text.is_empty()
+fn detect_dialect(body: &[u8], think: ThinkMode) -> Dialect {
+    let score = |dialect: &Dialect| {
+        let reply = decode_reply(body, *dialect, think);
+        let has_content = !reply.text.is_empty()
             || !reply.thinking.is_empty()
             || !reply.refusal.is_empty()
             || !reply.calls.is_empty()
             || !reply.hosted.is_empty();
-        let ends = reply.end == Some(End::Complete) || reply.finish.is_some();
-        (says, ends, std::cmp::Reverse(reply.problems.len()))
+        let ends = reply.end == Some(StreamEnd::Complete) || reply.finish.is_some();
+        (has_content, ends, std::cmp::Reverse(reply.problems.len()))
     };
     // The last of equals wins.
-    Dialect::ALL.into_iter().rev().max_by_key(sense).unwrap_or(Dialect::OpenaiChat)
+    Dialect::ALL.into_iter().rev().max_by_key(score).unwrap_or(Dialect::OpenaiChat)
 }
 
-fn whole(body: &[u8], dialect: Dialect, think: Think) -> Reply {
+fn decode_reply(body: &[u8], dialect: Dialect, think: ThinkMode) -> ModelReply {
     let mut decoder = StepDecoder::new(dialect, DecodeOptions { think, ..DecodeOptions::default() });
-    let mut reply = Reply::default();
+    let mut reply = ModelReply::default();
     decoder.push(body, &mut |event| reply.apply(event));
     decoder.finish(&mut |event| reply.apply(event));
     reply
 }
 
 /// Tells what a step says as events of a turn.
-struct Teller {
+struct EventProjector {
     turn: Turn,
-    out: Out,
+    out: TurnOutput,
 }
 
-impl Teller {
+impl EventProjector {
     /// `tools`: the names that are called, so that none of them is unknown.
     fn new(tools: Vec<String>) -> Self {
         let offered = |name: &String| {
@@ -134,18 +136,18 @@ impl Teller {
             ..TurnSetup::default()
         };
         let start = TurnStart { turn_id: "recording".into(), ..TurnStart::default() };
-        let mut out = Out::default();
+        let mut out = TurnOutput::default();
         Self { turn: Turn::new(setup, start, 0, &mut out), out }
     }
 
-    fn take(&mut self, event: StepEvent<'_>) {
+    fn push(&mut self, event: StepEvent<'_>) {
         if !matches!(event, StepEvent::End(_)) {
             let event = event.into_owned();
-            self.turn.apply(Input::Model { step: 1, attempt: 1, event }, 0, &mut self.out);
+            self.turn.apply(TurnInput::Model { step: 1, attempt: 1, event }, 0, &mut self.out);
         }
     }
 
-    fn told(&mut self) -> Vec<Event> {
+    fn drain_events(&mut self) -> Vec<Event> {
         self.out.actions.clear();
         std::mem::take(&mut self.out.events)
     }
@@ -154,7 +156,7 @@ impl Teller {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use throughline_engine::fold::Message;
+    use throughline_engine::fold::AssistantMessage;
     use throughline_engine::{CallStatus, EventKind};
 
     const CHAT: &str = "data: {\"choices\":[{\"delta\":{\"content\":\"Let me look.\"}}]}\n\n\
@@ -170,7 +172,7 @@ mod tests {
         {\"message\":{\"role\":\"assistant\",\"content\":\"\"},\"done\":true,\"done_reason\":\"stop\"}\n";
 
     fn events(recording: &Recording) -> Vec<Event> {
-        recording.pieces.iter().flat_map(|piece| piece.events.clone()).collect()
+        recording.chunks.iter().flat_map(|piece| piece.events.clone()).collect()
     }
 
     // R: U3
@@ -183,15 +185,19 @@ mod tests {
             ("", Dialect::OpenaiChat),
             ("hello", Dialect::OpenaiChat),
         ] {
-            assert_eq!(read(body.as_bytes(), None, Think::Verbatim).dialect, expected, "{body}");
+            assert_eq!(
+                decode_recording(body.as_bytes(), None, ThinkMode::Verbatim).dialect,
+                expected,
+                "{body}"
+            );
         }
     }
 
     // R: U3
     #[test]
     fn the_events_are_those_of_a_turn_and_fold_to_what_the_reply_says() {
-        let recording = read(CHAT.as_bytes(), None, Think::Verbatim);
-        let message = Message::of(&events(&recording));
+        let recording = decode_recording(CHAT.as_bytes(), None, ThinkMode::Verbatim);
+        let message = AssistantMessage::from_events(&events(&recording));
         assert_eq!(message.text(), "Let me look.");
         let call = message.calls().next().expect("a call");
         assert_eq!(
@@ -201,8 +207,8 @@ mod tests {
         assert_eq!(call.arguments, Some(serde_json::json!({"city": "Paris"})));
         assert_eq!(recording.reply.calls.len(), 1);
         // Each piece is a line, and says what that line said.
-        let lines = Lines::of(CHAT.as_bytes());
-        let lines: Vec<usize> = recording.pieces.iter().map(|piece| lines.of_byte(piece.until - 1)).collect();
+        let lines = LineIndex::of(CHAT.as_bytes());
+        let lines: Vec<usize> = recording.chunks.iter().map(|piece| lines.of_byte(piece.end - 1)).collect();
         assert_eq!(lines, [1, 2, 4, 6], "the turn begins, and an event ends with its blank line");
         assert!(!events(&recording).iter().any(|event| matches!(event.kind, EventKind::ToolStart { .. })));
     }
@@ -212,11 +218,11 @@ mod tests {
     fn so_many_events_are_told_one_by_one_and_the_whole_all_the_same() {
         let line = "data: {\"choices\":[{\"delta\":{\"content\":\"x\"}}]}\n\n";
         let body = line.repeat(RECORDING_EVENTS_MAX + 10);
-        let recording = read(body.as_bytes(), Some(Dialect::OpenaiChat), Think::Verbatim);
+        let recording = decode_recording(body.as_bytes(), Some(Dialect::OpenaiChat), ThinkMode::Verbatim);
         assert!(recording.is_cut);
         assert_eq!(events(&recording).len(), RECORDING_EVENTS_MAX);
         assert_eq!(recording.reply.text.len(), RECORDING_EVENTS_MAX + 10);
-        assert!(!read(line.as_bytes(), None, Think::Verbatim).is_cut);
+        assert!(!decode_recording(line.as_bytes(), None, ThinkMode::Verbatim).is_cut);
     }
 
     #[test]
@@ -224,9 +230,9 @@ mod tests {
         for body in [&b"\x00\x00\x00"[..], b"\x1f\x8b\x08", b"\xff\xfed\x00", b"[", b"{", b"<html>", b"data:"]
         {
             for dialect in Dialect::ALL {
-                read(body, Some(dialect), Think::Split);
+                decode_recording(body, Some(dialect), ThinkMode::Split);
             }
-            read(body, None, Think::Verbatim);
+            decode_recording(body, None, ThinkMode::Verbatim);
         }
     }
 }

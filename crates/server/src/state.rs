@@ -1,25 +1,25 @@
 //! What every handler is given.
 
-use crate::api::health::Readiness;
-use crate::connections::Connections;
+use crate::api::health::ReadinessProbe;
 use crate::hub::Hub;
-use crate::kept_media::KeptMedia;
-use crate::telemetry::{Figures, Telemetry};
+use crate::media_store::CatalogMediaStore;
+use crate::telemetry::{StoreMetricsFn, Telemetry};
+use crate::upstream_keys::UpstreamKeys;
 use http::{HeaderMap, HeaderName, Uri, header};
 use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 use throughline::Throughline;
-use throughline::config::{Render, ServerLimits};
+use throughline::config::{ServerLimits, ToolRendering};
 use throughline_store::{BlobFolder, Catalog, Log};
 
 /// Everything that a handler may use. Cheap to clone; all clones are one.
 #[derive(Clone)]
-pub struct AppState(Arc<Parts>);
+pub struct AppState(Arc<AppStateParts>);
 
 /// What the state consists of.
 #[derive(Clone)]
-pub struct Parts {
+pub struct AppStateParts {
     /// The library: agents, upstreams, tools.
     pub app: Throughline,
     /// All turns; the application's own log.
@@ -29,35 +29,35 @@ pub struct Parts {
     /// The bytes of files.
     pub blobs: BlobFolder,
     /// The same for what turns speak of.
-    pub media: KeptMedia,
+    pub media: CatalogMediaStore,
     /// The turns that are running.
     pub hub: Hub,
     /// The bounds of what one request, viewer or user may take.
     pub limits: ServerLimits,
     /// How tools are shown in chat completions whose client does not say.
-    pub render: Render,
+    pub render: ToolRendering,
     /// The renderings under which `/v1/models` lists agents once more.
-    pub listed_renders: Vec<Render>,
+    pub listed_renders: Vec<ToolRendering>,
     /// The address of the page, for links in chats.
     pub page_address: PageAddress,
     /// What is measured.
     pub telemetry: Arc<Telemetry>,
     /// What the store says of itself, for the metrics.
-    pub figures: Option<Figures>,
+    pub store_metrics: Option<StoreMetricsFn>,
     /// Whether the store can be read and written.
-    pub readiness: Arc<Readiness>,
+    pub readiness: Arc<ReadinessProbe>,
     /// How upstreams are connected; `None` = they are not, here.
-    pub connections: Option<Connections>,
+    pub upstream_keys: Option<UpstreamKeys>,
 }
 
 impl AppState {
     /// A state. The log is the application's own, which `catalog` is beside.
     pub fn new(app: Throughline, catalog: Arc<dyn Catalog>, blobs: BlobFolder, limits: ServerLimits) -> Self {
-        Self::merging(app, catalog, blobs, limits, None)
+        Self::with_merge_after(app, catalog, blobs, limits, None)
     }
 
     /// The same, and the deltas of turns are merged so long after their end.
-    pub fn merging(
+    pub fn with_merge_after(
         app: Throughline,
         catalog: Arc<dyn Catalog>,
         blobs: BlobFolder,
@@ -66,10 +66,12 @@ impl AppState {
     ) -> Self {
         let log = app.log().clone();
         let hub = Hub::new(app.clone(), catalog.clone(), limits, merge_after);
-        let media = KeptMedia::new(catalog.clone(), blobs.clone(), limits.media_inline_bytes_max.into());
-        let (render, telemetry, figures, connections) = (Render::None, Arc::default(), None, None);
+        let media =
+            CatalogMediaStore::new(catalog.clone(), blobs.clone(), limits.media_inline_bytes_max.into());
+        let (render, telemetry, store_metrics, upstream_keys) =
+            (ToolRendering::None, Arc::default(), None, None);
         let (listed_renders, page_address) = (Vec::new(), PageAddress::default());
-        Self(Arc::new(Parts {
+        Self(Arc::new(AppStateParts {
             app,
             log,
             catalog,
@@ -81,42 +83,42 @@ impl AppState {
             listed_renders,
             page_address,
             telemetry,
-            figures,
+            store_metrics,
             readiness: Arc::default(),
-            connections,
+            upstream_keys,
         }))
     }
 
     /// The same with another default of how tools are shown in chat completions.
     #[must_use]
-    pub fn rendering(&self, render: Render) -> Self {
-        Self(Arc::new(Parts { render, ..(**self).clone() }))
+    pub fn with_render(&self, render: ToolRendering) -> Self {
+        Self(Arc::new(AppStateParts { render, ..(**self).clone() }))
     }
 
     /// The same, and `/v1/models` lists agents under these renderings, too.
     #[must_use]
-    pub fn listing(&self, listed_renders: Vec<Render>) -> Self {
-        Self(Arc::new(Parts { listed_renders, ..(**self).clone() }))
+    pub fn with_listed_renders(&self, listed_renders: Vec<ToolRendering>) -> Self {
+        Self(Arc::new(AppStateParts { listed_renders, ..(**self).clone() }))
     }
 
     /// The same with the page at this address.
     #[must_use]
-    pub fn with_page_at(&self, page_address: PageAddress) -> Self {
-        Self(Arc::new(Parts { page_address, ..(**self).clone() }))
+    pub fn with_page_address(&self, page_address: PageAddress) -> Self {
+        Self(Arc::new(AppStateParts { page_address, ..(**self).clone() }))
     }
 
     /// The same, and upstreams can be connected while it runs.
     #[must_use]
-    pub fn connecting(&self, connections: Connections) -> Self {
-        Self(Arc::new(Parts { connections: Some(connections), ..(**self).clone() }))
+    pub fn with_upstream_keys(&self, upstream_keys: UpstreamKeys) -> Self {
+        Self(Arc::new(AppStateParts { upstream_keys: Some(upstream_keys), ..(**self).clone() }))
     }
 
     /// The same, measured by this: it is told of viewers and shown at `/metrics`. What runs is told by the application's
     /// observer, which is to be the same one.
     #[must_use]
-    pub fn measured(&self, telemetry: Arc<Telemetry>, figures: Option<Figures>) -> Self {
-        self.hub.measured(telemetry.clone());
-        Self(Arc::new(Parts { telemetry, figures, ..(**self).clone() }))
+    pub fn with_telemetry(&self, telemetry: Arc<Telemetry>, store_metrics: Option<StoreMetricsFn>) -> Self {
+        self.hub.set_telemetry(telemetry.clone());
+        Self(Arc::new(AppStateParts { telemetry, store_metrics, ..(**self).clone() }))
     }
 }
 
@@ -131,7 +133,7 @@ pub struct PageAddress {
 
 impl PageAddress {
     /// The address, without a slash at its end, for whoever is at the client of this request.
-    pub fn of(&self, uri: &Uri, headers: &HeaderMap) -> String {
+    pub fn resolve(&self, uri: &Uri, headers: &HeaderMap) -> String {
         if let Some(url) = &self.public_url {
             return url.clone();
         }
@@ -149,9 +151,9 @@ impl PageAddress {
 }
 
 impl Deref for AppState {
-    type Target = Parts;
+    type Target = AppStateParts;
 
-    fn deref(&self) -> &Parts {
+    fn deref(&self) -> &AppStateParts {
         &self.0
     }
 }

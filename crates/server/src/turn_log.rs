@@ -4,13 +4,13 @@ use crate::error::ApiError;
 use crate::telemetry::{CallChange, CallFold};
 use serde_json::Value;
 use throughline_engine::Event;
-use throughline_engine::fold::Message;
+use throughline_engine::fold::AssistantMessage;
 use throughline_store::catalog::{CallRow, TurnRow};
 use throughline_store::{Log, LogError};
 use throughline_wire::UserPart;
 
 /// Records read at once.
-const RECORDS_AT_ONCE: usize = 1_000;
+const RECORDS_PER_READ: usize = 1_000;
 
 /// All events as they were written, those of later releases included. Empty: the turn has no log, or none any more.
 ///
@@ -20,7 +20,7 @@ pub async fn raw_events(log: &dyn Log, turn: &str) -> Result<Vec<Value>, ApiErro
     let mut events = Vec::new();
     let mut after = 0;
     loop {
-        let records = match log.read(turn, after, RECORDS_AT_ONCE).await {
+        let records = match log.read(turn, after, RECORDS_PER_READ).await {
             Ok(records) => records,
             Err(LogError::UnknownTurn { .. }) => break,
             Err(error) => return Err(error.into()),
@@ -30,7 +30,7 @@ pub async fn raw_events(log: &dyn Log, turn: &str) -> Result<Vec<Value>, ApiErro
         for record in &records {
             events.push(serde_json::from_slice(&record.payload).map_err(ApiError::internal)?);
         }
-        if records.len() < RECORDS_AT_ONCE {
+        if records.len() < RECORDS_PER_READ {
             break;
         }
     }
@@ -50,16 +50,16 @@ pub async fn events(log: &dyn Log, turn: &str) -> Result<Vec<Event>, ApiError> {
 ///
 /// # Errors
 /// As in [`raw_events`].
-pub async fn message_of(log: &dyn Log, row: &TurnRow) -> Result<Message, ApiError> {
+pub async fn message_of(log: &dyn Log, row: &TurnRow) -> Result<AssistantMessage, ApiError> {
     Ok(message_from(&events(log, &row.id).await?, row))
 }
 
 /// The same of events that were read already.
-pub fn message_from(events: &[Event], row: &TurnRow) -> Message {
+pub fn message_from(events: &[Event], row: &TurnRow) -> AssistantMessage {
     if !events.is_empty() {
-        return Message::of(events);
+        return AssistantMessage::from_events(events);
     }
-    let mut message = Message {
+    let mut message = AssistantMessage {
         turn_id: row.id.as_str().into(),
         message_id: row.message_id.as_str().into(),
         conversation_id: row.conversation_id.as_deref().map(Into::into),
@@ -68,13 +68,13 @@ pub fn message_from(events: &[Event], row: &TurnRow) -> Message {
         model: row.model.clone().unwrap_or_default(),
         input: vec![UserPart::Text { text: row.input_text.clone() }],
         started_at: row.created_at,
-        ..Message::default()
+        ..AssistantMessage::default()
     };
     if let Some(end) = &row.end {
         message.ended_at = Some(end.ended_at);
         message.status = serde_json::from_value(Value::from(end.status.as_str())).ok();
         if !end.text.is_empty() {
-            message.blocks.push(throughline::Block::Text {
+            message.blocks.push(throughline::MessageBlock::Text {
                 text: end.text.clone(),
                 state: throughline_engine::fold::BlockState::Closed,
                 code: None,

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use throughline_engine::Event;
 use throughline_server::telemetry::{
-    CallChange, CallFold, CallHistory, Meter, RAW_BYTES_WAITING_MAX, rows_of,
+    CallChange, CallFold, CallHistory, RAW_BYTES_WAITING_MAX, TelemetryMeter, call_rows_of,
 };
-use throughline_store::catalog::{Catalog, NewTurn, RawExtent, RawId, TurnPlace};
+use throughline_store::catalog::{Catalog, NewTurnRow, RawExtent, RawId, TurnPlacement};
 use throughline_store::sqlite::{SqliteSettings, SqliteStore};
-use throughline_store::{Durability, Log, MemoryLog, Record};
+use throughline_store::{Durability, Log, LogRecord, MemoryLog};
 
 const LOG: &str = r#"
     {"turn_id":"t","seq":1,"timestamp":1000,"type":"tool_use","step":1,"block":0,"tool_id":"t.1","tool_name":"files.write","wire_name":"files_write","source":"builtin","effect":"write","status":"preparing","slot":0,"position":0}
@@ -48,7 +48,7 @@ fn a_call_is_a_row_that_changes() {
                 row.output_summary,
                 row.error
             ),
-            CallChange::Unseen => "unseen".to_owned(),
+            CallChange::UnknownCall => "unseen".to_owned(),
         })
         .collect();
     assert_eq!(
@@ -71,15 +71,15 @@ fn a_call_is_a_row_that_changes() {
 async fn what_was_not_seen_is_in_the_log() {
     let log: Arc<dyn Log> = Arc::new(MemoryLog::default());
     let claim = log.claim("t").await.expect("a new turn");
-    let records: Vec<Record> = events()
+    let records: Vec<LogRecord> = events()
         .iter()
         .map(|event| {
             let payload = serde_json::to_vec(event).expect("an event is JSON");
-            Record::new(event.seq.0, "event", Durability::Process, payload)
+            LogRecord::new(event.seq.0, "event", Durability::Process, payload)
         })
         .collect();
     log.append("t", claim.epoch, records.into()).await.expect("a dense batch");
-    let rows = rows_of(&*log, "t").await.expect("the log can be read");
+    let rows = call_rows_of(&*log, "t").await.expect("the log can be read");
     let shown: Vec<(&str, &str)> =
         rows.iter().map(|row| (row.tool_id.as_str(), row.status.as_str())).collect();
     assert_eq!(shown, [("t.1", "error")], "the last state of each");
@@ -91,10 +91,10 @@ async fn an_answer_that_came_faster_than_it_could_be_written_is_told_as_a_beginn
     let dir = tempfile::tempdir().unwrap();
     let settings = SqliteSettings { free_bytes_min: 0, ballast_bytes: 0, ..SqliteSettings::default() };
     let catalog = Arc::new(SqliteStore::open(&dir.path().join("test.db"), settings).await.unwrap());
-    let turn = NewTurn {
+    let turn = NewTurnRow {
         id: "t".into(),
         message_id: "m".into(),
-        place: TurnPlace::Alone,
+        placement: TurnPlacement::Standalone,
         idempotency: None,
         stored: "{}".into(),
         agent: "a".into(),
@@ -106,20 +106,21 @@ async fn an_answer_that_came_faster_than_it_could_be_written_is_told_as_a_beginn
     };
     catalog.create_turn("ada", turn).await.unwrap();
     let log = Arc::new(MemoryLog::default());
-    let (history, _writer) = CallHistory::begin(catalog.clone(), log, Arc::new(Meter::new(Arc::default())));
+    let (history, _writer) =
+        CallHistory::start(catalog.clone(), log, Arc::new(TelemetryMeter::new(Arc::default())));
     let answer = |turn: &str, step| RawId { turn_id: turn.to_owned(), step, attempt: 1 };
     // Nothing is written before this task lets others run.
-    history.raw("ada", answer("t", 1), b"data: the begin");
+    history.record_raw("ada", answer("t", 1), b"data: the begin");
     let of_others = vec![b'x'; 1 << 20];
     (1..)
         .take(RAW_BYTES_WAITING_MAX >> 20)
-        .for_each(|step| history.raw("ada", answer("other", step), &of_others));
-    history.raw("ada", answer("t", 1), &of_others);
-    history.flushed().await;
-    history.raw("ada", answer("t", 1), b"nothing behind a hole");
-    history.raw("ada", answer("t", 2), b"whole");
-    history.flushed().await;
+        .for_each(|step| history.record_raw("ada", answer("other", step), &of_others));
+    history.record_raw("ada", answer("t", 1), &of_others);
+    history.wait_flushed().await;
+    history.record_raw("ada", answer("t", 1), b"nothing behind a hole");
+    history.record_raw("ada", answer("t", 2), b"whole");
+    history.wait_flushed().await;
     let kept = catalog.raw_of_turn("ada", "t").await.unwrap();
     let kept: Vec<_> = kept.iter().map(|row| (row.id.step, row.bytes, row.extent)).collect();
-    assert_eq!(kept, [(1, 15, RawExtent::Beginning), (2, 5, RawExtent::Whole)]);
+    assert_eq!(kept, [(1, 15, RawExtent::Truncated), (2, 5, RawExtent::Complete)]);
 }

@@ -9,7 +9,9 @@ use serde_json::{Value, json};
 use support::TestServer;
 use throughline::Upstream;
 use throughline::wire::Dialect;
-use throughline_testkit::{self as testkit, ErrorMove, HttpAnswer, Model, Move, Script, Seen};
+use throughline_testkit::{
+    self as testkit, ErrorMove, FakeModel, HttpAnswer, ModelScript, ScriptMove, SeenRequest,
+};
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 
@@ -24,46 +26,46 @@ enum Telltale {
     AsGarbage,
 }
 
-impl Model for Telltale {
-    fn reply(&self, _: &Seen) -> Script {
-        let said = format!(
+impl FakeModel for Telltale {
+    fn reply(&self, _: &SeenRequest) -> ModelScript {
+        let output = format!(
             "wrong key {CANARY} ?key=sk-canary%2F7%2Bx%3D%22q%22 Basic dXNlcjpzay1jYW5hcnkvNyt4PSJxIg=="
         );
         let answer = |status, body: Value| {
             let answer = HttpAnswer { body: Some(body), ..HttpAnswer::status(status) };
-            Script { http: Some(answer), ..Script::default() }
+            ModelScript { http: Some(answer), ..ModelScript::default() }
         };
         match self {
             Telltale::AtOnce => {
-                answer(401, json!({"error": {"message": said, "type": CANARY, "code": CANARY}}))
+                answer(401, json!({"error": {"message": output, "type": CANARY, "code": CANARY}}))
             }
             Telltale::BehindSomeText => {
-                let error = ErrorMove { kind: Some(CANARY.into()), ..ErrorMove::new(said) };
-                Script::new().say("Let me see.").then(Move::Error(error))
+                let error = ErrorMove { kind: Some(CANARY.into()), ..ErrorMove::new(output) };
+                ModelScript::new().say("Let me see.").then(ScriptMove::Error(error))
             }
-            Telltale::AsRedirect => answer(302, json!(said)),
-            Telltale::AsGarbage => answer(500, json!([said])),
+            Telltale::AsRedirect => answer(302, json!(output)),
+            Telltale::AsGarbage => answer(500, json!([output])),
         }
     }
 }
 
-fn check(what: &str, said: &str) {
+fn check(what: &str, output: &str) {
     // In plain, in an address, and in Base64 at two of its offsets.
     for form in ["canary", "Y2FuYXJ5", "jYW5hcn"] {
-        assert!(!said.contains(form), "{form} in {what}: {said}");
+        assert!(!output.contains(form), "{form} in {what}: {output}");
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_canary_is_given_to_a_client_by_any_way() {
     for tells in [Telltale::AtOnce, Telltale::BehindSomeText, Telltale::AsRedirect, Telltale::AsGarbage] {
-        let upstream = testkit::Upstream::start(tells).await.unwrap();
-        let address = upstream.base_url(testkit::Dialect::OpenaiChat);
-        let build = move |builder: throughline::Builder| {
+        let upstream = testkit::FakeUpstream::start(tells).await.unwrap();
+        let address = upstream.base_url(testkit::FakeDialect::OpenaiChat);
+        let build = move |builder: throughline::ThroughlineBuilder| {
             let keyed = Upstream::new("keyed", Dialect::OpenaiChat, &address).unwrap();
             builder.upstream(keyed.key(CANARY)).model("keyed/m")
         };
-        let server = TestServer::start_with(testkit::Queue::new([]), build, Default::default()).await;
+        let server = TestServer::start_with(testkit::ScriptQueue::new([]), build, Default::default()).await;
         let agent = json!({"name": "keyed", "settings": {"model": "keyed/m"}});
         assert_eq!(server.post("/v1/agents", agent).await.0, 201);
 
@@ -131,9 +133,9 @@ async fn no_canary_is_given_to_a_client_by_any_way() {
             let asked = server.client().post(server.url("/v1/chat/completions")).json(&body);
             let response = asked.send().await.unwrap();
             check("chat completions", &format!("{:?}", response.headers()));
-            let said = response.text().await.unwrap();
-            assert!(said.contains("error"), "{tells:?}: {said}");
-            check("chat completions", &said);
+            let output = response.text().await.unwrap();
+            assert!(output.contains("error"), "{tells:?}: {output}");
+            check("chat completions", &output);
         }
     }
 }

@@ -5,13 +5,13 @@ mod support;
 use serde_json::{Value, json};
 use support::{TestServer, saying};
 use throughline_testkit::seen::SeenMessage;
-use throughline_testkit::{CallMove, Ending, Move, Script, Seen};
+use throughline_testkit::{CallMove, ExchangeEnd, ModelScript, ScriptMove, SeenRequest};
 
 /// A place in a turn.
 struct Phase {
     what: &'static str,
     /// What the model does in the turn that is stopped, first and after the results.
-    replies: [Script; 2],
+    replies: [ModelScript; 2],
     /// The event that says that the turn is there, and how often it comes until then.
     reached: (&'static str, usize),
     /// The request that the model is in the middle of, by its number.
@@ -21,37 +21,37 @@ struct Phase {
 }
 
 fn phases() -> Vec<Phase> {
-    let silent = || Script { first_byte_ms: 60_000, ..Script::new() };
-    let write = || Script::new().call("calendar_add", json!({"title": "tea"}));
+    let silent = || ModelScript { first_byte_ms: 60_000, ..ModelScript::new() };
+    let write = || ModelScript::new().call("calendar_add", json!({"title": "tea"}));
     let half = CallMove::new("calendar_add", json!("{\"title\": \"te"));
-    let phase = |what, first: Script, reached, asked, calls| {
+    let phase = |what, first: ModelScript, reached, asked, calls| {
         let replies = [first, silent()];
         Phase { what, replies, reached: (reached, 1), asked, calls }
     };
     vec![
         phase("before the first byte", silent(), "step_start", Some(1), &[]),
-        phase("in text", Script::new().say("So").then(Move::Stall), "content_delta", Some(1), &[]),
+        phase("in text", ModelScript::new().say("So").then(ScriptMove::Stall), "content_delta", Some(1), &[]),
         phase(
             "in arguments",
-            Script::new().then(Move::HalfCall(half)).then(Move::Stall),
+            ModelScript::new().then(ScriptMove::HalfCall(half)).then(ScriptMove::Stall),
             "tool_input_delta",
             Some(1),
             &["not_started"],
         ),
         phase(
             "while a tool runs",
-            Script::new().call("queue_wait", json!({})),
+            ModelScript::new().call("queue_wait", json!({})),
             "tool_start",
             None,
             &["cancelled"],
         ),
         phase("while a person is asked", write(), "approval_request", None, &["cancelled"]),
-        phase("while it waits to try again", Script::rate_limited(25), "waiting", None, &[]),
+        phase("while it waits to try again", ModelScript::rate_limited(25), "waiting", None, &[]),
         Phase {
             reached: ("step_start", 2),
             ..phase(
                 "between two steps",
-                Script::new().call("weather_today", json!({})),
+                ModelScript::new().call("weather_today", json!({})),
                 "",
                 Some(2),
                 &["success"],
@@ -63,10 +63,10 @@ fn phases() -> Vec<Phase> {
 #[tokio::test]
 async fn a_turn_is_stopped_wherever_it_is() {
     for Phase { what, replies, reached, asked, calls } in phases() {
-        let model = move |seen: &Seen| match seen.messages.last() {
+        let model = move |seen: &SeenRequest| match seen.messages.last() {
             Some(SeenMessage::Results(_)) => replies[1].clone(),
             Some(SeenMessage::User { text, .. }) if text.contains("again") => {
-                Script::new().say("Still here.")
+                ModelScript::new().say("Still here.")
             }
             _ => replies[0].clone(),
         };
@@ -79,7 +79,7 @@ async fn a_turn_is_stopped_wherever_it_is() {
             events.extend(viewer.until(reached.0).await);
         }
         if let Some(number) = asked {
-            server.upstream.asked(number).await;
+            server.upstream.wait_for_request(number).await;
         }
         let cancel = format!("/v1/turns/{turn}/cancel");
         assert_eq!(server.post(&cancel, json!({})).await.0, 202, "{what}");
@@ -100,8 +100,8 @@ async fn a_turn_is_stopped_wherever_it_is() {
         );
         if let Some(number) = asked {
             assert_eq!(
-                server.upstream.ended(number).await,
-                Ending::ClientGone,
+                server.upstream.wait_for_end(number).await,
+                ExchangeEnd::ClientDisconnected,
                 "{what}: nothing more is paid for"
             );
         }

@@ -13,19 +13,21 @@ use support::TestServer;
 use throughline::config::ServerLimits;
 use throughline::engine::{CallStatus, TurnId};
 use throughline::tools::{Effect, NoArguments, tool};
-use throughline::{Approval, Builder, EventKind, TurnStatus};
+use throughline::{ApprovalMode, EventKind, ThroughlineBuilder, TurnStatus};
 use throughline_server::Principal;
-use throughline_server::viewer::{From, Viewed};
+use throughline_server::viewer::{ResumeFrom, ViewerItem};
 use throughline_testkit::seen::SeenMessage;
-use throughline_testkit::{CallMove, ErrorMove, Model, Move, Queue, Script, Seen};
+use throughline_testkit::{
+    CallMove, ErrorMove, FakeModel, ModelScript, ScriptMove, ScriptQueue, SeenRequest,
+};
 
 /// `note.write` writes; `weather.today` is there already.
-fn tools(builder: Builder) -> Builder {
+fn tools(builder: ThroughlineBuilder) -> ThroughlineBuilder {
     let note = tool("note.write", "Writes a note", |_: NoArguments, _| async { "written" });
     builder.prompt("You are short.").tool(note.effect(Effect::Write).agent_callable())
 }
 
-async fn serve(model: impl Model) -> TestServer {
+async fn serve(model: impl FakeModel) -> TestServer {
     TestServer::start_with(model, tools, Default::default()).await
 }
 
@@ -59,10 +61,10 @@ async fn refused(server: &TestServer, more: Value) -> (u16, Value) {
     (response.status().as_u16(), response.json::<Value>().await.unwrap()["error"].clone())
 }
 
-fn weather_and_answer() -> Queue {
-    Queue::new([
-        Script::new().say("Let me look. ").call("weather_today", json!({})),
-        Script::new().say("Sunny."),
+fn weather_and_answer() -> ScriptQueue {
+    ScriptQueue::new([
+        ModelScript::new().say("Let me look. ").call("weather_today", json!({})),
+        ModelScript::new().say("Sunny."),
     ])
 }
 
@@ -129,7 +131,7 @@ async fn an_address_may_say_how_tools_are_shown() {
         let content = check_stream(&response.bytes().await.unwrap()).content;
         assert_eq!(content.contains("> **weather.today** …"), shown, "{path} {model}: {content}");
     }
-    let server = serve(Queue::new([])).await;
+    let server = serve(ScriptQueue::new([])).await;
     let (status, list) = server.get("/render/details/v1/models").await;
     assert_eq!((status, &list["data"][0]["id"]), (200, &json!("default")));
     for path in ["/render/html/v1/models", "/render/details/v1/nothing"] {
@@ -146,8 +148,8 @@ async fn an_address_may_say_how_tools_are_shown() {
 /// What is known of a model, so that clients need not guess it.
 #[tokio::test]
 async fn a_model_that_is_known_says_how_much_it_reads() {
-    let build = |builder: Builder| tools(builder).model("test/gpt-4o-2024-08-06");
-    let server = TestServer::start_with(Queue::new([]), build, Default::default()).await;
+    let build = |builder: ThroughlineBuilder| tools(builder).model("test/gpt-4o-2024-08-06");
+    let server = TestServer::start_with(ScriptQueue::new([]), build, Default::default()).await;
     for name in ["default", "default:details", "test/gpt-4o-2024-08-06"] {
         let (status, model) = server.get(&format!("/v1/models/{name}")).await;
         assert_eq!(
@@ -164,7 +166,7 @@ async fn a_model_that_is_known_says_how_much_it_reads() {
 
 #[tokio::test]
 async fn models_are_agents_and_models() {
-    let server = serve(Queue::new([Script::new().say("Hi.")])).await;
+    let server = serve(ScriptQueue::new([ModelScript::new().say("Hi.")])).await;
     let get = async |path: &str| {
         let response = server.client().get(server.url(path)).send().await.unwrap();
         (response.status().as_u16(), response.json::<Value>().await.unwrap())
@@ -185,8 +187,8 @@ async fn models_are_agents_and_models() {
 
 #[tokio::test]
 async fn an_error_is_said_as_clients_understand_it() {
-    let broken = || Script::new().say("Well, ").then(Move::Error(ErrorMove::new("out of cheese")));
-    let server = serve(Queue::new([broken(), broken()])).await;
+    let broken = || ModelScript::new().say("Well, ").then(ScriptMove::Error(ErrorMove::new("out of cheese")));
+    let server = serve(ScriptQueue::new([broken(), broken()])).await;
     let streamed = answer(&server, json!({})).await;
     assert_eq!((streamed.content.as_str(), streamed.finish), ("Well, ", None));
     assert!(streamed.error.unwrap()["message"].as_str().unwrap().contains("out of cheese"));
@@ -198,7 +200,7 @@ async fn an_error_is_said_as_clients_understand_it() {
 
 #[tokio::test]
 async fn what_is_wrong_is_said_before_the_first_byte() {
-    let server = serve(Queue::new([])).await;
+    let server = serve(ScriptQueue::new([])).await;
     for (more, code, param) in [
         (json!({"n": 2}), "unsupported", "n"),
         (
@@ -224,13 +226,13 @@ fn clock() -> Value {
 }
 
 /// Two calls of the client's and one of the server's in one step.
-fn mixed() -> [Script; 2] {
-    let calls = Move::Parallel(vec![
+fn mixed() -> [ModelScript; 2] {
+    let calls = ScriptMove::Parallel(vec![
         CallMove::new("local_time", json!({"zone": "Oslo"})),
         CallMove::new("weather_today", json!({})),
         CallMove::new("local_time", json!({"zone": "Rome"})),
     ]);
-    [Script::new().say("Three things.").then(calls), Script::new().say("Done.")]
+    [ModelScript::new().say("Three things.").then(calls), ModelScript::new().say("Done.")]
 }
 
 /// The assistant's message as the client keeps it, and the results.
@@ -250,7 +252,7 @@ fn with_results(first: &Answer, results: &[&str]) -> Value {
 
 #[tokio::test]
 async fn tools_of_the_client_are_its_own_and_the_turn_waits_for_them() {
-    let server = serve(Queue::new(mixed())).await;
+    let server = serve(ScriptQueue::new(mixed())).await;
     let first = answer(&server, json!({"tools": clock()})).await;
     assert_eq!((first.content.as_str(), first.finish.as_deref()), ("Three things.", Some("tool_calls")));
     let calls: Vec<_> = first
@@ -281,7 +283,7 @@ async fn tools_of_the_client_are_its_own_and_the_turn_waits_for_them() {
 
 #[tokio::test]
 async fn missing_results_are_named_and_the_turn_goes_on_waiting() {
-    let server = serve(Queue::new(mixed())).await;
+    let server = serve(ScriptQueue::new(mixed())).await;
     let first = answer(&server, json!({"tools": clock()})).await;
     // The client has cut its own message down to one call.
     let mut half = first.clone();
@@ -295,7 +297,8 @@ async fn missing_results_are_named_and_the_turn_goes_on_waiting() {
 
 #[tokio::test]
 async fn results_of_a_turn_that_is_gone_are_answered_as_they_are() {
-    let server = serve(Queue::new(mixed().into_iter().chain([Script::new().say("As given.")]))).await;
+    let server =
+        serve(ScriptQueue::new(mixed().into_iter().chain([ModelScript::new().say("As given.")]))).await;
     let first = answer(&server, json!({"tools": clock()})).await;
     // Another user cannot go on with it, and is not told that it exists.
     let response = server
@@ -318,7 +321,7 @@ async fn results_of_a_turn_that_is_gone_are_answered_as_they_are() {
 
 #[tokio::test]
 async fn what_the_user_says_behind_the_results_is_taken_in() {
-    let server = serve(Queue::new(mixed())).await;
+    let server = serve(ScriptQueue::new(mixed())).await;
     let first = answer(&server, json!({"tools": clock()})).await;
     let mut more = with_results(&first, &["12:30", "13:30"]);
     more["messages"].as_array_mut().unwrap().push(json!({"role": "user", "content": "Be quick."}));
@@ -335,9 +338,10 @@ async fn what_the_user_says_behind_the_results_is_taken_in() {
 /// How a turn ends, when it does.
 async fn end_of(server: &TestServer, turn: &str) -> TurnStatus {
     let turn = TurnId::new(turn);
-    let mut viewer = server.state.hub.viewer(&Principal::local("ada"), &turn, From::After(0)).await.unwrap();
+    let mut viewer =
+        server.state.hub.viewer(&Principal::local("ada"), &turn, ResumeFrom::After(0)).await.unwrap();
     loop {
-        let Some(Viewed::Records(records)) = viewer.next().await.unwrap() else { continue };
+        let Some(ViewerItem::Records(records)) = viewer.next().await.unwrap() else { continue };
         for record in records {
             let event: throughline::Event = serde_json::from_slice(&record.payload).unwrap();
             if let EventKind::StreamEnd { status } = event.kind {
@@ -360,7 +364,8 @@ async fn until(words: &str, response: reqwest::Response) -> impl Sized {
 
 #[tokio::test]
 async fn a_client_that_goes_away_stops_its_turn() {
-    let server = serve(Queue::new([Script::new().say("Once upon a time").then(Move::Stall)])).await;
+    let server =
+        serve(ScriptQueue::new([ModelScript::new().say("Once upon a time").then(ScriptMove::Stall)])).await;
     let response = post(&server, asking(json!({}))).await;
     let turn = response.headers()["throughline-turn-id"].to_str().unwrap().to_owned();
     let connection = until("Once", response).await;
@@ -371,20 +376,22 @@ async fn a_client_that_goes_away_stops_its_turn() {
 #[tokio::test]
 async fn there_is_a_first_byte_before_the_model_answers_and_a_sign_of_life_while_it_does_not() {
     let limits = ServerLimits { heartbeat_ms: 20, head_hold_ms: 1, ..ServerLimits::default() };
-    let server = TestServer::start_with(Queue::new([Script::new().then(Move::Stall)]), tools, limits).await;
+    let server =
+        TestServer::start_with(ScriptQueue::new([ModelScript::new().then(ScriptMove::Stall)]), tools, limits)
+            .await;
     let response = post(&server, asking(json!({}))).await;
     until(": hb ", response).await;
 }
 
 /// A model that wants to write a note, and then says what came of it.
-fn writer() -> impl Model {
+fn writer() -> impl FakeModel {
     writer_of("note_write", json!({}))
 }
 
-fn writer_of(tool: &'static str, arguments: Value) -> impl Model {
-    move |seen: &Seen| match seen.messages.last() {
-        Some(SeenMessage::Results(results)) => Script::new().say(results[0].text.clone()),
-        _ => Script::new().call(tool, arguments.clone()),
+fn writer_of(tool: &'static str, arguments: Value) -> impl FakeModel {
+    move |seen: &SeenRequest| match seen.messages.last() {
+        Some(SeenMessage::Results(results)) => ModelScript::new().say(results[0].text.clone()),
+        _ => ModelScript::new().call(tool, arguments.clone()),
     }
 }
 
@@ -392,7 +399,7 @@ fn writer_of(tool: &'static str, arguments: Value) -> impl Model {
 async fn a_client_that_can_ask_is_waited_for() {
     let server = TestServer::start_with(
         writer(),
-        |builder| tools(builder).approval(Approval::Ask),
+        |builder| tools(builder).approval(ApprovalMode::Ask),
         Default::default(),
     )
     .await;
@@ -419,7 +426,7 @@ async fn a_client_that_can_ask_is_waited_for() {
 async fn a_client_that_says_nothing_of_questions_never_waits_for_one() {
     let server = TestServer::start_with(
         writer(),
-        |builder| tools(builder).approval(Approval::Ask),
+        |builder| tools(builder).approval(ApprovalMode::Ask),
         Default::default(),
     )
     .await;
@@ -466,7 +473,7 @@ async fn a_header_can_say_that_the_client_asks() {
 async fn without_streaming_what_is_allowed_runs() {
     let runs = Arc::new(AtomicUsize::new(0));
     let counted = runs.clone();
-    let build = move |builder: Builder| {
+    let build = move |builder: ThroughlineBuilder| {
         let runs = counted.clone();
         let note = tool("note.write", "Writes a note", move |_: NoArguments, _| {
             runs.fetch_add(1, Ordering::SeqCst);
@@ -483,7 +490,7 @@ async fn without_streaming_what_is_allowed_runs() {
 /// The wait is in the log: a server that was killed meanwhile goes on with it. // R: S2
 #[tokio::test]
 async fn a_turn_waits_for_its_client_over_a_restart() {
-    let server = serve(Queue::new(mixed())).await;
+    let server = serve(ScriptQueue::new(mixed())).await;
     let first = answer(&server, json!({"tools": clock()})).await;
     let server = server.restart().await;
     let second = answer(&server, with_results(&first, &["12:30", "13:30"])).await;
@@ -493,7 +500,8 @@ async fn a_turn_waits_for_its_client_over_a_restart() {
 
 #[tokio::test]
 async fn a_conversation_of_the_servers_goes_on() {
-    let server = serve(Queue::new([Script::new().say("Hi, Ada."), Script::new().say("Ada.")])).await;
+    let server =
+        serve(ScriptQueue::new([ModelScript::new().say("Hi, Ada."), ModelScript::new().say("Ada.")])).await;
     let (status, started) = server.post("/v1/turns", support::saying("I am Ada.")).await;
     assert_eq!(status, 201, "{started}");
     let conversation = started["conversation_id"].as_str().unwrap();

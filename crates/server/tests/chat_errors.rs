@@ -11,12 +11,12 @@ use serde_json::{Value, json};
 use support::TestServer;
 use throughline::config::ServerLimits;
 use throughline::wire::Dialect;
-use throughline::{Builder, Upstream};
-use throughline_testkit::{ErrorMove, HttpAnswer, Move, Queue, Script};
+use throughline::{ThroughlineBuilder, Upstream};
+use throughline_testkit::{ErrorMove, HttpAnswer, ModelScript, ScriptMove, ScriptQueue};
 
-fn failing(status: u16, headers: &[(&str, &str)], body: Value) -> Script {
+fn failing(status: u16, headers: &[(&str, &str)], body: Value) -> ModelScript {
     let headers = headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-    Script { http: Some(HttpAnswer { status, headers, body: Some(body) }), ..Script::default() }
+    ModelScript { http: Some(HttpAnswer { status, headers, body: Some(body) }), ..ModelScript::default() }
 }
 
 fn error(message: &str, code: &str) -> Value {
@@ -68,7 +68,7 @@ async fn a_failure_keeps_its_class_streamed_or_not() {
     for (script, status, code, retry_after) in table {
         for stream in [true, false] {
             // A history too long is tried once more with less of it, where there is something to leave out; here is nothing.
-            let server = TestServer::start(Queue::new([script.clone()])).await;
+            let server = TestServer::start(ScriptQueue::new([script.clone()])).await;
             let response = post(&server, json!({"stream": stream})).await;
             let what = format!("{status} {code}, stream: {stream}");
             assert_eq!(response.status().as_u16(), status, "{what}");
@@ -85,8 +85,8 @@ async fn a_failure_keeps_its_class_streamed_or_not() {
 
 #[tokio::test]
 async fn a_client_that_does_not_try_again_is_spared_what_passes() {
-    let scripts = [Script::rate_limited(0), Script::status(503), Script::new().say("Hi.")];
-    let server = TestServer::start(Queue::new(scripts)).await;
+    let scripts = [ModelScript::rate_limited(0), ModelScript::status(503), ModelScript::new().say("Hi.")];
+    let server = TestServer::start(ScriptQueue::new(scripts)).await;
     let body = json!({"model": "default", "stream": true, "messages": [{"role": "user", "content": "Hi"}]});
     let response = server.client().post(server.url("/v1/chat/completions")).json(&body).send().await.unwrap();
     assert_eq!(check_stream(&response.bytes().await.unwrap()).content, "Hi.");
@@ -96,9 +96,12 @@ async fn a_client_that_does_not_try_again_is_spared_what_passes() {
 /// Once a tool has run, nobody can send the request again as if nothing had happened: there we try again.
 #[tokio::test]
 async fn a_later_step_is_tried_again_for_every_client() {
-    let scripts =
-        [Script::new().call("weather_today", json!({})), Script::status(503), Script::new().say("Sunny.")];
-    let server = TestServer::start(Queue::new(scripts)).await;
+    let scripts = [
+        ModelScript::new().call("weather_today", json!({})),
+        ModelScript::status(503),
+        ModelScript::new().say("Sunny."),
+    ];
+    let server = TestServer::start(ScriptQueue::new(scripts)).await;
     let response = post(&server, json!({"stream": true})).await;
     assert_eq!(check_stream(&response.bytes().await.unwrap()).content, "Sunny.");
 }
@@ -107,7 +110,8 @@ async fn a_later_step_is_tried_again_for_every_client() {
 async fn an_error_inside_a_stream_that_said_nothing_is_a_status() {
     let mut limited = ErrorMove::new("Too many");
     limited.code = Some("rate_limit_exceeded".to_owned());
-    let server = TestServer::start(Queue::new([Script::new().then(Move::Error(limited))])).await;
+    let server =
+        TestServer::start(ScriptQueue::new([ModelScript::new().then(ScriptMove::Error(limited))])).await;
     assert_eq!(post(&server, json!({"stream": true})).await.status(), StatusCode::TOO_MANY_REQUESTS);
 }
 
@@ -115,15 +119,18 @@ async fn an_error_inside_a_stream_that_said_nothing_is_a_status() {
 async fn a_head_is_held_for_so_long_and_no_longer() {
     // The model never says anything: the head comes all the same.
     let limits = ServerLimits { head_hold_ms: 1, ..ServerLimits::default() };
-    let server =
-        TestServer::start_with(Queue::new([Script::new().then(Move::Stall)]), |builder| builder, limits)
-            .await;
+    let server = TestServer::start_with(
+        ScriptQueue::new([ModelScript::new().then(ScriptMove::Stall)]),
+        |builder| builder,
+        limits,
+    )
+    .await;
     assert_eq!(post(&server, json!({"stream": true})).await.status(), StatusCode::OK);
     // And one that is held is not sent before the failure is known, whatever comes first.
     let limits = ServerLimits { head_hold_ms: 60_000, ..ServerLimits::default() };
     let slow = failing(503, &[], error("Busy", "x"));
-    let slow = Script { moves: vec![Move::Pause(50)], ..slow };
-    let server = TestServer::start_with(Queue::new([slow]), |builder| builder, limits).await;
+    let slow = ModelScript { moves: vec![ScriptMove::Pause(50)], ..slow };
+    let server = TestServer::start_with(ScriptQueue::new([slow]), |builder| builder, limits).await;
     assert_eq!(post(&server, json!({"stream": true})).await.status(), StatusCode::SERVICE_UNAVAILABLE);
 }
 
@@ -131,8 +138,8 @@ async fn a_head_is_held_for_so_long_and_no_longer() {
 async fn a_model_that_is_not_there_is_404() {
     // With one upstream every name is taken for one of its models.
     let other = || Upstream::new("other", Dialect::OpenaiChat, "http://127.0.0.1:9/v1").unwrap();
-    let build = move |builder: Builder| builder.upstream(other()).model("test/m");
-    let server = TestServer::start_with(Queue::new([]), build, ServerLimits::default()).await;
+    let build = move |builder: ThroughlineBuilder| builder.upstream(other()).model("test/m");
+    let server = TestServer::start_with(ScriptQueue::new([]), build, ServerLimits::default()).await;
     let response = post(&server, json!({"model": "nosuch/x"})).await;
     let (status, body) = (response.status(), response.json::<Value>().await.unwrap());
     assert_eq!((status.as_u16(), &body["error"]["code"]), (404, &json!("model_not_found")), "{body}");

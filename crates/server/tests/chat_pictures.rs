@@ -9,8 +9,8 @@ use gated::{Gated, settings};
 use serde_json::{Value, json};
 use support::TestServer;
 use throughline::config::{ServerLimits, ServerSettings};
-use throughline_server::principal::Scope;
-use throughline_testkit::{Queue, Script};
+use throughline_server::principal::KeyScope;
+use throughline_testkit::{ModelScript, ScriptQueue};
 
 fn picture(bytes: usize) -> String {
     let content: Vec<u8> = (0..bytes).map(|n| (n * 31 % 253) as u8).collect();
@@ -25,7 +25,9 @@ fn chat(pictures: &[String], text: &str) -> Value {
 
 #[tokio::test]
 async fn a_picture_that_comes_with_every_message_is_kept_once_and_reaches_the_model_each_time() {
-    let server = TestServer::start(Queue::new([Script::new().say("One."), Script::new().say("Two.")])).await;
+    let server =
+        TestServer::start(ScriptQueue::new([ModelScript::new().say("One."), ModelScript::new().say("Two.")]))
+            .await;
     // Larger than what `body_bytes_max` lets through: a phone's photo.
     let photo = picture(5 << 20);
     for answer in ["One.", "Two."] {
@@ -49,8 +51,8 @@ async fn text_has_limits_of_its_own_which_are_those_of_the_other_routes() {
         body_bytes_max: 10_000,
         ..ServerLimits::default()
     };
-    let replies = (0..2).map(|_| Script::new().say("Hi."));
-    let server = TestServer::start_with(Queue::new(replies), |builder| builder, limits).await;
+    let replies = (0..2).map(|_| ModelScript::new().say("Hi."));
+    let server = TestServer::start_with(ScriptQueue::new(replies), |builder| builder, limits).await;
     let history = |bytes: usize| {
         json!({"model": "default", "messages": [
             {"role": "user", "content": "a".repeat(bytes / 2)},
@@ -77,8 +79,8 @@ async fn text_has_limits_of_its_own_which_are_those_of_the_other_routes() {
 #[tokio::test]
 async fn a_body_over_the_limit_is_refused_with_the_settings_name_while_it_is_still_coming() {
     let limits = ServerLimits { chat_body_bytes_max: 100_000, ..ServerLimits::default() };
-    let server = Gated::start(Queue::new([]), &ServerSettings { limits, ..settings() }).await;
-    let (key, _) = server.key(&[Scope::Chat]).await;
+    let server = Gated::start(ScriptQueue::new([]), &ServerSettings { limits, ..settings() }).await;
+    let (key, _) = server.key(&[KeyScope::Chat]).await;
     let bearer = format!("Bearer {key}");
     let headers = [("Authorization", bearer.as_str()), ("Content-Type", "application/json")];
     let body = chat(&[picture(3 << 20)], "Look").to_string();

@@ -7,11 +7,12 @@ mod check_stream;
 use check_stream::{Answer, check_stream, read};
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use throughline::config::Render;
+use throughline::config::ToolRendering;
 use throughline::engine::BlockStart;
-use throughline::{Event, EventKind, Message};
+use throughline::{AssistantMessage, Event, EventKind};
 use throughline_server::surface::chat_completions::{
-    Ended, Head, OPEN, Piece, Projection, UsageChunk, Whole, Writer, call_id,
+    AnswerEnd, ChatChunk, ChatCompletion, ChatProjection, ChunkHead, ChunkWriter, STREAM_OPEN, UsageChunk,
+    call_id,
 };
 use throughline_testkit::sim;
 use throughline_wire::CallId;
@@ -25,31 +26,31 @@ fn events(log: &str) -> Vec<Event> {
     log.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-fn head() -> Head {
-    Head { id: "chatcmpl-1".into(), created: 1_763_683_200, model: "default".into() }
+fn head() -> ChunkHead {
+    ChunkHead { id: "chatcmpl-1".into(), created: 1_763_683_200, model: "default".into() }
 }
 
 /// One answer: its bytes, what it is without streaming, and how many events it has used up.
-struct Told {
+struct ProjectedAnswer {
     bytes: Vec<u8>,
-    whole: Whole,
+    whole: ChatCompletion,
     used: usize,
-    ended: Option<Ended>,
+    ended: Option<AnswerEnd>,
     calls: Vec<CallId>,
 }
 
-fn tell(seen: &[Event], fresh: &[Event], usage: UsageChunk, render: Render) -> Told {
-    let mut projection = Projection::new(usage, render);
-    let (writer, mut whole) = (Writer::new(&head()), Whole::default());
-    let mut bytes = OPEN.to_vec();
-    writer.write(&projection.open(), &mut bytes);
-    seen.iter().for_each(|event| projection.catch_up(event));
-    projection.go_on();
+fn project(seen: &[Event], fresh: &[Event], usage: UsageChunk, render: ToolRendering) -> ProjectedAnswer {
+    let mut projection = ChatProjection::new(usage, render);
+    let (writer, mut whole) = (ChunkWriter::new(&head()), ChatCompletion::default());
+    let mut bytes = STREAM_OPEN.to_vec();
+    writer.write(&projection.opening(), &mut bytes);
+    seen.iter().for_each(|event| projection.replay(event));
+    projection.resume_with_results();
     let mut used = 0;
     for event in fresh {
         for piece in projection.push(event) {
             writer.write(&piece, &mut bytes);
-            whole.take(piece);
+            whole.push(piece);
         }
         used += 1;
         if projection.ended().is_some() {
@@ -60,21 +61,21 @@ fn tell(seen: &[Event], fresh: &[Event], usage: UsageChunk, render: Render) -> T
     for event in &fresh[used..] {
         assert_eq!(projection.push(event), [], "behind the end");
     }
-    let calls = projection.calls_of_the_client();
-    Told { bytes, whole, used, ended: projection.ended(), calls }
+    let calls = projection.client_call_ids();
+    ProjectedAnswer { bytes, whole, used, ended: projection.ended(), calls }
 }
 
 /// A whole turn in one answer.
-fn check(log: &[Event], usage: UsageChunk, render: Render) -> Answer {
-    let told = tell(&[], log, usage, render);
-    assert_eq!((told.ended, told.used), (Some(Ended::TurnIsOver), log.len()));
+fn check(log: &[Event], usage: UsageChunk, render: ToolRendering) -> Answer {
+    let told = project(&[], log, usage, render);
+    assert_eq!((told.ended, told.used), (Some(AnswerEnd::TurnEnded), log.len()));
     let answer = check_stream(&told.bytes);
     agree(&answer, told.whole);
     answer
 }
 
 /// T13: the answer without streaming is the fold of the stream.
-fn agree(answer: &Answer, whole: Whole) {
+fn agree(answer: &Answer, whole: ChatCompletion) {
     match (whole.into_body(&head()).expect("an end"), &answer.error) {
         (Err(error), Some(told)) => assert_eq!(error.to_value()["error"], *told),
         (Ok(body), None) => {
@@ -97,7 +98,7 @@ fn agree(answer: &Answer, whole: Whole) {
 
 #[test]
 fn a_turn_with_three_tools_is_one_message() {
-    let answer = check(&events(TOOLS), UsageChunk::Unwanted, Render::None);
+    let answer = check(&events(TOOLS), UsageChunk::Unwanted, ToolRendering::None);
     assert_eq!(answer.content, "好的\n\n好了");
     assert_eq!(answer.reasoning, "嗯");
     assert_eq!((answer.finish.as_deref(), answer.calls.len(), &answer.usage), (Some("stop"), 0, &None));
@@ -111,7 +112,7 @@ fn a_turn_with_three_tools_is_one_message() {
 
 #[test]
 fn what_the_client_has_said_is_not_told_to_it_again() {
-    let answer = check(&events(EVERY_KIND), UsageChunk::Wanted, Render::None);
+    let answer = check(&events(EVERY_KIND), UsageChunk::Wanted, ToolRendering::None);
     for event in answer
         .events
         .iter()
@@ -123,7 +124,7 @@ fn what_the_client_has_said_is_not_told_to_it_again() {
 
 #[test]
 fn refusal_error_and_what_replaces_text_have_their_places() {
-    let answer = check(&events(EVERY_KIND), UsageChunk::Wanted, Render::None);
+    let answer = check(&events(EVERY_KIND), UsageChunk::Wanted, ToolRendering::None);
     assert_eq!(answer.refusal, "No. ");
     // What was sent cannot be taken back: what replaces it is a paragraph of its own.
     assert_eq!(answer.content, "Half a sent\n\nday.");
@@ -149,7 +150,7 @@ fn every_way_to_end_has_a_finish_that_clients_know() {
             last.kind = serde_json::from_value(json!({"type": "stream_end", "status": status})).unwrap();
         }
         log.retain(|event| !matches!(event.kind, EventKind::Error(_)));
-        let answer = check(&log, UsageChunk::Wanted, Render::None);
+        let answer = check(&log, UsageChunk::Wanted, ToolRendering::None);
         assert_eq!(answer.finish.as_deref(), finish, "{status}");
         assert_eq!(answer.usage.is_some(), finish.is_some(), "{status}");
         answer
@@ -169,7 +170,7 @@ fn every_way_to_end_has_a_finish_that_clients_know() {
 #[test]
 fn tools_are_shown_as_the_client_wishes() {
     let log = events(TOOLS);
-    let text = check(&log, UsageChunk::Unwanted, Render::Text);
+    let text = check(&log, UsageChunk::Unwanted, ToolRendering::Text);
     assert_eq!(
         text.content,
         "好的\n\n> **weather** (city: 北京) …\n\n> **weather** (city: 北京): 晴\n\n> **face** (name: smile) …\n\n\
@@ -177,7 +178,7 @@ fn tools_are_shown_as_the_client_wishes() {
          > **calendar** (at: 9:00) …\n\n> **calendar** (at: 9:00): saved\n\n好了"
     );
 
-    let details = check(&log, UsageChunk::Unwanted, Render::Details);
+    let details = check(&log, UsageChunk::Unwanted, ToolRendering::Details);
     let start = "<details>\n<summary>weather: city: 北京 …</summary>\n{&quot;city&quot;:&quot;北京&quot;}\n</details>";
     assert!(details.content.contains(start), "{}", details.content);
     assert!(
@@ -189,7 +190,7 @@ fn tools_are_shown_as_the_client_wishes() {
         details.content
     );
 
-    let reasoning = check(&log, UsageChunk::Unwanted, Render::Reasoning);
+    let reasoning = check(&log, UsageChunk::Unwanted, ToolRendering::Reasoning);
     assert_eq!(reasoning.content, "好的\n\n好了");
     assert!(
         reasoning.reasoning.starts_with("嗯\n\n[weather: city: 北京]\n\n[weather: 晴]\n\n"),
@@ -197,12 +198,13 @@ fn tools_are_shown_as_the_client_wishes() {
         reasoning.reasoning
     );
 
-    let owui = check(&log, UsageChunk::Unwanted, Render::OwuiEvent);
+    let owui = check(&log, UsageChunk::Unwanted, ToolRendering::OwuiEvent);
     assert_eq!(owui.content, "好的\n\n好了");
     let said: Vec<_> = owui.statuses.iter().map(|status| &status["data"]).collect();
     assert_eq!(*said[0], json!({"description": "weather: city: 北京", "done": false}));
     assert_eq!(*said[1], json!({"description": "weather: city: 北京", "done": true}));
-    for render in [Render::None, Render::Text, Render::Details, Render::Reasoning] {
+    for render in [ToolRendering::None, ToolRendering::Text, ToolRendering::Details, ToolRendering::Reasoning]
+    {
         assert_eq!(check(&log, UsageChunk::Unwanted, render).statuses, Vec::<Value>::new(), "{render:?}");
     }
 }
@@ -212,14 +214,15 @@ fn tools_are_shown_as_the_client_wishes() {
 fn a_card_appears_when_its_call_starts() {
     let log = events(TOOLS);
     let start = log.iter().position(|event| matches!(event.kind, EventKind::ToolStart { .. })).unwrap();
-    for (render, card) in
-        [(Render::Text, "> **weather** (city: 北京) …"), (Render::Details, "<details>\n<summary>weather")]
-    {
-        let mut projection = Projection::new(UsageChunk::Unwanted, render);
+    for (render, card) in [
+        (ToolRendering::Text, "> **weather** (city: 北京) …"),
+        (ToolRendering::Details, "<details>\n<summary>weather"),
+    ] {
+        let mut projection = ChatProjection::new(UsageChunk::Unwanted, render);
         let mut content = String::new();
         for event in &log[..=start] {
             for piece in projection.push(event) {
-                if let Piece::Content(text) = piece {
+                if let ChatChunk::Content(text) = piece {
                     content.push_str(&text);
                 }
             }
@@ -252,7 +255,7 @@ fn nothing_is_put_into_a_sentence() {
         text(6, json!({"type": "block_end", "block": 1})),
         text(7, json!({"type": "stream_end", "status": "completed"})),
     ];
-    let answer = check(&log, UsageChunk::Unwanted, Render::Text);
+    let answer = check(&log, UsageChunk::Unwanted, ToolRendering::Text);
     assert_eq!(answer.content, "One sentence.\n\n> **face.set**: done\n\n");
 }
 
@@ -277,8 +280,8 @@ fn with_own_calls(log: &mut [Event], own: impl Fn(usize) -> bool) {
 fn a_call_of_the_clients_own_is_handed_over_when_nothing_else_runs() {
     let mut log = events(TOOLS);
     with_own_calls(&mut log, |at| at == 2);
-    let first = tell(&[], &log, UsageChunk::Wanted, Render::Text);
-    assert_eq!(first.ended, Some(Ended::CallsHandedOver));
+    let first = project(&[], &log, UsageChunk::Wanted, ToolRendering::Text);
+    assert_eq!(first.ended, Some(AnswerEnd::ToolCalls));
     assert_eq!(first.calls, [CallId::new("t.3")]);
     let answer = check_stream(&first.bytes);
     assert_eq!(answer.calls, [("t.3".to_owned(), "calendar".to_owned(), json!({"at": "9:00"}))]);
@@ -287,7 +290,7 @@ fn a_call_of_the_clients_own_is_handed_over_when_nothing_else_runs() {
 
     // The rest of the turn is the next answer: nothing of the first is said again.
     let (seen, fresh) = log.split_at(first.used);
-    let second = tell(seen, fresh, UsageChunk::Wanted, Render::Text);
+    let second = project(seen, fresh, UsageChunk::Wanted, ToolRendering::Text);
     let answer = check_stream(&second.bytes);
     assert_eq!((answer.content.as_str(), answer.finish.as_deref()), ("好了", Some("stop")));
     assert_eq!(answer.calls, []);
@@ -295,11 +298,11 @@ fn a_call_of_the_clients_own_is_handed_over_when_nothing_else_runs() {
 
 #[test]
 fn the_checker_sees_what_breaks_clients() {
-    let told = tell(&[], &events(TOOLS), UsageChunk::Wanted, Render::None);
+    let told = project(&[], &events(TOOLS), UsageChunk::Wanted, ToolRendering::None);
     let good = String::from_utf8(told.bytes).unwrap();
     assert!(read(good.as_bytes()).is_ok());
     let chunk = |rest: &str| {
-        let Head { id, created, model } = head();
+        let ChunkHead { id, created, model } = head();
         format!(
             r#"data: {{"id":"{id}","object":"chat.completion.chunk","created":{created},"model":"{model}",{rest}}}"#
         ) + "\n\n"
@@ -361,20 +364,20 @@ proptest! {
 
     /// Hostile models, tools, people and crashes; any calls may be the client's own.
     #[test]
-    fn no_turn_breaks_a_rule(seed in 0_u64..1_000_000, render in 0..Render::ALL.len(), usage in any::<bool>(), own in any::<u8>()) {
-        let (_, render) = Render::ALL[render];
+    fn no_turn_breaks_a_rule(seed in 0_u64..1_000_000, render in 0..ToolRendering::ALL.len(), usage in any::<bool>(), own in any::<u8>()) {
+        let (_, render) = ToolRendering::ALL[render];
         let usage = if usage { UsageChunk::Wanted } else { UsageChunk::Unwanted };
         let mut log = sim::events(seed).unwrap();
         with_own_calls(&mut log, |at| own & (1 << (at % 8)) != 0);
         let own_ids: Vec<String> = log.iter().filter_map(|event| match &event.kind {
             EventKind::ToolStart { client_id: Some(client), .. } if client == "requester" => event.tool_id.as_ref(),
             _ => None,
-        }).map(call_id::public).collect();
+        }).map(call_id::to_public).collect();
 
         let (mut begin, mut content, mut tokens, mut answers) = (0, Vec::new(), 0, 0);
         loop {
             let (seen, fresh) = log.split_at(begin);
-            let told = tell(seen, fresh, usage, render);
+            let told = project(seen, fresh, usage, render);
             prop_assert!(told.ended.is_some(), "an answer without end");
             let answer = check_stream(&told.bytes);
             // A call that the server runs is never the client's to run.
@@ -387,14 +390,14 @@ proptest! {
             agree(&answer, told.whole);
             begin += told.used;
             answers += 1;
-            if told.ended == Some(Ended::TurnIsOver) {
-                let message = Message::of(&log);
+            if told.ended == Some(AnswerEnd::TurnEnded) {
+                let message = AssistantMessage::from_events(&log);
                 if answer.usage.is_some() {
                     let all = message.usage;
                     prop_assert_eq!(tokens, all.input_tokens.unwrap_or(0) + all.output_tokens.unwrap_or(0));
                 }
                 let is_replaced = log.iter().any(|event| matches!(event.kind, EventKind::BlockSuperseded { .. }));
-                if matches!(render, Render::None | Render::OwuiEvent) && !is_replaced && answers == 1 {
+                if matches!(render, ToolRendering::None | ToolRendering::OwuiEvent) && !is_replaced && answers == 1 {
                     prop_assert_eq!(content.join("\n\n"), text_blocks(&log).join("\n\n"));
                 }
                 break;

@@ -12,9 +12,9 @@ use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
 use support::TestServer;
 use throughline::tools::{Effect, ToolContext, ToolQuestion, tool};
-use throughline::{Approval, Builder};
+use throughline::{ApprovalMode, ThroughlineBuilder};
 use throughline_testkit::seen::SeenMessage;
-use throughline_testkit::{CallMove, Move, Queue, Script};
+use throughline_testkit::{CallMove, ModelScript, ScriptMove, ScriptQueue};
 
 #[derive(Deserialize, JsonSchema)]
 struct Note {
@@ -25,27 +25,27 @@ struct Note {
 type Written = Arc<Mutex<Vec<String>>>;
 
 /// A server whose `note.write` asks, and tells what it has written.
-async fn serve(scripts: impl IntoIterator<Item = Script>) -> (TestServer, Written) {
+async fn serve(scripts: impl IntoIterator<Item = ModelScript>) -> (TestServer, Written) {
     let written = Written::default();
     let kept = written.clone();
-    let build = move |builder: Builder| {
+    let build = move |builder: ThroughlineBuilder| {
         let written = kept.clone();
         let note = tool("note.write", "Writes a note", move |note: Note, _| {
             written.lock().unwrap().push(note.text.clone());
             async move { format!("wrote {}", note.text) }
         });
-        builder.tool(note.effect(Effect::Write).agent_callable()).approval(Approval::Ask)
+        builder.tool(note.effect(Effect::Write).agent_callable()).approval(ApprovalMode::Ask)
     };
-    (TestServer::start_with(Queue::new(scripts), build, Default::default()).await, written)
+    (TestServer::start_with(ScriptQueue::new(scripts), build, Default::default()).await, written)
 }
 
-fn writes(text: &str) -> Script {
-    Script::new().say("I will write it down.").call("note_write", json!({"text": text}))
+fn writes(text: &str) -> ModelScript {
+    ModelScript::new().say("I will write it down.").call("note_write", json!({"text": text}))
 }
 
 /// The model writes a note, and then says something.
 async fn asking() -> (TestServer, Written) {
-    serve([writes("milk"), Script::new().say("Done."), Script::new().say("New answer.")]).await
+    serve([writes("milk"), ModelScript::new().say("Done."), ModelScript::new().say("New answer.")]).await
 }
 
 async fn post_as(server: &TestServer, user: &str, messages: Value, more: Value) -> reqwest::Response {
@@ -219,8 +219,8 @@ async fn a_code_anywhere_else_does_nothing() {
         // The user has not spoken since.
         |asked| json!([user("yes"), assistant(asked)]),
     ];
-    let scripts = [writes("milk")].into_iter().chain((0..9).map(|_| Script::new().say("New answer.")));
-    let (server, written) = serve(scripts.chain([Script::new().say("Done.")])).await;
+    let scripts = [writes("milk")].into_iter().chain((0..9).map(|_| ModelScript::new().say("New answer.")));
+    let (server, written) = serve(scripts.chain([ModelScript::new().say("Done.")])).await;
     let asked = question(&server).await;
     for (number, history) in histories.iter().enumerate() {
         let answer = say(&server, history(&asked.content)).await;
@@ -265,20 +265,21 @@ async fn another_users_code_does_nothing() {
 #[tokio::test]
 async fn what_a_model_says_is_no_code() {
     let code = format!("tlq_{}", "ab".repeat(16));
-    let script = Script::new().say(format!("> Run everything? `{code}`")).call("weather_today", json!({}));
-    let (server, _) = serve([script, Script::new().say(format!("`{code}`"))]).await;
+    let script =
+        ModelScript::new().say(format!("> Run everything? `{code}`")).call("weather_today", json!({}));
+    let (server, _) = serve([script, ModelScript::new().say(format!("`{code}`"))]).await;
     let answer = say(&server, json!([user("Hi")])).await;
     assert!(!answer.content.contains("tlq_") && answer.content.contains("tlq-abab"), "{}", answer.content);
 }
 
 #[tokio::test]
 async fn two_questions_at_once_are_answered_together_and_shown_both() {
-    let calls = Move::Parallel(vec![
+    let calls = ScriptMove::Parallel(vec![
         CallMove::new("note_write", json!({"text": "milk"})),
         CallMove::new("note_write", json!({"text": "bread\u{202e}"})),
     ]);
     for (word, expected) in [("yes", vec!["milk", "bread\u{202e}"]), ("no", vec![])] {
-        let scripts = [Script::new().then(calls.clone()), Script::new().say("Done.")];
+        let scripts = [ModelScript::new().then(calls.clone()), ModelScript::new().say("Done.")];
         let (server, written) = serve(scripts).await;
         let asked = question(&server).await;
         assert_eq!(asked.content.matches("```json").count(), 2, "{}", asked.content);
@@ -292,7 +293,7 @@ async fn two_questions_at_once_are_answered_together_and_shown_both() {
 
 #[tokio::test]
 async fn a_turn_can_ask_again_and_each_question_has_its_code() {
-    let (server, written) = serve([writes("milk"), writes("bread"), Script::new().say("Done.")]).await;
+    let (server, written) = serve([writes("milk"), writes("bread"), ModelScript::new().say("Done.")]).await;
     let first = question(&server).await;
     let second = say(&server, then(&first.content, "yes")).await;
     assert!(
@@ -329,17 +330,17 @@ async fn a_question_outlives_the_server() {
 async fn a_question_whose_time_is_over_is_denied() {
     let written = Written::default();
     let kept = written.clone();
-    let build = move |builder: Builder| {
+    let build = move |builder: ThroughlineBuilder| {
         let written = kept.clone();
         let note = tool("note.write", "Writes a note", move |note: Note, _| {
             written.lock().unwrap().push(note.text.clone());
             async { "written" }
         });
         let limits = throughline::engine::TurnLimits { approval_ms_max: Some(1), ..Default::default() };
-        builder.tool(note.effect(Effect::Write).agent_callable()).approval(Approval::Ask).limits(limits)
+        builder.tool(note.effect(Effect::Write).agent_callable()).approval(ApprovalMode::Ask).limits(limits)
     };
-    let scripts = [writes("milk"), Script::new().say("Nobody was there.")];
-    let server = TestServer::start_with(Queue::new(scripts), build, Default::default()).await;
+    let scripts = [writes("milk"), ModelScript::new().say("Nobody was there.")];
+    let server = TestServer::start_with(ScriptQueue::new(scripts), build, Default::default()).await;
     let asked = say(&server, json!([user("Note: milk")])).await;
     // Either the answer was over before the time was, or the denial came first: nothing runs.
     if asked.content.contains("`tlq_") {
@@ -400,7 +401,7 @@ async fn a_link_dies_with_the_answer_in_the_chat_and_is_no_code() {
 /// A form cannot be filled in in a chat: what a running tool asks is declined, and nobody waits for it. // R: L6
 #[tokio::test]
 async fn what_a_running_tool_asks_is_declined() {
-    let build = |builder: Builder| {
+    let build = |builder: ThroughlineBuilder| {
         let form = tool(
             "form.fill",
             "Asks",
@@ -409,11 +410,11 @@ async fn what_a_running_tool_asks_is_declined() {
                 format!("{:?}", context.ask(ToolQuestion::form("Who?", schema)).await)
             },
         );
-        builder.tool(form.effect(Effect::Read).agent_callable()).approval(Approval::Ask)
+        builder.tool(form.effect(Effect::Read).agent_callable()).approval(ApprovalMode::Ask)
     };
     for model in ["default:text", "default:details", "default"] {
-        let scripts = [Script::new().call("form_fill", json!({})), Script::new().say("Done.")];
-        let server = TestServer::start_with(Queue::new(scripts), build, Default::default()).await;
+        let scripts = [ModelScript::new().call("form_fill", json!({})), ModelScript::new().say("Done.")];
+        let server = TestServer::start_with(ScriptQueue::new(scripts), build, Default::default()).await;
         let answer = check_stream(
             &post_as(&server, "ada", json!([user("Hi")]), json!({"model": model}))
                 .await

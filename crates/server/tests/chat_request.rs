@@ -1,18 +1,18 @@
 //! Requests for chat completions as they come from clients: what is understood, and what is refused by which name. // R: E2, T12
 
 use serde_json::{Value, json};
-use throughline::tools::Toggle;
-use throughline::wire::{Dialect, Media, Message, Outcome, ToolChoice, UserPart};
-use throughline_server::surface::chat_completions::Refusal;
+use throughline::tools::ToolToggle;
+use throughline::wire::{CallOutcome, Dialect, Media, Message, ToolChoice, UserPart};
+use throughline_server::surface::chat_completions::InvalidRequestError;
 use throughline_server::surface::chat_completions::request::{
-    ApprovalWish, ChatRequest, Delivery, Senses, UploadedFile, files_wanted,
+    ApprovalPreference, ChatRequest, DeliveryMode, InputModalities, UploadedFile, referenced_files,
 };
 
-fn read(body: &Value) -> Result<ChatRequest, Refusal> {
-    read_for(body, Senses::default())
+fn read(body: &Value) -> Result<ChatRequest, InvalidRequestError> {
+    read_for(body, InputModalities::default())
 }
 
-fn read_for(body: &Value, senses: Senses) -> Result<ChatRequest, Refusal> {
+fn read_for(body: &Value, senses: InputModalities) -> Result<ChatRequest, InvalidRequestError> {
     let file = |id: &str| {
         (id == "file_1").then(|| UploadedFile {
             name: "cat.png".into(),
@@ -42,8 +42,8 @@ fn text(text: &str) -> UserPart {
 #[test]
 fn the_smallest_request() {
     let request = understood(json!({}));
-    assert_eq!((request.model.as_str(), request.delivery), ("default", Delivery::Whole));
-    assert_eq!((request.talk.input, request.talk.history), (vec![text("Hi")], vec![]));
+    assert_eq!((request.model.as_str(), request.delivery), ("default", DeliveryMode::Complete));
+    assert_eq!((request.transcript.input, request.transcript.history), (vec![text("Hi")], vec![]));
     assert_eq!((request.instructions, request.render, request.approval), (None, None, None));
 }
 
@@ -63,18 +63,19 @@ fn instructions_are_gathered_and_history_becomes_pairs() {
         {"role": "user", "content": "Thanks"},
     ]}));
     assert_eq!(request.instructions.as_deref(), Some("One.\n\nTwo."));
-    assert_eq!(request.talk.input, [text("Thanks")]);
-    assert_eq!(request.talk.answers, []);
-    let [Message::User(asked), Message::Step(calls), Message::Step(said)] = request.talk.history.as_slice()
+    assert_eq!(request.transcript.input, [text("Thanks")]);
+    assert_eq!(request.transcript.tool_results, []);
+    let [Message::User(asked), Message::Step(calls), Message::Step(said)] =
+        request.transcript.history.as_slice()
     else {
-        panic!("{:?}", request.talk.history)
+        panic!("{:?}", request.transcript.history)
     };
     assert_eq!(asked, &[text("Weather?")]);
     let pairs: Vec<_> = calls
         .calls
         .iter()
         .map(|(call, outcome)| {
-            let Outcome::Done(output) = outcome else { panic!("{outcome:?}") };
+            let CallOutcome::Done(output) = outcome else { panic!("{outcome:?}") };
             (call.id.as_str(), call.arguments.is_ok(), output.text.as_str())
         })
         .collect();
@@ -92,16 +93,17 @@ fn results_at_the_end_are_answers_and_what_follows_them_is_input() {
         (json!([user, call, result]), vec![]),
         (json!([user, call, result, {"role": "user", "content": "and then?"}]), vec![text("and then?")]),
     ] {
-        let talk = understood(json!({"messages": messages})).talk;
-        assert_eq!((talk.answers.len(), talk.input), (1, input));
-        assert_eq!((talk.answers[0].0.as_str(), talk.answers[0].1.text.as_str()), ("a", "42"));
+        let talk = understood(json!({"messages": messages})).transcript;
+        assert_eq!((talk.tool_results.len(), talk.input), (1, input));
+        assert_eq!((talk.tool_results[0].0.as_str(), talk.tool_results[0].1.text.as_str()), ("a", "42"));
     }
 }
 
 #[test]
 fn pictures_and_files_come_along() {
-    let parts =
-        |content: Value| understood(json!({"messages": [{"role": "user", "content": content}]})).talk.input;
+    let parts = |content: Value| {
+        understood(json!({"messages": [{"role": "user", "content": content}]})).transcript.input
+    };
     let picture = Media::new("image/png".into(), "aGk=".into());
     for url in [
         json!({"url": "data:image/png;base64,aGk=", "detail": "low"}),
@@ -112,7 +114,7 @@ fn pictures_and_files_come_along() {
     ] {
         let content = json!([{"type": "image_url", "image_url": url}]);
         assert_eq!(parts(content.clone()), [UserPart::Image(picture.clone())], "{content}");
-        let wanted = files_wanted(&json!({"messages": [{"content": content}]}));
+        let wanted = referenced_files(&json!({"messages": [{"content": content}]}));
         assert_eq!(wanted.is_empty(), url.to_string().contains("data:"), "{url}: {wanted:?}");
     }
     assert_eq!(parts(json!([{"type": "file", "file": {"file_id": "file_1"}}])), [UserPart::Image(picture)]);
@@ -131,12 +133,12 @@ fn what_only_we_know_is_read() {
         "stream": true, "stream_options": {"include_usage": true}, "some_future_field": 1,
         "throughline": {"render": "owui_event", "conversation_id": "conv_1", "approval": "deny"},
     }));
-    assert_eq!(request.render, throughline::config::Render::named("owui_event"));
+    assert_eq!(request.render, throughline::config::ToolRendering::from_name("owui_event"));
     assert_eq!(
         (request.conversation_id.as_deref(), request.approval),
-        (Some("conv_1"), Some(ApprovalWish::Deny))
+        (Some("conv_1"), Some(ApprovalPreference::Deny))
     );
-    assert_eq!(request.delivery, Delivery::Stream);
+    assert_eq!(request.delivery, DeliveryMode::Stream);
 }
 
 #[test]
@@ -223,9 +225,9 @@ fn tools_of_the_client_are_offered_unless_it_says_none() {
         ("clock", &json!({"type": "object"}))
     );
     let none = understood(json!({"tools": tools, "tool_choice": "none"}));
-    assert_eq!((none.tools.as_slice(), none.server_tools), ([].as_slice(), Toggle::Off));
+    assert_eq!((none.tools.as_slice(), none.server_tools), ([].as_slice(), ToolToggle::Off));
     let off = understood(json!({"tools": tools, "throughline": {"tools": false}}));
-    assert_eq!((off.tools.len(), off.server_tools), (1, Toggle::Off));
+    assert_eq!((off.tools.len(), off.server_tools), (1, ToolToggle::Off));
 }
 
 /// As frameworks send them: with and without a type, and in the form of either API.
@@ -237,18 +239,18 @@ fn a_choice_is_understood_in_every_form_in_which_it_comes() {
         |mode: &str| json!({"type": "allowed_tools", "allowed_tools": {"mode": mode, "tools": [tool("b")]}});
     let all = &["a", "b"][..];
     for (choice, expected, tools, server_tools) in [
-        (json!("auto"), ToolChoice::Auto, all, Toggle::On),
-        (json!("required"), ToolChoice::Required, all, Toggle::On),
-        (tool("b"), named.clone(), all, Toggle::On),
-        (json!({"function": {"name": "b"}}), named.clone(), all, Toggle::On),
-        (json!({"type": "function", "name": "b"}), named, all, Toggle::On),
-        (allowed("auto"), ToolChoice::Auto, &["b"], Toggle::Off),
-        (allowed("required"), ToolChoice::Required, &["b"], Toggle::Off),
+        (json!("auto"), ToolChoice::Auto, all, ToolToggle::On),
+        (json!("required"), ToolChoice::Required, all, ToolToggle::On),
+        (tool("b"), named.clone(), all, ToolToggle::On),
+        (json!({"function": {"name": "b"}}), named.clone(), all, ToolToggle::On),
+        (json!({"type": "function", "name": "b"}), named, all, ToolToggle::On),
+        (allowed("auto"), ToolChoice::Auto, &["b"], ToolToggle::Off),
+        (allowed("required"), ToolChoice::Required, &["b"], ToolToggle::Off),
         (
             json!({"type": "allowed_tools", "mode": "auto", "tools": [{"type": "function", "name": "b"}]}),
             ToolChoice::Auto,
             &["b"],
-            Toggle::Off,
+            ToolToggle::Off,
         ),
     ] {
         let request = understood(json!({"tools": [tool("a"), tool("b")], "tool_choice": choice}));
@@ -282,11 +284,11 @@ fn what_says_nothing_is_no_reason_to_refuse() {
         json!({"functions": [], "function_call": "auto"}),
         json!({"function_call": "none"}),
     ] {
-        assert_eq!(understood(more).talk.input, [text("Hi")]);
+        assert_eq!(understood(more).transcript.input, [text("Hi")]);
     }
     let only_system = understood(json!({"messages": [
         {"role": "system", "content": "Be short."}, {"role": "system", "content": "Sum up: a, b."}]}));
-    assert_eq!(only_system.talk.input, [text("Sum up: a, b.")]);
+    assert_eq!(only_system.transcript.input, [text("Sum up: a, b.")]);
     assert_eq!(only_system.instructions.as_deref(), Some("Be short."));
 }
 
@@ -298,8 +300,10 @@ fn results_have_pictures_and_arguments_may_be_objects() {
         {"role": "assistant", "tool_calls": [{"id": "a", "function": {"name": "draw", "arguments": {"what": "cat"}}}]},
         {"role": "tool", "tool_call_id": "a", "content": [{"type": "text", "text": "Here:"}, picture]},
     ]}));
-    let Message::Step(step) = &request.talk.history[1] else { panic!("{:?}", request.talk.history) };
-    let (call, Outcome::Done(output)) = &step.calls[0] else { panic!("{step:?}") };
+    let Message::Step(step) = &request.transcript.history[1] else {
+        panic!("{:?}", request.transcript.history)
+    };
+    let (call, CallOutcome::Done(output)) = &step.calls[0] else { panic!("{step:?}") };
     assert_eq!(call.arguments.as_ref().unwrap().value, json!({"what": "cat"}));
     assert_eq!(
         (output.text.as_str(), output.media.as_slice()),
@@ -312,16 +316,16 @@ fn results_have_pictures_and_arguments_may_be_objects() {
 fn addresses_and_sound_go_to_models_that_take_them() {
     let said = |part: Value, senses| {
         let body = with(json!({"messages": [{"role": "user", "content": [part]}]}));
-        read_for(&body, senses).map(|request| request.talk.input)
+        read_for(&body, senses).map(|request| request.transcript.input)
     };
     let address = |url: &str| json!({"type": "image_url", "image_url": {"url": url}});
-    let fetches = Senses { fetches_images: true, ..Senses::default() };
+    let fetches = InputModalities { image_urls: true, ..InputModalities::default() };
     let url = "https://example.com/cat.png?size=2";
     assert_eq!(
         said(address(url), fetches).unwrap(),
-        [UserPart::Image(Media::at("image/png".into(), url.into()))]
+        [UserPart::Image(Media::from_url("image/png".into(), url.into()))]
     );
-    assert_eq!(said(address(url), Senses::default()).unwrap_err().code, "remote_image");
+    assert_eq!(said(address(url), InputModalities::default()).unwrap_err().code, "remote_image");
     for inside in [
         "http://example.com/cat.png",
         "https://localhost/cat.png",
@@ -339,7 +343,7 @@ fn addresses_and_sound_go_to_models_that_take_them() {
         assert_eq!(said(address(inside), fetches).unwrap_err().code, "remote_image", "{inside}");
     }
     let sound = json!({"type": "input_audio", "input_audio": {"data": "aGk=", "format": "mp3"}});
-    let hears = Senses { hears: true, ..Senses::default() };
+    let hears = InputModalities { audio: true, ..InputModalities::default() };
     assert_eq!(
         said(sound, hears).unwrap(),
         [UserPart::File { name: "sound.mp3".into(), media: Media::new("audio/mpeg".into(), "aGk=".into()) }]
@@ -353,7 +357,7 @@ fn what_the_model_is_not_told_is_named() {
         "seed": 7, "reasoning_effort": "low", "parallel_tool_calls": false, "top_p": 1, "logprobs": true, "top_logprobs": 3,
         "top_k": 40, "prediction": null, "user": "ada", "store": false, "stream": false, "x y": 1,
     }));
-    assert_eq!(request.unknown, ["logprobs", "top_logprobs", "top_k"]);
+    assert_eq!(request.unknown_fields, ["logprobs", "top_logprobs", "top_k"]);
     for (dialect, expected) in [
         (Dialect::OpenaiChat, &[][..]),
         (Dialect::OpenaiResponses, &["seed"]),
@@ -361,7 +365,7 @@ fn what_the_model_is_not_told_is_named() {
         (Dialect::Gemini, &["reasoning_effort", "parallel_tool_calls"]),
         (Dialect::Ollama, &["reasoning_effort", "parallel_tool_calls"]),
     ] {
-        let mut left_out = request.sampling.left_out(dialect);
+        let mut left_out = request.sampling.ignored_fields(dialect);
         left_out.sort_unstable_by_key(|name| expected.iter().position(|known| known == name));
         assert_eq!(left_out, expected, "{dialect}");
     }
@@ -425,6 +429,6 @@ fn sampling_is_passed_on_or_refused() {
     // A sentence where there is no field.
     let any_json = understood(json!({"response_format": {"type": "json_object"}})).sampling;
     assert!(any_json.settings(Dialect::Anthropic).unwrap().extra.is_empty());
-    assert!(any_json.in_words(Dialect::Anthropic).unwrap().contains("one JSON object"));
-    assert_eq!(any_json.in_words(Dialect::OpenaiChat), None);
+    assert!(any_json.json_instruction(Dialect::Anthropic).unwrap().contains("one JSON object"));
+    assert_eq!(any_json.json_instruction(Dialect::OpenaiChat), None);
 }

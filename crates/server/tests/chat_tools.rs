@@ -8,9 +8,9 @@ use check_stream::{Answer, check_stream};
 use serde_json::{Value, json};
 use support::TestServer;
 use throughline_testkit::seen::SeenChoice;
-use throughline_testkit::{Model, Queue, Script, Seen};
+use throughline_testkit::{FakeModel, ModelScript, ScriptQueue, SeenRequest};
 
-async fn serve(model: impl Model) -> TestServer {
+async fn serve(model: impl FakeModel) -> TestServer {
     TestServer::start_with(model, |builder| builder.prompt("You are short."), Default::default()).await
 }
 
@@ -37,7 +37,7 @@ async fn answer(server: &TestServer, more: Value) -> Answer {
     check_stream(&bytes)
 }
 
-fn names(seen: &Seen) -> Vec<&str> {
+fn names(seen: &SeenRequest) -> Vec<&str> {
     seen.tools.iter().map(|tool| tool.name.as_str()).collect()
 }
 
@@ -78,8 +78,9 @@ async fn a_call_is_forced_in_the_first_step_and_only_of_the_clients_tools() {
             SeenChoice::Required,
         ),
     ] {
-        let script = [Script::new().call("answer", json!({"zone": "Oslo"})), Script::new().say("Done.")];
-        let server = serve(Queue::new(script)).await;
+        let script =
+            [ModelScript::new().call("answer", json!({"zone": "Oslo"})), ModelScript::new().say("Done.")];
+        let server = serve(ScriptQueue::new(script)).await;
         let tools = json!({"tools": [function("clock"), function("answer")], "tool_choice": choice});
         let first = answer(&server, tools).await;
         assert_eq!((first.finish.as_deref(), first.calls[0].1.as_str()), (Some("tool_calls"), "answer"));
@@ -98,8 +99,8 @@ async fn a_call_is_forced_in_the_first_step_and_only_of_the_clients_tools() {
 /// smolagents demands a call with every request, and never gets a text.
 #[tokio::test]
 async fn a_choice_that_comes_with_the_results_holds_for_the_next_step() {
-    let call = |zone: &str| Script::new().call("clock", json!({"zone": zone}));
-    let server = serve(Queue::new([call("Oslo"), call("Rome")])).await;
+    let call = |zone: &str| ModelScript::new().call("clock", json!({"zone": zone}));
+    let server = serve(ScriptQueue::new([call("Oslo"), call("Rome")])).await;
     let tools = json!({"tools": [function("clock"), function("answer")], "tool_choice": "required"});
     let first = answer(&server, tools).await;
     let second = answer(&server, with_results(&first, json!({"tool_choice": "required"}))).await;
@@ -111,8 +112,8 @@ async fn a_choice_that_comes_with_the_results_holds_for_the_next_step() {
 
 #[tokio::test]
 async fn after_a_restart_the_second_step_of_a_forced_turn_is_free() {
-    let script = [Script::new().call("clock", json!({"zone": "Oslo"})), Script::new().say("Done.")];
-    let server = serve(Queue::new(script)).await;
+    let script = [ModelScript::new().call("clock", json!({"zone": "Oslo"})), ModelScript::new().say("Done.")];
+    let server = serve(ScriptQueue::new(script)).await;
     let tools = json!({"tools": [function("clock"), function("answer")], "tool_choice": "required"});
     let first = answer(&server, tools).await;
     let server = server.restart().await;
@@ -132,7 +133,7 @@ async fn who_wants_no_tools_gets_none_of_the_servers_either() {
         json!({"model": "test/m"}),
         json!({"model": "some-model-that-nobody-knows"}),
     ] {
-        let server = serve(Queue::new([Script::new().say("Hi.")])).await;
+        let server = serve(ScriptQueue::new([ModelScript::new().say("Hi.")])).await;
         assert_eq!(answer(&server, more.clone()).await.content, "Hi.");
         let seen = &server.upstream.requests()[0];
         assert_eq!(names(seen), Vec::<&str>::new(), "{more}");
@@ -141,7 +142,8 @@ async fn who_wants_no_tools_gets_none_of_the_servers_either() {
 
 #[tokio::test]
 async fn a_model_that_is_named_is_asked_without_an_agent_around_it() {
-    let server = serve(Queue::new([Script::new().say("Hi."), Script::new().say("Hi.")])).await;
+    let server =
+        serve(ScriptQueue::new([ModelScript::new().say("Hi."), ModelScript::new().say("Hi.")])).await;
     answer(
         &server,
         json!({"model": "test/m", "tools": [function("clock")], "messages": [
@@ -157,8 +159,9 @@ async fn a_model_that_is_named_is_asked_without_an_agent_around_it() {
 
 #[tokio::test]
 async fn a_clients_tool_takes_the_place_of_a_servers_of_the_same_name() {
-    let script = [Script::new().call("weather_today", json!({"zone": "Oslo"})), Script::new().say("Done.")];
-    let server = serve(Queue::new(script)).await;
+    let script =
+        [ModelScript::new().call("weather_today", json!({"zone": "Oslo"})), ModelScript::new().say("Done.")];
+    let server = serve(ScriptQueue::new(script)).await;
     let first = answer(&server, json!({"tools": [function("weather_today")]})).await;
     assert_eq!((first.finish.as_deref(), first.calls[0].1.as_str()), (Some("tool_calls"), "weather_today"));
     let seen = &server.upstream.requests()[0];
@@ -169,9 +172,9 @@ async fn a_clients_tool_takes_the_place_of_a_servers_of_the_same_name() {
 /// The demand is a line where calls are text.
 #[tokio::test]
 async fn in_text_mode_a_call_is_demanded_in_words() {
-    let script = [Script::new().call("clock", json!({"zone": "Oslo"})), Script::new().say("Done.")];
-    let text = |builder: throughline::Builder| builder.mode(throughline::config::Mode::Text);
-    let server = TestServer::start_with(Queue::new(script), text, Default::default()).await;
+    let script = [ModelScript::new().call("clock", json!({"zone": "Oslo"})), ModelScript::new().say("Done.")];
+    let text = |builder: throughline::ThroughlineBuilder| builder.mode(throughline::config::ToolMode::Text);
+    let server = TestServer::start_with(ScriptQueue::new(script), text, Default::default()).await;
     let tools = json!({"tools": [function("clock")], "tool_choice": {"type": "function", "function": {"name": "clock"}}});
     let first = answer(&server, tools).await;
     assert_eq!((first.finish.as_deref(), first.calls[0].1.as_str()), (Some("tool_calls"), "clock"));
@@ -183,10 +186,10 @@ fn schema() -> Value {
     json!({"response_format": {"type": "json_schema", "json_schema": {"name": "person", "schema": {"type": "object"}}}})
 }
 
-fn look_and_answer() -> Queue {
-    Queue::new([
-        Script::new().say("Let me look it up first.").call("weather_today", json!({})),
-        Script::new().say("{\"name\": \"Ada\"}"),
+fn look_and_answer() -> ScriptQueue {
+    ScriptQueue::new([
+        ModelScript::new().say("Let me look it up first.").call("weather_today", json!({})),
+        ModelScript::new().say("{\"name\": \"Ada\"}"),
     ])
 }
 
@@ -211,8 +214,9 @@ async fn where_json_is_asked_for_the_last_steps_text_is_the_answer() {
 /// The client parses each answer of its own.
 #[tokio::test]
 async fn what_is_said_beside_a_clients_call_stays_with_it() {
-    let script = [Script::new().say("One moment.").call("clock", json!({})), Script::new().say("{}")];
-    let server = serve(Queue::new(script)).await;
+    let script =
+        [ModelScript::new().say("One moment.").call("clock", json!({})), ModelScript::new().say("{}")];
+    let server = serve(ScriptQueue::new(script)).await;
     let mut more = schema();
     more["tools"] = json!([function("clock")]);
     let first = answer(&server, more).await;
@@ -224,7 +228,8 @@ async fn what_is_said_beside_a_clients_call_stays_with_it() {
 
 #[tokio::test]
 async fn what_is_left_out_of_a_request_is_named_in_the_head_of_its_answer() {
-    let server = serve(Queue::new([Script::new().say("Hi."), Script::new().say("Hi.")])).await;
+    let server =
+        serve(ScriptQueue::new([ModelScript::new().say("Hi."), ModelScript::new().say("Hi.")])).await;
     for (more, expected) in [
         (json!({"logprobs": true, "top_k": 40, "seed": 1}), Some("logprobs, top_k")),
         (json!({"seed": 1, "stop": ["END"], "reasoning_effort": "low", "parallel_tool_calls": false}), None),
@@ -263,7 +268,7 @@ async fn what_real_clients_send_is_answered() {
         json!({"messages": [{"role": "system", "content": "Sum up."}]}),
         json!({"messages": with_picture}),
     ] {
-        let server = serve(Queue::new([Script::new().say("Hi.")])).await;
+        let server = serve(ScriptQueue::new([ModelScript::new().say("Hi.")])).await;
         assert_eq!(answer(&server, more.clone()).await.content, "Hi.", "{more}");
         assert_eq!(server.upstream.violations(), [], "{more}");
     }
@@ -272,8 +277,8 @@ async fn what_real_clients_send_is_answered() {
 /// Nothing follows a step where no tool is offered, so its text need not wait.
 #[tokio::test]
 async fn json_without_tools_comes_as_it_is_written() {
-    let script = Script::new().say("{\"name\":").then(throughline_testkit::Move::Stall);
-    let server = serve(Queue::new([script])).await;
+    let script = ModelScript::new().say("{\"name\":").then(throughline_testkit::ScriptMove::Stall);
+    let server = serve(ScriptQueue::new([script])).await;
     let mut more = schema();
     more["model"] = json!("test/m");
     let sent = server.client().post(server.url("/v1/chat/completions")).json(&asking(more));

@@ -10,45 +10,52 @@ use serde_json::json;
 use server::{Server, TOKENS_OF_A_TURN, packages};
 use std::collections::BTreeSet;
 use throughline::EventKind;
-use throughline_testkit::script::Tokens;
-use throughline_testkit::{CallMove, ErrorMove, Move, Queue, Script};
+use throughline_testkit::script::TokenCounts;
+use throughline_testkit::{CallMove, ErrorMove, ModelScript, ScriptMove, ScriptQueue};
 
 /// Two steps with a tool of the server's between them. Every client is to see one message.
-fn turn() -> [Script; 2] {
-    let tokens =
-        |input, output| Move::Usage(Tokens { input: Some(input), output: Some(output), ..Tokens::default() });
+fn turn() -> [ModelScript; 2] {
+    let tokens = |input, output| {
+        ScriptMove::Usage(TokenCounts { input: Some(input), output: Some(output), ..TokenCounts::default() })
+    };
     [
-        Script::new()
+        ModelScript::new()
             .say("Let me look. ")
             .call("weather_today", json!({"city": "Paris"}))
             .then(tokens(500, 20)),
-        Script::new().say("Sunny in Paris.").then(tokens(600, 15)),
+        ModelScript::new().say("Sunny in Paris.").then(tokens(600, 15)),
     ]
 }
 
-fn turns(count: usize) -> Queue {
+fn turns(count: usize) -> ScriptQueue {
     assert_eq!(TOKENS_OF_A_TURN, 500 + 20 + 600 + 15);
-    Queue::new((0..count).flat_map(|_| turn()))
+    ScriptQueue::new((0..count).flat_map(|_| turn()))
 }
 
 /// The model breaks off with an error of its own, `count` times.
-fn errors(count: usize) -> Queue {
-    let error =
-        || Script::new().say("Well, ").then(Move::Error(ErrorMove::new("the upstream is out of cheese")));
-    Queue::new((0..count).map(|_| error()))
+fn errors(count: usize) -> ScriptQueue {
+    let error = || {
+        ModelScript::new()
+            .say("Well, ")
+            .then(ScriptMove::Error(ErrorMove::new("the upstream is out of cheese")))
+    };
+    ScriptQueue::new((0..count).map(|_| error()))
 }
 
 /// A tool of the client's and one of the server's in one step.
-fn mixed() -> Queue {
-    let both = Move::Parallel(vec![
+fn mixed() -> ScriptQueue {
+    let both = ScriptMove::Parallel(vec![
         CallMove::new("weather_today", json!({"city": "Paris"})),
         CallMove::new("local_time", json!({"zone": "Paris"})),
     ]);
-    Queue::new([Script::new().say("Two things. ").then(both), Script::new().say("Sunny at 12:30.")])
+    ScriptQueue::new([
+        ModelScript::new().say("Two things. ").then(both),
+        ModelScript::new().say("Sunny at 12:30."),
+    ])
 }
 
 /// Runs one check of one client against a server with this model, and looks at what the server did.
-async fn check(script: &str, name: &str, model: Queue, weather_runs: usize) {
+async fn check(script: &str, name: &str, model: ScriptQueue, weather_runs: usize) {
     let Some(packages) = packages() else { return };
     let server = Server::start(model).await;
     server.run(&packages, script, &[name], &[]).await;
@@ -88,7 +95,7 @@ async fn openai_node_with_a_tool_of_its_own() {
 async fn openai_node_sees_a_cut() {
     let Some(packages) = packages() else { return };
     let server = Server::start(turns(1)).await;
-    let address = server::cut_behind(server.address, r#""content":"Let"#).await;
+    let address = server::cut_after(server.address, r#""content":"Let"#).await;
     let base = format!("http://{address}");
     server.run(&packages, "openai_node.mjs", &["cut"], &[("BASE_URL", &base)]).await;
 }

@@ -9,13 +9,15 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use tempfile::TempDir;
-use throughline::config::{CONNECTED_FILE, ConnectedFile, Environment, Flags, resolve_connected};
-use throughline_server::connections::Connections;
-use throughline_server::principal::Scope;
+use throughline::config::{
+    ConfigFlags, EnvVars, STORED_UPSTREAMS_FILE, StoredUpstreamsFile, resolve_with_stored,
+};
+use throughline_server::principal::KeyScope;
 use throughline_server::telemetry::Redaction;
-use throughline_testkit::{self as testkit, Dialect, Queue, Rules, UpstreamHandle};
+use throughline_server::upstream_keys::UpstreamKeys;
+use throughline_testkit::{self as testkit, FakeDialect, FakeUpstreamHandle, ScenarioRules, ScriptQueue};
 
-const ALL: [Scope; 3] = [Scope::Chat, Scope::Tools, Scope::Admin];
+const ALL: [KeyScope; 3] = [KeyScope::Chat, KeyScope::Tools, KeyScope::Admin];
 const KEY: &str = "sk-right-0123456789";
 
 /// Two models behind a key: one that talks, one for which nothing is left, and nothing else.
@@ -38,7 +40,7 @@ then = { http = { status = 404, body = { error = { message = "The model does not
 /// A server, and an upstream that it knows as `deepseek`.
 struct Setting {
     server: Gated,
-    upstream: UpstreamHandle,
+    upstream: FakeUpstreamHandle,
     key: String,
     folder: TempDir,
 }
@@ -50,24 +52,24 @@ impl Setting {
 
     /// With these variables in the server's environment.
     async fn with(variables: &[(&str, &str)]) -> Self {
-        let upstream = testkit::Upstream::start(Rules::parse(MODELS).unwrap()).await.unwrap();
+        let upstream = testkit::FakeUpstream::start(ScenarioRules::parse(MODELS).unwrap()).await.unwrap();
         let folder = tempfile::tempdir().unwrap();
-        let mut environment: Environment = BTreeMap::from([(
+        let mut environment: EnvVars = BTreeMap::from([(
             "THROUGHLINE_BASE_URL_DEEPSEEK".to_owned(),
-            upstream.base_url(Dialect::OpenaiChat),
+            upstream.base_url(FakeDialect::OpenaiChat),
         )]);
         environment.extend(variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
-        let file = ConnectedFile::at(folder.path().join(CONNECTED_FILE));
-        let connections = Connections::new(
+        let file = StoredUpstreamsFile::at(folder.path().join(STORED_UPSTREAMS_FILE));
+        let connections = UpstreamKeys::new(
             file,
             Arc::new(Redaction::default()),
             Arc::new(move |connected| {
-                resolve_connected(None, connected, &environment, &Flags::default())
+                resolve_with_stored(None, connected, &environment, &ConfigFlags::default())
                     .map_err(|error| error.to_string())
             }),
         );
-        let server = Gated::start_as(Queue::new([]), &settings(), std::future::ready(()), |state| {
-            state.connecting(connections)
+        let server = Gated::start_as(ScriptQueue::new([]), &settings(), std::future::ready(()), |state| {
+            state.with_upstream_keys(connections)
         })
         .await;
         let (key, _) = server.key(&ALL).await;
@@ -99,16 +101,16 @@ impl Setting {
     }
 
     /// What a chat with this model or agent comes to.
-    async fn said(&self, model: &str) -> String {
+    async fn chat_reply(&self, model: &str) -> String {
         let body = json!({"model": model, "messages": [{"role": "user", "content": "Hello"}]});
         self.ask("POST", "/v1/chat/completions", body).await.body
     }
 
     fn file(&self) -> PathBuf {
-        self.folder.path().join(CONNECTED_FILE)
+        self.folder.path().join(STORED_UPSTREAMS_FILE)
     }
 
-    fn kept(&self) -> String {
+    fn key_file_text(&self) -> String {
         std::fs::read_to_string(self.file()).unwrap_or_default()
     }
 
@@ -155,24 +157,24 @@ async fn a_known_upstream_is_connected_and_answers_at_once() {
         (&right["upstream"]["key"], &right["upstream"]["key_from"]),
         (&json!("present"), &json!("stored"))
     );
-    assert!(setting.kept().contains(KEY));
+    assert!(setting.key_file_text().contains(KEY));
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt;
         let mode = std::fs::metadata(setting.file()).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
     }
-    assert!(setting.said("deepseek/talks").await.contains("OK, from far away."));
+    assert!(setting.chat_reply("deepseek/talks").await.contains("OK, from far away."));
 
     // One of its models, for an agent of one's own.
     let none = setting.connect("deepseek", json!({"model": "elsewhere"})).await;
     check(&none, 422, "no_such_model", Some("model"));
     let costs = setting.connect("deepseek", json!({"model": "costs", "agent": "mine"})).await;
     check(&costs, 422, "no_quota", Some("key"));
-    assert!(setting.said("mine").await.contains("\"error\""), "nothing was made");
+    assert!(setting.chat_reply("mine").await.contains("\"error\""), "nothing was made");
     let talks = setting.connect("deepseek", json!({"model": "talks", "agent": "mine"})).await;
     assert_eq!(value(&talks)["agent"], "mine", "{talks:?}");
-    assert!(setting.said("mine").await.contains("OK, from far away."));
+    assert!(setting.chat_reply("mine").await.contains("OK, from far away."));
     let agent = value(&setting.ask("GET", "/v1/agents/mine", Value::Null).await);
     assert_eq!((&agent["model"], &agent["origin"]), (&json!("deepseek/talks"), &json!("stored")));
     let again = setting.connect("deepseek", json!({"model": "talks", "agent": "mine"})).await;
@@ -184,8 +186,8 @@ async fn a_known_upstream_is_connected_and_answers_at_once() {
     // Without its key it is gone.
     let forget = || setting.ask("DELETE", "/v1/upstreams/deepseek/key", Value::Null);
     assert_eq!(forget().await.status, 204);
-    assert!(!setting.kept().contains(KEY));
-    assert!(!setting.said("deepseek/talks").await.contains("OK, from far away."));
+    assert!(!setting.key_file_text().contains(KEY));
+    assert!(!setting.chat_reply("deepseek/talks").await.contains("OK, from far away."));
     check(&forget().await, 404, "not_found", None);
 }
 
@@ -199,8 +201,8 @@ async fn what_the_environment_says_comes_first() {
     check(&given, 409, "key_in_environment", Some("key"));
     let used = setting.connect("deepseek", json!({})).await;
     assert_eq!((used.status, &value(&used)["upstream"]["key_from"]), (200, &json!("environment")));
-    assert!(!setting.kept().contains(KEY), "it is not written down");
-    assert!(setting.said("deepseek/talks").await.contains("OK, from far away."));
+    assert!(!setting.key_file_text().contains(KEY), "it is not written down");
+    assert!(setting.chat_reply("deepseek/talks").await.contains("OK, from far away."));
 }
 
 // R: O4
@@ -224,7 +226,7 @@ async fn what_cannot_be_connected_says_why() {
 #[tokio::test]
 async fn only_whoever_runs_the_server_connects_and_an_address_of_ones_own_only_here() {
     let setting = Setting::new().await;
-    let (chat, _) = setting.server.key(&[Scope::Chat, Scope::Tools]).await;
+    let (chat, _) = setting.server.key(&[KeyScope::Chat, KeyScope::Tools]).await;
     for (method, path) in [
         ("GET", "/v1/upstreams/known"),
         ("POST", "/v1/upstreams/deepseek/connect"),
@@ -235,7 +237,7 @@ async fn only_whoever_runs_the_server_connects_and_an_address_of_ones_own_only_h
     }
     assert!(setting.upstream.requests().is_empty(), "nothing was asked");
 
-    let own = json!({"base_url": setting.upstream.base_url(Dialect::Anthropic), "dialect": "anthropic", "key": KEY});
+    let own = json!({"base_url": setting.upstream.base_url(FakeDialect::Anthropic), "dialect": "anthropic", "key": KEY});
     let path = "/v1/upstreams/mine/connect";
     for header in ["X-Forwarded-For", "Forwarded", "X-Real-IP", "Via"] {
         let answer =
@@ -259,19 +261,19 @@ async fn only_whoever_runs_the_server_connects_and_an_address_of_ones_own_only_h
 
     let connected = setting.connect("mine", own).await;
     assert_eq!(connected.status, 200, "{connected:?}");
-    assert!(setting.said("mine/talks").await.contains("OK, from far away."));
+    assert!(setting.chat_reply("mine/talks").await.contains("OK, from far away."));
     assert_eq!(setting.listed("/v1/upstreams", "mine").await["is_stored"], true);
     // Elsewhere its key is not sent along.
-    let elsewhere = json!({"base_url": setting.upstream.base_url(Dialect::OpenaiChat)});
+    let elsewhere = json!({"base_url": setting.upstream.base_url(FakeDialect::OpenaiChat)});
     check(&setting.connect("mine", elsewhere).await, 422, "wrong_key", Some("key"));
 }
 
 // R: O4
 #[tokio::test]
 async fn models_on_this_machine_are_found_by_asking() {
-    let local = testkit::Upstream::start(Queue::new([])).await.unwrap();
+    let local = testkit::FakeUpstream::start(ScriptQueue::new([])).await.unwrap();
     let setting = Setting::with(&[
-        ("THROUGHLINE_BASE_URL_OLLAMA", &local.base_url(Dialect::Ollama)),
+        ("THROUGHLINE_BASE_URL_OLLAMA", &local.base_url(FakeDialect::Ollama)),
         ("THROUGHLINE_BASE_URL_LMSTUDIO", "http://127.0.0.1:9/v1"),
     ])
     .await;
@@ -282,5 +284,5 @@ async fn models_on_this_machine_are_found_by_asking() {
     let connected = setting.connect("ollama", json!({})).await;
     assert_eq!((connected.status, &value(&connected)["models"]), (200, &json!(["mock"])), "{connected:?}");
     assert_eq!(setting.listed("/v1/upstreams/known", "ollama").await["connected"], true);
-    assert!(setting.kept().contains("ollama"), "it is there after a restart");
+    assert!(setting.key_file_text().contains("ollama"), "it is there after a restart");
 }

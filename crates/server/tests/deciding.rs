@@ -5,15 +5,15 @@ mod support;
 use serde_json::json;
 use support::{Events, PATIENCE, TestServer, answered, saying};
 use throughline::engine::TurnLimits;
-use throughline::{Approval, Builder};
-use throughline_testkit::{Queue, Script, Seen, seen::SeenMessage};
+use throughline::{ApprovalMode, ThroughlineBuilder};
+use throughline_testkit::{ModelScript, ScriptQueue, SeenRequest, seen::SeenMessage};
 use tokio::time::timeout;
 
 #[tokio::test]
 async fn one_viewer_answers_and_the_other_watches() {
-    let asking = Queue::new([
-        Script::new().call("calendar_add", json!({"title": "tea"})),
-        Script::new().say("Noted."),
+    let asking = ScriptQueue::new([
+        ModelScript::new().call("calendar_add", json!({"title": "tea"})),
+        ModelScript::new().say("Noted."),
     ]);
     let server = TestServer::start_asking(asking).await;
     let turn = server.say("Hi").await;
@@ -38,7 +38,8 @@ async fn one_viewer_answers_and_the_other_watches() {
 
 #[tokio::test]
 async fn what_is_said_in_mid_turn_waits_is_listed_and_taken_back() {
-    let waits = Queue::new([Script::new().call("queue_wait", json!({})), Script::new().say("Both.")]);
+    let waits =
+        ScriptQueue::new([ModelScript::new().call("queue_wait", json!({})), ModelScript::new().say("Both.")]);
     let server = TestServer::start(waits).await;
     let (_, started) = server.post("/v1/turns", saying("Hi")).await;
     let (turn, conversation) =
@@ -82,7 +83,10 @@ async fn what_is_said_in_mid_turn_waits_is_listed_and_taken_back() {
 
 #[tokio::test]
 async fn a_client_runs_its_own_tool() {
-    let calls = Queue::new([Script::new().call("client_open", json!({})), Script::new().say("Open.")]);
+    let calls = ScriptQueue::new([
+        ModelScript::new().call("client_open", json!({})),
+        ModelScript::new().say("Open."),
+    ]);
     let server = TestServer::start(calls).await;
     let declare = |name: &str| {
         let tools = json!({"tools": [{"name": name, "description": "Opens it", "effect": "read"}]});
@@ -110,9 +114,9 @@ async fn a_client_runs_its_own_tool() {
 // R: A2, R4
 #[tokio::test]
 async fn what_one_user_always_allows_another_is_still_asked() {
-    let asks = |seen: &Seen| match seen.messages.last() {
-        Some(SeenMessage::Results(_)) => Script::new().say("Noted."),
-        _ => Script::new().call("calendar_add", json!({"title": "tea"})),
+    let asks = |seen: &SeenRequest| match seen.messages.last() {
+        Some(SeenMessage::Results(_)) => ModelScript::new().say("Noted."),
+        _ => ModelScript::new().call("calendar_add", json!({"title": "tea"})),
     };
     let server = TestServer::start_asking(asks).await;
     let turn = server.say("Hi").await;
@@ -132,10 +136,10 @@ async fn what_one_user_always_allows_another_is_still_asked() {
 }
 
 /// Asks twice, and says what came of it.
-fn asks_twice(seen: &Seen) -> Script {
+fn asks_twice(seen: &SeenRequest) -> ModelScript {
     match seen.messages.last() {
-        Some(SeenMessage::Results(_)) => Script::new().say("So be it."),
-        _ => Script::new()
+        Some(SeenMessage::Results(_)) => ModelScript::new().say("So be it."),
+        _ => ModelScript::new()
             .call("calendar_add", json!({"title": "tea"}))
             .call("calendar_add", json!({"title": "cake"})),
     }
@@ -195,7 +199,7 @@ async fn every_answer_to_a_question_has_its_status() {
 #[tokio::test]
 async fn a_question_that_nobody_answers_is_denied_and_then_gone() {
     let limits = TurnLimits { approval_ms_max: Some(80), ..TurnLimits::default() };
-    let build = move |builder: Builder| builder.approval(Approval::Ask).limits(limits);
+    let build = move |builder: ThroughlineBuilder| builder.approval(ApprovalMode::Ask).limits(limits);
     let server = TestServer::start_with(asks_twice, build, Default::default()).await;
     let turn = server.say("Hi").await;
     let events = server.follow(&turn, 0).await.rest().await;
@@ -212,7 +216,10 @@ async fn a_question_that_nobody_answers_is_denied_and_then_gone() {
 // R: L2, R3
 #[tokio::test]
 async fn a_client_that_never_answers_is_gone_and_its_answer_too_late() {
-    let calls = Queue::new([Script::new().call("client_open", json!({})), Script::new().say("No answer.")]);
+    let calls = ScriptQueue::new([
+        ModelScript::new().call("client_open", json!({})),
+        ModelScript::new().say("No answer."),
+    ]);
     let server = TestServer::start(calls).await;
     let tools = json!({"tools": [{"name": "client.open", "effect": "write", "timeout_ms": 80}]});
     let declared = server.client().put(server.url("/v1/clients/page-1/tools")).json(&tools);

@@ -5,14 +5,14 @@ mod support;
 use serde_json::json;
 use std::sync::{Arc, Mutex};
 use support::{TestServer, saying};
-use throughline::{Builder, Event, EventKind, Observer, TurnFacts};
-use throughline_testkit::{Pace, Script, Seen};
+use throughline::{Event, EventKind, ThroughlineBuilder, TurnFacts, TurnObserver};
+use throughline_testkit::{ModelScript, ReplyPace, SeenRequest};
 
 /// Panics inside the task of every turn that says so, at its first words.
 #[derive(Default)]
 struct Panics(Mutex<Vec<String>>);
 
-impl Observer for Panics {
+impl TurnObserver for Panics {
     fn logged(&self, turn: &TurnFacts, events: &[Event]) {
         let mut doomed = self.0.lock().unwrap();
         for event in events {
@@ -30,14 +30,14 @@ impl Observer for Panics {
     }
 }
 
-fn slowly(_: &Seen) -> Script {
-    let pace = Pace { tokens_per_second: Some(200.0), ..Pace::default() };
-    Script::new().say("Word after word after word after word.").paced(pace)
+fn slowly(_: &SeenRequest) -> ModelScript {
+    let pace = ReplyPace { tokens_per_second: Some(200.0), ..ReplyPace::default() };
+    ModelScript::new().say("Word after word after word after word.").with_pace(pace)
 }
 
 #[tokio::test]
 async fn a_panic_in_a_turn_ends_this_turn_as_interrupted_and_the_server_lives() {
-    let build = |builder: Builder| builder.observer(Arc::new(Panics::default()));
+    let build = |builder: ThroughlineBuilder| builder.observer(Arc::new(Panics::default()));
     let server = TestServer::start_with(slowly, build, Default::default()).await;
     let beside = server.say("Hi").await;
     let (_, started) = server.post("/v1/turns", saying("Boom")).await;
@@ -69,7 +69,7 @@ async fn an_upstream_whose_certificate_nobody_has_signed_is_an_error_in_the_mess
     use throughline::Upstream;
     use throughline::config::{ServerSettings, TlsSection};
     use throughline::wire::Dialect;
-    use throughline_server::Server;
+    use throughline_server::HttpServer;
 
     let _ = rustls::crypto::ring::default_provider().install_default();
     let folder = tempfile::tempdir().unwrap();
@@ -78,12 +78,13 @@ async fn an_upstream_whose_certificate_nobody_has_signed_is_an_error_in_the_mess
     std::fs::write(&files.cert, made.cert.pem()).unwrap();
     std::fs::write(&files.key, made.signing_key.serialize_pem()).unwrap();
     let listen = ([127, 0, 0, 1], 0).into();
-    let impostor = Server::bind(&ServerSettings { listen, tls: Some(files), ..Default::default() }).unwrap();
+    let impostor =
+        HttpServer::bind(&ServerSettings { listen, tls: Some(files), ..Default::default() }).unwrap();
     let url = format!("https://localhost:{}/v1", impostor.address().port());
     let (_wish, wishes) = tokio::sync::mpsc::channel(1);
     let serving = tokio::spawn(impostor.serve(axum::Router::new(), wishes, std::future::ready(())));
 
-    let build = move |builder: Builder| {
+    let build = move |builder: ThroughlineBuilder| {
         builder.upstream(Upstream::new("impostor", Dialect::OpenaiChat, &url).unwrap()).model("impostor/m")
     };
     let server = TestServer::start_with(slowly, build, Default::default()).await;

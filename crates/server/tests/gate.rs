@@ -5,18 +5,18 @@ mod support;
 
 use gated::{Gated, read_all, settings};
 use std::time::Duration;
-use throughline::config::{Auth, ServerLimits, ServerSettings};
+use throughline::config::{AuthMode, ServerLimits, ServerSettings};
 use throughline_server::openapi;
-use throughline_server::principal::Scope;
-use throughline_testkit::{Move, Queue, Script};
+use throughline_server::principal::KeyScope;
+use throughline_testkit::{ModelScript, ScriptMove, ScriptQueue};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-const ALL: [Scope; 3] = [Scope::Chat, Scope::Tools, Scope::Admin];
+const ALL: [KeyScope; 3] = [KeyScope::Chat, KeyScope::Tools, KeyScope::Admin];
 const JSON: (&str, &str) = ("Content-Type", "application/json");
 
-fn silent() -> Queue {
-    Queue::new([])
+fn silent() -> ScriptQueue {
+    ScriptQueue::new([])
 }
 
 /// Every method of every route, with its parameters filled in; and places where nothing is.
@@ -185,9 +185,9 @@ async fn a_link_signs_one_browser_in_and_shows_no_key() {
 #[tokio::test]
 async fn a_key_opens_what_its_scopes_say_in_whatever_header_it_comes() {
     let server = Gated::start(silent(), &settings()).await;
-    let (chat, _) = server.key(&[Scope::Chat]).await;
-    let (admin, _) = server.key(&[Scope::Admin]).await;
-    let (tools, _) = server.key(&[Scope::Tools]).await;
+    let (chat, _) = server.key(&[KeyScope::Chat]).await;
+    let (admin, _) = server.key(&[KeyScope::Admin]).await;
+    let (tools, _) = server.key(&[KeyScope::Tools]).await;
     for (key, path, status) in [
         (&chat, "/v1/turns/x", 404),
         (&chat, "/v1/keys", 403),
@@ -276,7 +276,7 @@ async fn pages_of_the_configuration_may_ask_and_no_other() {
 
 #[tokio::test]
 async fn without_keys_a_form_of_a_page_still_changes_nothing() {
-    let settings = ServerSettings { auth: Auth::Off, ..settings() };
+    let settings = ServerSettings { auth: AuthMode::Off, ..settings() };
     let server = Gated::start(silent(), &settings).await;
     assert_eq!(server.ask("GET", "/v1/turns/x", &[], "").await.status, 404, "whoever is here gets in");
     for kind in ["text/plain", "application/x-www-form-urlencoded", "application/jsonx", ""] {
@@ -298,7 +298,7 @@ async fn without_keys_a_form_of_a_page_still_changes_nothing() {
 #[tokio::test]
 async fn a_key_is_made_shown_once_listed_without_its_secret_and_revoked() {
     let server = Gated::start(silent(), &settings()).await;
-    let (admin, _) = server.key(&[Scope::Admin, Scope::Chat]).await;
+    let (admin, _) = server.key(&[KeyScope::Admin, KeyScope::Chat]).await;
     let bearer = format!("Bearer {admin}");
     let admin = [("Authorization", bearer.as_str()), JSON];
     let made = server.ask("POST", "/v1/keys", &admin, r#"{"name":"laptop","scopes":["chat"]}"#).await;
@@ -334,7 +334,7 @@ async fn a_key_is_made_shown_once_listed_without_its_secret_and_revoked() {
 #[tokio::test]
 async fn a_ticket_stands_for_its_key_once_and_only_to_look() {
     let server = Gated::start(silent(), &settings()).await;
-    let (key, pass) = server.key(&[Scope::Chat]).await;
+    let (key, pass) = server.key(&[KeyScope::Chat]).await;
     let bearer = format!("Bearer {key}");
     let ticket = async || {
         let answer = server.ask("POST", "/v1/tickets", &[("Authorization", &bearer)], "").await;
@@ -386,27 +386,27 @@ async fn ends_soon(mut socket: TcpStream) {
     assert!(!rest.ends_with("0\r\n\r\n"), "{rest}");
 }
 
-fn endless() -> Queue {
-    Queue::new((0..4).map(|_| Script::new().then(Move::Stall)))
+fn endless() -> ScriptQueue {
+    ScriptQueue::new((0..4).map(|_| ModelScript::new().then(ScriptMove::Stall)))
 }
 
 #[tokio::test]
 async fn streams_end_with_their_key() {
     let server = Gated::start(endless(), &settings()).await;
-    let (kept, _) = server.key(&[Scope::Chat]).await;
+    let (kept, _) = server.key(&[KeyScope::Chat]).await;
     let mut goes_on = open_stream(&server, &kept).await;
     // Revoked here.
-    let (key, pass) = server.key(&[Scope::Chat]).await;
+    let (key, pass) = server.key(&[KeyScope::Chat]).await;
     let stream = open_stream(&server, &key).await;
     server.gate.revoke("local", &pass.id).await.unwrap();
     ends_soon(stream).await;
     // Revoked by another program.
-    let (key, pass) = server.key(&[Scope::Chat]).await;
+    let (key, pass) = server.key(&[KeyScope::Chat]).await;
     let stream = open_stream(&server, &key).await;
     server.keys.change(&pass.id, |row| row.revoked_at = Some(1));
     ends_soon(stream).await;
     // Expired.
-    let (key, pass) = server.key(&[Scope::Chat]).await;
+    let (key, pass) = server.key(&[KeyScope::Chat]).await;
     let stream = open_stream(&server, &key).await;
     server.keys.change(&pass.id, |row| row.expires_at = Some(1));
     ends_soon(stream).await;
@@ -419,8 +419,8 @@ async fn streams_end_with_their_key() {
 async fn new_turns_are_counted_by_key() {
     let limits = ServerLimits { turns_per_minute_max: 2, ..ServerLimits::default() };
     let server = Gated::start(endless(), &ServerSettings { limits, ..settings() }).await;
-    let (one, _) = server.key(&[Scope::Chat]).await;
-    let (two, _) = server.key(&[Scope::Chat]).await;
+    let (one, _) = server.key(&[KeyScope::Chat]).await;
+    let (two, _) = server.key(&[KeyScope::Chat]).await;
     let start = async |key: &str| {
         let bearer = format!("Bearer {key}");
         let headers = [("Authorization", bearer.as_str()), JSON];
@@ -440,7 +440,9 @@ async fn the_first_start_makes_a_key_and_later_ones_do_not() {
     let server = Gated::start(silent(), &settings()).await;
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("admin-token");
-    let FirstKey::Made(key) = server.gate.first_key(&file).await.unwrap() else { panic!("there was none") };
+    let FirstKey::Created(key) = server.gate.first_key(&file).await.unwrap() else {
+        panic!("there was none")
+    };
     let written = std::fs::read_to_string(&file).unwrap();
     assert_eq!(written.trim(), key.reveal());
     #[cfg(unix)]
@@ -450,15 +452,15 @@ async fn the_first_start_makes_a_key_and_later_ones_do_not() {
     }
     let bearer = format!("Bearer {}", key.reveal());
     assert_eq!(server.ask("GET", "/v1/keys", &[("Authorization", &bearer)], "").await.status, 200);
-    assert_eq!(server.gate.first_key(&file).await.unwrap(), FirstKey::There);
+    assert_eq!(server.gate.first_key(&file).await.unwrap(), FirstKey::Exists);
     // Its owner may have put it elsewhere.
     std::fs::remove_file(&file).unwrap();
-    assert_eq!(server.gate.first_key(&file).await.unwrap(), FirstKey::There);
+    assert_eq!(server.gate.first_key(&file).await.unwrap(), FirstKey::Exists);
     assert!(!file.exists());
     // Without any key that may make keys there would be no way in.
     server.gate.revoke("local", key.id()).await.unwrap();
-    server.key(&[Scope::Chat]).await;
-    assert!(matches!(server.gate.first_key(&file).await.unwrap(), FirstKey::Made(_)));
+    server.key(&[KeyScope::Chat]).await;
+    assert!(matches!(server.gate.first_key(&file).await.unwrap(), FirstKey::Created(_)));
     // Where it cannot be written, it opens nothing.
     let server = Gated::start(silent(), &settings()).await;
     let error = server.gate.first_key(&folder.path().join("no/such/folder")).await.unwrap_err();
@@ -471,8 +473,8 @@ async fn the_first_start_makes_a_key_and_later_ones_do_not() {
 async fn sockets_end_with_their_key() {
     use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade};
     use futures_util::{SinkExt, StreamExt};
-    use throughline_server::Server;
-    use throughline_server::gate::NewKey;
+    use throughline_server::HttpServer;
+    use throughline_server::gate::NewApiKey;
     use tokio_tungstenite::tungstenite;
     async fn say_back(mut socket: WebSocket) {
         while let Some(Ok(message)) = socket.recv().await {
@@ -484,14 +486,17 @@ async fn sockets_end_with_their_key() {
     let echo = axum::routing::get(|upgrade: WebSocketUpgrade| async { upgrade.on_upgrade(say_back) });
     let keys = gated::KeysInMemory::default();
     let gate = throughline_server::Gate::new(&settings(), std::sync::Arc::new(keys.clone()));
-    let bound = Server::bind(&settings()).unwrap();
+    let bound = HttpServer::bind(&settings()).unwrap();
     let address = bound.address();
     let (wish, wishes) = tokio::sync::mpsc::channel(2);
-    let app = gate.around(axum::Router::new().route("/v1/ws", echo));
+    let app = gate.wrap(axum::Router::new().route("/v1/ws", echo));
     let serving = tokio::spawn(bound.serve(app, wishes, std::future::ready(())));
     let key = async || {
-        let new =
-            NewKey { name: "k".to_owned(), scopes: [Scope::Chat].into_iter().collect(), expires_at: None };
+        let new = NewApiKey {
+            name: "k".to_owned(),
+            scopes: [KeyScope::Chat].into_iter().collect(),
+            expires_at: None,
+        };
         gate.mint("local", new).await.unwrap()
     };
     let open = async |key: &str| {
@@ -519,6 +524,6 @@ async fn sockets_end_with_their_key() {
     wish.send(()).await.unwrap();
     let served =
         tokio::time::timeout(Duration::from_secs(10), serving).await.expect("it stays for the socket");
-    assert_eq!(served.unwrap(), throughline_server::Served::Drained);
+    assert_eq!(served.unwrap(), throughline_server::ServeOutcome::Drained);
     assert!(!matches!(kept.next().await, Some(Ok(tungstenite::Message::Text(_)))));
 }

@@ -1,12 +1,16 @@
 //! What samples of turns and calls add up to, against what somebody with pencil and paper would say. R: U5
 
 use proptest::prelude::*;
-use throughline_server::api::history::{BUCKETS_MAX, CallsMetrics, MetricsInfo, Spread, TOOLS_MAX, figures};
-use throughline_store::catalog::{CallSample, Pace, SampleRange, Sampled, Samples, TurnSample};
+use throughline_server::api::history::{
+    BUCKETS_MAX, CallsMetrics, MetricsInfo, Percentiles, TOOLS_MAX, compute_metrics,
+};
+use throughline_store::catalog::{
+    CallSample, MetricSamples, SampleRange, SampleRows, TurnSample, TurnTiming,
+};
 
 fn turn(created_at: i64, first_content_ms: Option<i64>, tokens: i64, writing_ms: i64) -> TurnSample {
     let some = |number: i64| Some(number).filter(|number| *number > 0);
-    let pace = Pace { first_content_ms, writing_ms: some(writing_ms), output_tokens: some(tokens) };
+    let pace = TurnTiming { first_content_ms, writing_ms: some(writing_ms), output_tokens: some(tokens) };
     TurnSample { created_at, status: "completed".into(), pace }
 }
 
@@ -14,8 +18,8 @@ fn call(tool: &str, status: &str, started_at: i64, duration_ms: Option<i64>) -> 
     CallSample { tool_name: tool.into(), status: status.into(), started_at, duration_ms }
 }
 
-fn all<T>(rows: Vec<T>) -> Sampled<T> {
-    Sampled { rows, cut: false }
+fn all<T>(rows: Vec<T>) -> SampleRows<T> {
+    SampleRows { rows, truncated: false }
 }
 
 /// The smallest value that so many of a hundred are not above: the definition, tried with every value.
@@ -26,8 +30,8 @@ fn naive(values: &[f64], percent: usize) -> Option<f64> {
     values.iter().copied().filter(|value| is_enough(*value)).min_by(f64::total_cmp)
 }
 
-fn check_spread(spread: Spread, values: &[f64]) {
-    let expected = Spread { count: values.len() as u64, p50: naive(values, 50), p95: naive(values, 95) };
+fn check_spread(spread: Percentiles, values: &[f64]) {
+    let expected = Percentiles { count: values.len() as u64, p50: naive(values, 50), p95: naive(values, 95) };
     assert_eq!(spread, expected, "{values:?}");
 }
 
@@ -49,8 +53,8 @@ fn check_calls(metrics: &CallsMetrics, calls: &[&CallSample]) {
 }
 
 /// Everything that an answer says, computed again from all samples for each figure.
-fn check(samples: &Samples, range: &SampleRange, buckets: u32) -> MetricsInfo {
-    let found = figures(samples, range, buckets);
+fn check(samples: &MetricSamples, range: &SampleRange, buckets: u32) -> MetricsInfo {
+    let found = compute_metrics(samples, range, buckets);
     let calls: Vec<&CallSample> = samples.calls.rows.iter().collect();
     check_calls(&found.calls, &calls);
     let first: Vec<f64> =
@@ -106,13 +110,13 @@ fn any_turn(from: i64, until: i64) -> impl Strategy<Value = TurnSample> {
         .prop_map(|(at, first, tokens, ms)| turn(at, first, tokens, ms))
 }
 
-fn any_time() -> impl Strategy<Value = (Samples, SampleRange, u32)> {
+fn any_time() -> impl Strategy<Value = (MetricSamples, SampleRange, u32)> {
     (-50_i64..1_000_000, 1_i64..5_000, 1..=BUCKETS_MAX).prop_flat_map(|(from, span, buckets)| {
         let until = from + span;
         let calls = prop::collection::vec(any_call(from, until), 0..60);
         let turns = prop::collection::vec(any_turn(from, until), 0..40);
         (calls, turns, 0_u64..3).prop_map(move |(calls, turns, waiting)| {
-            let samples = Samples { turns: all(turns), calls: all(calls), waiting };
+            let samples = MetricSamples { turns: all(turns), calls: all(calls), waiting };
             (samples, SampleRange { from, until, rows_max: 9 }, buckets)
         })
     })
@@ -132,7 +136,7 @@ proptest! {
 #[test]
 fn a_percentile_is_one_of_the_values() {
     let spread = |values: &[f64]| {
-        let found = Spread::of(values.to_vec());
+        let found = Percentiles::of(values.to_vec());
         (found.p50, found.p95)
     };
     assert_eq!(spread(&[]), (None, None));
@@ -155,14 +159,15 @@ fn a_time_says_how_fast_and_how_well_it_went() {
     // 60 tokens in two seconds are 30 in one; what an upstream does not count has no speed.
     let turns =
         vec![turn(1_000, Some(200), 60, 2_000), turn(1_060, Some(300), 0, 900), turn(1_061, None, 9, 0)];
-    let samples = Samples { turns: Sampled { rows: turns, cut: true }, calls: all(calls), waiting: 2 };
+    let samples =
+        MetricSamples { turns: SampleRows { rows: turns, truncated: true }, calls: all(calls), waiting: 2 };
     let found = check(&samples, &range, 2);
     assert_eq!(found.calls.error_rate, Some(2.0 / 3.0), "a denial is no failure of the tool");
-    assert_eq!(found.turns.tokens_per_second, Spread { count: 1, p50: Some(30.0), p95: Some(30.0) });
+    assert_eq!(found.turns.tokens_per_second, Percentiles { count: 1, p50: Some(30.0), p95: Some(30.0) });
     assert_eq!(found.tools[0].tool_name, "b.two");
     assert_eq!(found.buckets.iter().map(|bucket| bucket.calls.total).collect::<Vec<_>>(), [2, 2]);
     assert_eq!((found.approvals_waiting, found.turns_cut, found.calls_cut), (2, true, false));
-    assert_eq!(check(&Samples::default(), &range, 7).turns.first_token_ms, Spread::default());
+    assert_eq!(check(&MetricSamples::default(), &range, 7).turns.first_token_ms, Percentiles::default());
 }
 
 // R: U5, R2
@@ -170,7 +175,7 @@ fn a_time_says_how_fast_and_how_well_it_went() {
 fn so_many_tools_are_told_apart() {
     let range = SampleRange { from: 0, until: 10, rows_max: 999 };
     let calls = (0..TOOLS_MAX + 3).map(|number| call(&format!("t.{number}"), "success", 1, Some(1)));
-    let samples = Samples { calls: all(calls.collect()), ..Samples::default() };
+    let samples = MetricSamples { calls: all(calls.collect()), ..MetricSamples::default() };
     let found = check(&samples, &range, 1);
     assert_eq!((found.tools.len(), found.tools_left_out), (TOOLS_MAX, 3));
 }

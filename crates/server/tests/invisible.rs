@@ -4,7 +4,7 @@ mod support;
 
 use serde_json::{Value, json};
 use support::{Event, TestServer, saying};
-use throughline_testkit::{Queue, Script};
+use throughline_testkit::{ModelScript, ScriptQueue};
 use throughline_wire::visible;
 
 /// A date that reads as another one, and a name of a field that reads as `title`.
@@ -29,7 +29,10 @@ fn shown(events: &[Event]) -> Vec<String> {
 
 #[tokio::test]
 async fn a_question_shows_what_runs() {
-    let model = Queue::new([Script::new().call("calendar_add", arguments()), Script::new().say("Noted.")]);
+    let model = ScriptQueue::new([
+        ModelScript::new().call("calendar_add", arguments()),
+        ModelScript::new().say("Noted."),
+    ]);
     let server = TestServer::start_asking(model).await;
     let (_, started) = server.post("/v1/turns", saying(&format!("Tea on {TURNED}"))).await;
     let turn = started["turn_id"].as_str().unwrap();

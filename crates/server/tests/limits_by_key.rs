@@ -7,15 +7,15 @@ use futures_util::{SinkExt, StreamExt};
 use gated::{Gated, settings};
 use serde_json::{Value, json};
 use throughline::config::{ServerLimits, ServerSettings};
-use throughline_server::principal::Scope;
-use throughline_testkit::{Move, Queue, Script};
+use throughline_server::principal::KeyScope;
+use throughline_testkit::{ModelScript, ScriptMove, ScriptQueue};
 use tokio_tungstenite::connect_async;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 
 /// A model that answers until the test is over.
-fn endless() -> Queue {
-    Queue::new((0..32).map(|_| Script::new().then(Move::Stall)))
+fn endless() -> ScriptQueue {
+    ScriptQueue::new((0..32).map(|_| ModelScript::new().then(ScriptMove::Stall)))
 }
 
 const HI: &str = r#"{"input":[{"type":"text","text":"Hi"}]}"#;
@@ -30,8 +30,8 @@ async fn start(server: &Gated, key: &str) -> (u16, String) {
 #[tokio::test]
 async fn running_turns_are_counted_by_key() {
     let server = Gated::start(endless(), &settings()).await;
-    let (one, _) = server.key(&[Scope::Chat]).await;
-    let (two, _) = server.key(&[Scope::Chat]).await;
+    let (one, _) = server.key(&[KeyScope::Chat]).await;
+    let (two, _) = server.key(&[KeyScope::Chat]).await;
     for _ in 0..ServerLimits::default().turns_per_key_max {
         assert_eq!(start(&server, &one).await.0, 201);
     }
@@ -43,7 +43,7 @@ async fn running_turns_are_counted_by_key() {
 async fn a_turn_over_a_socket_counts_as_any_other() {
     let limits = ServerLimits { turns_per_minute_max: 1, ..ServerLimits::default() };
     let server = Gated::start(endless(), &ServerSettings { limits, ..settings() }).await;
-    let (key, _) = server.key(&[Scope::Chat]).await;
+    let (key, _) = server.key(&[KeyScope::Chat]).await;
     let mut request = format!("ws://{}/v1/ws", server.address).into_client_request().unwrap();
     let headers = request.headers_mut();
     headers.insert("authorization", format!("Bearer {key}").parse().unwrap());

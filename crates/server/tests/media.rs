@@ -11,9 +11,9 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use support::{TestServer, answered, saying};
 use throughline::tools::{Effect, NoArguments, tool};
-use throughline::wire::{Media, Output};
+use throughline::wire::{Media, ToolOutput};
 use throughline_testkit::seen::SeenMessage;
-use throughline_testkit::{Queue, Script, Seen};
+use throughline_testkit::{ModelScript, ScriptQueue, SeenRequest};
 
 /// More than `media_inline_bytes_max`.
 const LARGE: usize = 40_000;
@@ -27,15 +27,15 @@ fn picture(bytes: usize, of: u8) -> Vec<u8> {
 }
 
 /// With a camera whose pictures are large.
-async fn server(scripts: impl IntoIterator<Item = Script>) -> TestServer {
-    let build = |builder: throughline::Builder| {
+async fn server(scripts: impl IntoIterator<Item = ModelScript>) -> TestServer {
+    let build = |builder: throughline::ThroughlineBuilder| {
         let look = |_: NoArguments, _| async {
             let picture = Media::new("image/png".into(), STANDARD.encode(picture(LARGE, 7)));
-            Output { media: vec![picture], ..Output::text("a picture") }
+            ToolOutput { media: vec![picture], ..ToolOutput::text("a picture") }
         };
         builder.tool(tool("camera.look", "Takes a picture", look).effect(Effect::Read).agent_callable())
     };
-    TestServer::start_with(Queue::new(scripts), build, Default::default()).await
+    TestServer::start_with(ScriptQueue::new(scripts), build, Default::default()).await
 }
 
 async fn upload(server: &TestServer, content: Vec<u8>) -> String {
@@ -61,7 +61,7 @@ fn of_type<'e>(events: &'e [Value], kind: &str) -> &'e Value {
 }
 
 /// All pictures of a request, and its text.
-fn shown(seen: &Seen) -> (Vec<Vec<u8>>, String) {
+fn shown(seen: &SeenRequest) -> (Vec<Vec<u8>>, String) {
     let (mut images, mut texts) = (Vec::new(), String::new());
     for message in &seen.messages {
         match message {
@@ -88,7 +88,7 @@ fn conversation_of(started: &Value) -> String {
 // R: T12
 #[tokio::test]
 async fn a_large_upload_is_named_in_the_log_and_seen_by_the_model() {
-    let server = server([Script::new().say("A cat."), Script::new().say("Still.")]).await;
+    let server = server([ModelScript::new().say("A cat."), ModelScript::new().say("Still.")]).await;
     let (large, small) = (upload(&server, picture(LARGE, 1)).await, upload(&server, picture(SMALL, 2)).await);
     let input = json!({"input": [
         {"type": "text", "text": "Look."},
@@ -122,8 +122,8 @@ async fn a_large_upload_is_named_in_the_log_and_seen_by_the_model() {
 // R: T12
 #[tokio::test]
 async fn a_large_picture_of_a_tool_is_a_file_of_its_turn() {
-    let looks = Script::new().call("camera_look", json!({}));
-    let server = server([looks, Script::new().say("A cat.")]).await;
+    let looks = ModelScript::new().call("camera_look", json!({}));
+    let server = server([looks, ModelScript::new().say("A cat.")]).await;
     let (_, started) = server.post("/v1/turns", saying("What do you see?")).await;
     let told = events(&server, started["turn_id"].as_str().unwrap()).await;
     let media = &of_type(&told, "tool_result")["output_media"][0];
@@ -142,10 +142,14 @@ async fn a_large_picture_of_a_tool_is_a_file_of_its_turn() {
 // R: S4
 #[tokio::test]
 async fn a_conversation_travels_with_its_pictures() {
-    let looks = Script::new().call("camera_look", json!({}));
-    let server =
-        server([looks, Script::new().say("A cat."), Script::new().say("Yes."), Script::new().say("So.")])
-            .await;
+    let looks = ModelScript::new().call("camera_look", json!({}));
+    let server = server([
+        looks,
+        ModelScript::new().say("A cat."),
+        ModelScript::new().say("Yes."),
+        ModelScript::new().say("So."),
+    ])
+    .await;
     let file = upload(&server, picture(LARGE, 1)).await;
     let input = json!({"input": [{"type": "image", "file_id": file}, {"type": "text", "text": "Both?"}]});
     let (_, started) = server.post("/v1/turns", input).await;
@@ -187,7 +191,7 @@ async fn a_conversation_travels_with_its_pictures() {
 // R: E2
 #[tokio::test]
 async fn what_a_chat_client_sends_again_and_again_is_kept_once() {
-    let server = server([Script::new().say("A cat."), Script::new().say("A cat.")]).await;
+    let server = server([ModelScript::new().say("A cat."), ModelScript::new().say("A cat.")]).await;
     let url = format!("data:image/png;base64,{}", STANDARD.encode(picture(LARGE, 3)));
     let body = json!({"model": "test/m", "messages": [{"role": "user", "content": [
         {"type": "text", "text": "What is it?"}, {"type": "image_url", "image_url": {"url": url}},
@@ -207,8 +211,8 @@ async fn what_a_chat_client_sends_again_and_again_is_kept_once() {
 // R: T12, T14
 #[tokio::test]
 async fn a_picture_said_in_mid_turn_stays_as_long_as_the_turn() {
-    let waits = Script::new().call("queue_wait", json!({}));
-    let server = server([waits, Script::new().say("Seen.")]).await;
+    let waits = ModelScript::new().call("queue_wait", json!({}));
+    let server = server([waits, ModelScript::new().say("Seen.")]).await;
     let turn = server.say("Wait.").await;
     let mut stream = server.follow(&turn, 0).await;
     let started = stream.until("tool_start").await.pop().unwrap().data;
@@ -222,14 +226,15 @@ async fn a_picture_said_in_mid_turn_stays_as_long_as_the_turn() {
     let (images, _) = shown(&server.upstream.requests()[1]);
     assert_eq!(images, [picture(LARGE, 5)]);
     // Whoever sweeps what no turn uses finds nothing here.
-    let old = throughline_store::catalog::ForgetBefore { unused_files: Some(i64::MAX), ..Default::default() };
-    assert_eq!(server.state.catalog.forget_before(old).await.unwrap().files, 0);
+    let old =
+        throughline_store::catalog::RetentionCutoffs { unused_files: Some(i64::MAX), ..Default::default() };
+    assert_eq!(server.state.catalog.delete_expired(old).await.unwrap().files, 0);
 }
 
 // R: T12
 #[tokio::test]
 async fn a_file_that_was_deleted_is_told_as_gone() {
-    let server = server([Script::new().say("A cat."), Script::new().say("Gone.")]).await;
+    let server = server([ModelScript::new().say("A cat."), ModelScript::new().say("Gone.")]).await;
     let file = upload(&server, picture(LARGE, 1)).await;
     let input = json!({"input": [{"type": "image", "file_id": file}, {"type": "text", "text": "Look."}]});
     let (_, started) = server.post("/v1/turns", input).await;

@@ -3,29 +3,29 @@
 #![allow(clippy::unwrap_used)]
 
 use std::sync::Arc;
-use throughline::memory::{Memories, Memory};
-use throughline_engine::{Remembered, Scope};
-use throughline_server::memories::CatalogMemories;
+use throughline::approval_store::{ApprovalStore, ApprovalStores};
+use throughline_engine::{ApprovalScope, RememberedDecision};
+use throughline_server::approval_store::CatalogApprovals;
 use throughline_store::{Catalog, SqliteSettings, SqliteStore};
 
-fn remembered(tool: &str, decision: &str) -> Remembered {
+fn remembered(tool: &str, decision: &str) -> RememberedDecision {
     let json = serde_json::json!({
-        "decision": decision, "scope": Scope::Always, "tool": tool, "fingerprint": "f", "arguments_hash": "h",
+        "decision": decision, "scope": ApprovalScope::Always, "tool": tool, "fingerprint": "f", "arguments_hash": "h",
     });
     serde_json::from_value(json).unwrap()
 }
 
 /// Memories block their thread, as the library calls them.
 async fn of<T: Send + 'static>(
-    memories: &CatalogMemories,
+    memories: &CatalogApprovals,
     user: Option<&str>,
-    ask: impl FnOnce(Arc<dyn Memory>) -> T + Send + 'static,
+    ask: impl FnOnce(Arc<dyn ApprovalStore>) -> T + Send + 'static,
 ) -> T {
-    let memory = memories.of(user);
+    let memory = memories.for_user(user);
     tokio::task::spawn_blocking(move || ask(memory)).await.unwrap()
 }
 
-fn answers(memory: Arc<dyn Memory>) -> Vec<Remembered> {
+fn answers(memory: Arc<dyn ApprovalStore>) -> Vec<RememberedDecision> {
     memory.all().unwrap().into_iter().map(|kept| kept.answer).collect()
 }
 
@@ -35,14 +35,14 @@ async fn what_one_user_has_said_holds_for_nobody_else_and_survives_the_program()
     let file = folder.path().join("throughline.db");
     let settings = SqliteSettings { ballast_bytes: 0, free_bytes_min: 0, ..SqliteSettings::default() };
     let store = SqliteStore::open(&file, settings).await.unwrap();
-    let memories = CatalogMemories::new(Arc::new(store.clone()));
+    let memories = CatalogApprovals::new(Arc::new(store.clone()));
 
     let (allow, deny) = (remembered("mail.send", "approve"), remembered("mail.send", "deny"));
     let (first, other) = (allow.clone(), remembered("files.write", "approve"));
     let second = other.clone();
     of(&memories, Some("ann"), move |memory| {
-        memory.keep(first, 10).unwrap();
-        memory.keep(second, 20).unwrap();
+        memory.save(first, 10).unwrap();
+        memory.save(second, 20).unwrap();
     })
     .await;
     assert_eq!(of(&memories, Some("ann"), answers).await, [allow, other.clone()]);
@@ -51,8 +51,8 @@ async fn what_one_user_has_said_holds_for_nobody_else_and_survives_the_program()
 
     // One that says the same about the same is replaced; nobody's is kept nowhere.
     let (later, nobodys) = (deny.clone(), deny.clone());
-    of(&memories, Some("ann"), move |memory| memory.keep(later, 30).unwrap()).await;
-    of(&memories, None, move |memory| memory.keep(nobodys, 30).unwrap()).await;
+    of(&memories, Some("ann"), move |memory| memory.save(later, 30).unwrap()).await;
+    of(&memories, None, move |memory| memory.save(nobodys, 30).unwrap()).await;
     assert_eq!(of(&memories, Some("ann"), answers).await, [other.clone(), deny.clone()]);
     assert_eq!(of(&memories, None, answers).await, []);
 
@@ -60,10 +60,10 @@ async fn what_one_user_has_said_holds_for_nobody_else_and_survives_the_program()
     drop((memories, store));
     let store = SqliteStore::open(&file, settings).await.unwrap();
     let catalog: Arc<dyn Catalog> = Arc::new(store);
-    let memories = CatalogMemories::new(catalog);
+    let memories = CatalogApprovals::new(catalog);
     assert_eq!(of(&memories, Some("ann"), answers).await, [other, deny.clone()]);
     let number = of(&memories, Some("ann"), |memory| memory.all().unwrap()[1].number).await;
-    assert_eq!(of(&memories, Some("bob"), move |memory| memory.forget(number)).await, Ok(None));
-    let taken_back = of(&memories, Some("ann"), move |memory| memory.forget(number)).await.unwrap().unwrap();
+    assert_eq!(of(&memories, Some("bob"), move |memory| memory.remove(number)).await, Ok(None));
+    let taken_back = of(&memories, Some("ann"), move |memory| memory.remove(number)).await.unwrap().unwrap();
     assert_eq!((taken_back.answer, taken_back.at_ms, taken_back.number), (deny, 30, number));
 }

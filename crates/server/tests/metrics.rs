@@ -8,10 +8,10 @@ use std::sync::Mutex;
 use support::{PATIENCE, TestServer, saying};
 use throughline::config::ServerLimits;
 use throughline::tools::{Effect, NoArguments, ToolContext, tool};
-use throughline::wire::{Dialect, Transfer};
-use throughline::{Approval, Builder, Upstream};
+use throughline::wire::{Dialect, TransferMode};
+use throughline::{ApprovalMode, ThroughlineBuilder, Upstream};
 use throughline_server::telemetry::names::METRICS;
-use throughline_testkit::{self as testkit, CallMove, Model, Move, Script, Seen};
+use throughline_testkit::{self as testkit, CallMove, FakeModel, ModelScript, ScriptMove, SeenRequest};
 use tokio::io::AsyncWriteExt;
 use tokio::time::timeout;
 
@@ -48,35 +48,35 @@ const ANSWERED: [&str; 3] = [
 #[derive(Default)]
 struct Scripted(Mutex<HashSet<String>>);
 
-impl Model for Scripted {
-    fn reply(&self, seen: &Seen) -> Script {
+impl FakeModel for Scripted {
+    fn reply(&self, seen: &SeenRequest) -> ModelScript {
         let said = seen.user_text();
         // In text mode results come as the user's words.
         if seen.step() > 1 || said.contains("TOOL_RESULT") {
-            return Script::new().say("That is it.");
+            return ModelScript::new().say("That is it.");
         }
         let is_first = self.0.lock().unwrap().insert(said.to_owned());
         match said {
-            "call" => Script::new().say("Let me look.").call("weather_today", json!({})),
+            "call" => ModelScript::new().say("Let me look.").call("weather_today", json!({})),
             "early" => {
-                let script = Script::new().say("Let me look.").call("weather_today", json!({}));
-                script.then(Move::Pause(300)).say("Just a moment.")
+                let script = ModelScript::new().say("Let me look.").call("weather_today", json!({}));
+                script.then(ScriptMove::Pause(300)).say("Just a moment.")
             }
-            "text" => Script::new()
+            "text" => ModelScript::new()
                 .say("<<<[TOOL_REQUEST]>>>\ntool_name:「始」weather_today「末」\n<<<[END_TOOL_REQUEST]>>>"),
-            "fail" => Script::new().call("test_fail", json!({"text": "no"})),
-            "clock" => Script::new().call("clock_now", json!({})),
-            "nobody's" => Script::new().call("nobodys_tool", json!({})),
+            "fail" => ModelScript::new().call("test_fail", json!({"text": "no"})),
+            "clock" => ModelScript::new().call("clock_now", json!({})),
+            "nobody's" => ModelScript::new().call("nobodys_tool", json!({})),
             "half" => {
                 let half = CallMove::new("weather_today", json!("{\"a"));
-                Script::new().say("Let me").then(Move::HalfCall(half)).then(Move::Cut)
+                ModelScript::new().say("Let me").then(ScriptMove::HalfCall(half)).then(ScriptMove::Cut)
             }
-            "wait" => Script::new().call("queue_wait", json!({})),
-            "write" => Script::new().call("calendar_add", json!({"title": "tea"})),
-            "refused" => Script::status(401),
-            "busy" if is_first => Script::status(503),
-            "limited" if is_first => Script::rate_limited(0),
-            _ => Script::new().say("Hello."),
+            "wait" => ModelScript::new().call("queue_wait", json!({})),
+            "write" => ModelScript::new().call("calendar_add", json!({"title": "tea"})),
+            "refused" => ModelScript::status(401),
+            "busy" if is_first => ModelScript::status(503),
+            "limited" if is_first => ModelScript::rate_limited(0),
+            _ => ModelScript::new().say("Hello."),
         }
     }
 }
@@ -86,12 +86,13 @@ async fn clock(_: NoArguments, _: ToolContext) -> &'static str {
 }
 
 async fn started(limits: ServerLimits) -> TestServer {
-    let upstream = testkit::Upstream::start(Scripted::default()).await.unwrap();
+    let upstream = testkit::FakeUpstream::start(Scripted::default()).await.unwrap();
     // The second one is the same, asked for whole replies.
-    let address = upstream.base_url(testkit::Dialect::OpenaiChat);
-    let build = move |builder: Builder| {
+    let address = upstream.base_url(testkit::FakeDialect::OpenaiChat);
+    let build = move |builder: ThroughlineBuilder| {
         let _kept = &upstream;
-        let whole = Upstream::new("whole", Dialect::OpenaiChat, &address).unwrap().transfer(Transfer::Whole);
+        let whole =
+            Upstream::new("whole", Dialect::OpenaiChat, &address).unwrap().transfer(TransferMode::Whole);
         let clock = tool("clock.now", "The time", clock).effect(Effect::Read).agent_callable();
         builder
             .upstream(whole)
@@ -354,7 +355,7 @@ async fn every_figure_says_what_has_happened() {
     seen.push(settled(&server).await);
     // Its conversation is still there, its events are not: as after the time that events are kept.
     let before = settled(&server).await;
-    server.state.log.forget(&told).await.unwrap();
+    server.state.log.delete(&told).await.unwrap();
     let (status, error) = server.get(&format!("/v1/turns/{told}/events?after=1")).await;
     assert_eq!((status, &error["error"]["code"]), (410, &json!("events_gone")));
     let after = settled(&server).await;
@@ -377,7 +378,7 @@ async fn every_figure_says_what_has_happened() {
     assert_eq!(server.state.telemetry.turns_held(), 0);
 
     // A turn that is gone on with after the process was killed: what ran is counted where it ends.
-    let asking = |builder: Builder| builder.approval(Approval::Ask);
+    let asking = |builder: ThroughlineBuilder| builder.approval(ApprovalMode::Ask);
     let server = TestServer::start_with(Scripted::default(), asking, ServerLimits::default()).await;
     let open = server.turn(saying("write")).await;
     let asked = server.follow(&open, 0).await.until("approval_request").await;

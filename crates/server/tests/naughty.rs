@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 use support::{TestServer, answered, saying};
 use throughline_server::portable;
 use throughline_testkit::seen::SeenMessage;
-use throughline_testkit::{Script, Seen};
+use throughline_testkit::{ModelScript, SeenRequest};
 
 /// Requests at once: fewer than the turns that a user may have running.
 const AT_ONCE: usize = 6;
@@ -53,12 +53,12 @@ fn strings() -> Vec<String> {
 }
 
 /// A model that says again what the user said last.
-fn parrot(seen: &Seen) -> Script {
+fn parrot(seen: &SeenRequest) -> ModelScript {
     let said = seen.messages.iter().rev().find_map(|message| match message {
         SeenMessage::User { text, .. } => Some(text.clone()),
         SeenMessage::Assistant { .. } | SeenMessage::Results(_) => None,
     });
-    Script::new().say(said.unwrap_or_default())
+    ModelScript::new().say(said.unwrap_or_default())
 }
 
 async fn server() -> TestServer {

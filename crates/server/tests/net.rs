@@ -6,18 +6,18 @@ mod support;
 use gated::{Gated, read_all, settings};
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
-use throughline::config::{Auth, ServerLimits, ServerSettings};
-use throughline_server::principal::Scope;
-use throughline_server::{BIND_WAIT, BindError, Served, Server};
-use throughline_testkit::Queue;
+use throughline::config::{AuthMode, ServerLimits, ServerSettings};
+use throughline_server::principal::KeyScope;
+use throughline_server::{BIND_RETRY_FOR, BindError, HttpServer, ServeOutcome};
+use throughline_testkit::ScriptQueue;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::oneshot;
 
 const JSON: (&str, &str) = ("Content-Type", "application/json");
 
-fn silent() -> Queue {
-    Queue::new([])
+fn silent() -> ScriptQueue {
+    ScriptQueue::new([])
 }
 
 /// Limits that a test can wait for.
@@ -34,7 +34,7 @@ fn hasty() -> ServerSettings {
 }
 
 /// What the server says to a client that sends this and then nothing, and that it hangs up soon.
-async fn said_to(server: &Gated, bytes: &str) -> String {
+async fn send_raw(server: &Gated, bytes: &str) -> String {
     let mut socket = TcpStream::connect(server.address).await.unwrap();
     socket.write_all(bytes.as_bytes()).await.unwrap();
     let said = tokio::time::timeout(Duration::from_secs(5), read_all(&mut socket)).await;
@@ -44,7 +44,7 @@ async fn said_to(server: &Gated, bytes: &str) -> String {
 #[tokio::test]
 async fn a_client_that_does_not_go_on_is_not_waited_for() {
     let server = Gated::start(silent(), &hasty()).await;
-    let (key, _) = server.key(&[Scope::Chat]).await;
+    let (key, _) = server.key(&[KeyScope::Chat]).await;
     for head in [
         "",
         "G",
@@ -52,7 +52,7 @@ async fn a_client_that_does_not_go_on_is_not_waited_for() {
         "GET /healthz HT",
         "GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: ",
     ] {
-        let said = said_to(&server, head).await;
+        let said = send_raw(&server, head).await;
         assert!(!said.contains("200 OK"), "{head}: {said}");
     }
     // A body that does not come: with a good key, and with none.
@@ -62,19 +62,19 @@ async fn a_client_that_does_not_go_on_is_not_waited_for() {
             server.address
         )
     };
-    let said = said_to(&server, &of(&format!("Authorization: Bearer {key}\r\n"))).await;
+    let said = send_raw(&server, &of(&format!("Authorization: Bearer {key}\r\n"))).await;
     assert!(said.starts_with("HTTP/1.1 408") && said.contains("body_ms_max"), "{said}");
-    let said = said_to(&server, &of("")).await;
+    let said = send_raw(&server, &of("")).await;
     assert!(said.starts_with("HTTP/1.1 401"), "{said}");
     // An answered connection that is not used again.
-    let said = said_to(&server, &format!("GET /healthz HTTP/1.1\r\nHost: {}\r\n\r\n", server.address)).await;
+    let said = send_raw(&server, &format!("GET /healthz HTTP/1.1\r\nHost: {}\r\n\r\n", server.address)).await;
     assert!(said.starts_with("HTTP/1.1 200"), "{said}");
 }
 
 #[tokio::test]
 async fn what_is_too_large_is_refused_with_the_limits_name() {
     let server = Gated::start(silent(), &hasty()).await;
-    let (key, _) = server.key(&[Scope::Chat]).await;
+    let (key, _) = server.key(&[KeyScope::Chat]).await;
     let bearer = format!("Bearer {key}");
     let headers = [("Authorization", bearer.as_str()), JSON];
     // Said beforehand: refused unread, also without a key.
@@ -122,7 +122,7 @@ async fn a_handler_that_panics_takes_its_connection_with_it_and_nothing_else() {
         panic!("as it was asked to")
     }
     let limits = ServerLimits { connections_max: 1, ..ServerLimits::default() };
-    let bound = Server::bind(&ServerSettings { limits, ..settings() }).unwrap();
+    let bound = HttpServer::bind(&ServerSettings { limits, ..settings() }).unwrap();
     let address = bound.address();
     let app = axum::Router::new()
         .route("/boom", axum::routing::get(panics))
@@ -141,7 +141,7 @@ async fn a_handler_that_panics_takes_its_connection_with_it_and_nothing_else() {
         assert!(ask("/").await.ends_with("well"));
     }
     wish.send(()).await.unwrap();
-    assert_eq!(serving.await.unwrap(), Served::Drained);
+    assert_eq!(serving.await.unwrap(), ServeOutcome::Drained);
 }
 
 #[tokio::test]
@@ -186,7 +186,7 @@ async fn it_stops_accepting_drains_and_closes_what_is_idle() {
     // The port is free, which is how its end is seen.
     let again = ServerSettings { listen: server.address, ..settings() };
     let until = Instant::now() + Duration::from_secs(5);
-    while let Err(error) = Server::bind(&again) {
+    while let Err(error) = HttpServer::bind(&again) {
         assert!(matches!(error, BindError::InUse { .. }) && Instant::now() < until, "{error}");
         tokio::task::yield_now().await;
     }
@@ -198,7 +198,10 @@ async fn it_stops_accepting_drains_and_closes_what_is_idle() {
     assert!(said.starts_with("HTTP/1.1 503") && said.contains("draining"), "{said}");
     drain.send(()).unwrap();
     let served = server.serving.take().unwrap();
-    assert_eq!(tokio::time::timeout(Duration::from_secs(5), served).await.unwrap().unwrap(), Served::Drained);
+    assert_eq!(
+        tokio::time::timeout(Duration::from_secs(5), served).await.unwrap().unwrap(),
+        ServeOutcome::Drained
+    );
     assert_eq!(read_all(&mut idle).await, "");
 }
 
@@ -208,11 +211,14 @@ async fn a_second_wish_ends_it_at_once() {
     server.wish.send(()).await.unwrap();
     server.wish.send(()).await.unwrap();
     let served = server.serving.take().unwrap();
-    assert_eq!(tokio::time::timeout(Duration::from_secs(5), served).await.unwrap().unwrap(), Served::AtOnce);
+    assert_eq!(
+        tokio::time::timeout(Duration::from_secs(5), served).await.unwrap().unwrap(),
+        ServeOutcome::Aborted
+    );
 }
 
 fn refused(settings: &ServerSettings) -> BindError {
-    match Server::bind(settings) {
+    match HttpServer::bind(settings) {
         Ok(bound) => panic!("it listens on {}", bound.address()),
         Err(error) => error,
     }
@@ -220,11 +226,11 @@ fn refused(settings: &ServerSettings) -> BindError {
 
 #[tokio::test]
 async fn it_says_why_it_cannot_listen_and_what_helps() {
-    let open = ServerSettings { listen: ([0, 0, 0, 0], 0).into(), auth: Auth::Off, ..settings() };
+    let open = ServerSettings { listen: ([0, 0, 0, 0], 0).into(), auth: AuthMode::Off, ..settings() };
     let error = refused(&open);
-    assert!(matches!(error, BindError::Open { .. }), "{error}");
+    assert!(matches!(error, BindError::PublicWithoutKeys { .. }), "{error}");
     assert!(error.to_string().contains("without keys") && error.remedy().contains("127.0.0.1"), "{error}");
-    let first = Server::bind(&settings()).unwrap();
+    let first = HttpServer::bind(&settings()).unwrap();
     let error = refused(&ServerSettings { listen: first.address(), ..settings() });
     assert!(matches!(error, BindError::InUse { .. }), "{error}");
     assert!(
@@ -235,31 +241,31 @@ async fn it_says_why_it_cannot_listen_and_what_helps() {
     // Of a block that is for documentation (RFC 5737).
     let error =
         refused(&ServerSettings { listen: "192.0.2.1:0".parse::<SocketAddr>().unwrap(), ..settings() });
-    assert!(matches!(error, BindError::NotHere { .. }), "{error}");
-    let everywhere = Server::bind(&ServerSettings { listen: ([0, 0, 0, 0], 0).into(), ..settings() });
+    assert!(matches!(error, BindError::NotLocal { .. }), "{error}");
+    let everywhere = HttpServer::bind(&ServerSettings { listen: ([0, 0, 0, 0], 0).into(), ..settings() });
     assert!(everywhere.is_ok(), "with keys it may");
 }
 
 // Somebody who holds the port is dying: seen once right after `kill -9`.
 #[tokio::test(start_paused = true)]
 async fn a_port_that_is_freed_within_a_second_is_taken_and_one_that_is_not_is_refused() {
-    let holder = Server::bind(&settings()).unwrap();
+    let holder = HttpServer::bind(&settings()).unwrap();
     let same = ServerSettings { listen: holder.address(), ..settings() };
-    let (began, freed_after) = (tokio::time::Instant::now(), BIND_WAIT - Duration::from_millis(50));
+    let (began, freed_after) = (tokio::time::Instant::now(), BIND_RETRY_FOR - Duration::from_millis(50));
     let frees = async {
         tokio::time::sleep(freed_after).await;
         drop(holder);
     };
-    let (bound, ()) = tokio::join!(Server::bind_patiently(&same), frees);
+    let (bound, ()) = tokio::join!(HttpServer::bind_with_retry(&same), frees);
     let bound = bound.unwrap();
     assert_eq!(bound.address(), same.listen);
-    assert!(began.elapsed() >= freed_after && began.elapsed() <= BIND_WAIT);
+    assert!(began.elapsed() >= freed_after && began.elapsed() <= BIND_RETRY_FOR);
 
     let began = tokio::time::Instant::now();
-    let Err(error) = Server::bind_patiently(&same).await else { panic!("two listen on one port") };
+    let Err(error) = HttpServer::bind_with_retry(&same).await else { panic!("two listen on one port") };
     assert_eq!(error.to_string(), format!("{} is taken: another program listens there", same.listen));
-    assert!(began.elapsed() >= BIND_WAIT);
-    assert!(began.elapsed() < BIND_WAIT + Duration::from_millis(100));
+    assert!(began.elapsed() >= BIND_RETRY_FOR);
+    assert!(began.elapsed() < BIND_RETRY_FOR + Duration::from_millis(100));
 }
 
 #[cfg(feature = "tls-server")]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
-use throughline_server::telemetry::names::{self, Kind, METRICS};
+use throughline_server::telemetry::names::{self, METRICS, MetricKind};
 
 fn read(path: &str) -> String {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
@@ -23,9 +23,9 @@ fn every_metric_is_documented_as_it_is() {
         .iter()
         .map(|metric| {
             let kind = match metric.kind {
-                Kind::Counter => "counter",
-                Kind::Gauge => "gauge",
-                Kind::Histogram(_) => "histogram",
+                MetricKind::Counter => "counter",
+                MetricKind::Gauge => "gauge",
+                MetricKind::Histogram(_) => "histogram",
             };
             let labels: Vec<String> = metric.labels.iter().map(|label| format!("`{label}`")).collect();
             let labels = if labels.is_empty() { "-".to_owned() } else { labels.join(", ") };
@@ -81,7 +81,9 @@ fn metrics_in(expression: &str) -> BTreeSet<&str> {
 /// The series that a metric has in the text.
 fn series(metric: &names::Metric) -> Vec<String> {
     match metric.kind {
-        Kind::Histogram(_) => ["_bucket", "_sum", "_count"].map(|end| metric.name.to_owned() + end).into(),
+        MetricKind::Histogram(_) => {
+            ["_bucket", "_sum", "_count"].map(|end| metric.name.to_owned() + end).into()
+        }
         _ => vec![metric.name.to_owned()],
     }
 }

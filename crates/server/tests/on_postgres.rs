@@ -12,21 +12,22 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use support::{TestServer, answered, saying};
 use throughline::config::ServerLimits;
-use throughline_testkit::{Queue, Script};
+use throughline_testkit::{ModelScript, ScriptQueue};
 
 /// A server in a database of its own; `None`: there is no PostgreSQL here.
-async fn server(scripts: impl IntoIterator<Item = Script>) -> Option<(TestServer, Arc<Cluster>)> {
+async fn server(scripts: impl IntoIterator<Item = ModelScript>) -> Option<(TestServer, Arc<Cluster>)> {
     let cluster = Cluster::shared()?;
     let database = Some(cluster.fresh());
-    let ask = |builder: throughline::Builder| builder.approval(throughline::Approval::Ask);
-    let server = TestServer::start_in(database, Queue::new(scripts), ask, ServerLimits::default()).await;
+    let ask = |builder: throughline::ThroughlineBuilder| builder.approval(throughline::ApprovalMode::Ask);
+    let server =
+        TestServer::start_in(database, ScriptQueue::new(scripts), ask, ServerLimits::default()).await;
     Some((server, cluster))
 }
 
-fn noting() -> [Script; 2] {
+fn noting() -> [ModelScript; 2] {
     [
-        Script::new().say("I will note it.").call("calendar_add", json!({"title": "tea"})),
-        Script::new().say("Noted."),
+        ModelScript::new().say("I will note it.").call("calendar_add", json!({"title": "tea"})),
+        ModelScript::new().say("Noted."),
     ]
 }
 
@@ -67,7 +68,11 @@ async fn a_turn_goes_on_in_another_process_and_its_viewer_where_it_was() {
 // R: S4
 #[tokio::test]
 async fn conversations_files_and_travelling_are_the_same_there() {
-    let scripts = [Script::new().say("A cat."), Script::new().say("Still a cat."), Script::new().say("Yes.")];
+    let scripts = [
+        ModelScript::new().say("A cat."),
+        ModelScript::new().say("Still a cat."),
+        ModelScript::new().say("Yes."),
+    ];
     let Some((server, _cluster)) = server(scripts).await else { return };
     let mut picture = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x01".to_vec();
     picture.resize(40_000, 1);
@@ -116,7 +121,8 @@ async fn conversations_files_and_travelling_are_the_same_there() {
 // R: E2, R3
 #[tokio::test]
 async fn chat_clients_and_keys_of_requests_find_what_they_find_elsewhere() {
-    let Some((server, _cluster)) = server([Script::new().say("Hello."), Script::new().say("Hi.")]).await
+    let Some((server, _cluster)) =
+        server([ModelScript::new().say("Hello."), ModelScript::new().say("Hi.")]).await
     else {
         return;
     };
@@ -138,7 +144,8 @@ async fn a_search_whose_client_leaves_is_cancelled_and_others_go_on_meanwhile() 
     let url = cluster.fresh();
     let (_, database) = url.rsplit_once('/').unwrap();
     let limits = ServerLimits::default();
-    let server = TestServer::start_in(Some(url.clone()), Queue::new([]), |builder| builder, limits).await;
+    let server =
+        TestServer::start_in(Some(url.clone()), ScriptQueue::new([]), |builder| builder, limits).await;
     let held = cluster.hold(database, "LOCK TABLE tl.said IN ACCESS EXCLUSIVE MODE");
     let waiting =
         || cluster.sql(database, "SELECT count(*) FROM pg_locks WHERE NOT granted AND database <> 0");

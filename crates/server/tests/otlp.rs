@@ -13,10 +13,12 @@ use support::{TestServer, saying};
 use throughline::config::ServerLimits;
 use throughline_engine::{Event, TurnId};
 use throughline_server::telemetry::traces::{
-    CONTENT_BYTES_MAX, SpanKind, TraceFold, TraceSink, TurnTrace, Value,
+    AttributeValue, CONTENT_BYTES_MAX, SpanKind, TraceFold, TraceSink, TurnTrace,
 };
-use throughline_server::telemetry::{Content, Otlp, Redaction, Telemetry, TelemetryFold, TraceContext};
-use throughline_testkit::{Script, Seen};
+use throughline_server::telemetry::{
+    ContentCapture, OtlpExporter, Redaction, Telemetry, TelemetryFold, TraceContext,
+};
+use throughline_testkit::{ModelScript, SeenRequest};
 
 /// What may be sent at the end.
 const BOUND: Duration = Duration::from_secs(30);
@@ -34,7 +36,7 @@ const LOG: &str = r#"
     {"turn_id":"turn-1","seq":8,"timestamp":1700000000200,"type":"stream_end","status":"completed"}
 "#;
 
-fn trace(content: Content) -> TurnTrace {
+fn trace(content: ContentCapture) -> TurnTrace {
     let context = TraceContext::of(&TurnId::new("turn-1"), None);
     let (mut fold, mut spans, mut found) = (TelemetryFold::new(content), TraceFold::new(context), Vec::new());
     for line in LOG.lines().map(str::trim).filter(|line| !line.is_empty()) {
@@ -47,7 +49,7 @@ fn trace(content: Content) -> TurnTrace {
 // R: O1
 #[test]
 fn a_turn_is_a_tree_of_spans() {
-    let TurnTrace { root, children, .. } = trace(Content::LeftOut);
+    let TurnTrace { root, children, .. } = trace(ContentCapture::Omitted);
     assert_eq!((root.name.as_str(), root.kind), ("invoke_agent default", SpanKind::Internal));
     assert_eq!((root.start, root.end), (1_700_000_000_000, 1_700_000_000_200));
     let shown: Vec<_> =
@@ -57,7 +59,7 @@ fn a_turn_is_a_tree_of_spans() {
         [("chat flash", SpanKind::Client, 118), ("execute_tool time.now", SpanKind::Internal, 50)]
     );
     let has = |span: usize, name: &str, value: &str| {
-        children[span].attributes.contains(&(attribute(name), Value::Text(value.to_owned())))
+        children[span].attributes.contains(&(attribute(name), AttributeValue::Text(value.to_owned())))
     };
     assert!(has(0, "gen_ai.provider.name", "gcp.gemini"), "{:?}", children[0]);
     assert!(
@@ -66,7 +68,7 @@ fn a_turn_is_a_tree_of_spans() {
         children[1]
     );
     assert!(!format!("{children:?}").contains("said-by-tool"), "content is opt-in");
-    let told = trace(Content::Kept);
+    let told = trace(ContentCapture::Captured);
     assert!(format!("{told:?}").contains("said-by-tool"));
 }
 
@@ -80,8 +82,9 @@ fn attribute(name: &str) -> &'static str {
 async fn a_collector_receives_the_tree_without_secrets() {
     let collector = Collector::start(Habit::Takes);
     let redaction = Arc::new(Redaction::new(["canary-secret".to_owned()]));
-    let otlp = Otlp::new(Some(format!("{}/v1/traces", collector.url())), redaction).expect("an address");
-    otlp.export(trace(Content::Kept));
+    let otlp =
+        OtlpExporter::new(Some(format!("{}/v1/traces", collector.url())), redaction).expect("an address");
+    otlp.export(trace(ContentCapture::Captured));
     otlp.finish(BOUND).await;
     let received = collector.next();
     assert!(received.head.starts_with("POST /v1/traces"), "{}", received.head);
@@ -118,7 +121,7 @@ async fn a_collector_receives_the_tree_without_secrets() {
 fn a_span_holds_no_more_of_a_text_than_it_may() {
     let long = "界".repeat(CONTENT_BYTES_MAX);
     let (mut fold, mut spans, mut found) =
-        (TelemetryFold::new(Content::Kept), TraceFold::default(), Vec::new());
+        (TelemetryFold::new(ContentCapture::Captured), TraceFold::default(), Vec::new());
     for line in LOG.lines().map(str::trim).filter(|line| !line.is_empty()) {
         let line = line.replace("said-by-tool", &long);
         let event: Event = serde_json::from_str(&line).expect(&line);
@@ -127,7 +130,7 @@ fn a_span_holds_no_more_of_a_text_than_it_may() {
     let trace = found.iter().find_map(|measurement| spans.absorb(measurement)).expect("the turn has ended");
     let longest =
         trace.children.iter().flat_map(|span| &span.attributes).filter_map(|(_, value)| match value {
-            Value::Text(text) => Some(text.len()),
+            AttributeValue::Text(text) => Some(text.len()),
             _ => None,
         });
     let longest = longest.max().expect("texts");
@@ -135,25 +138,25 @@ fn a_span_holds_no_more_of_a_text_than_it_may() {
 }
 
 /// Calls a tool, then says so.
-fn looks(seen: &Seen) -> Script {
+fn looks(seen: &SeenRequest) -> ModelScript {
     match seen.step() {
-        1 if seen.user_text() == "write" => Script::new().call("calendar_add", json!({"title": "tea"})),
-        1 => Script::new().say("Let me look.").call("weather_today", json!({})),
-        _ => Script::new().say("It is sunny."),
+        1 if seen.user_text() == "write" => ModelScript::new().call("calendar_add", json!({"title": "tea"})),
+        1 => ModelScript::new().say("Let me look.").call("weather_today", json!({})),
+        _ => ModelScript::new().say("It is sunny."),
     }
 }
 
-async fn traced(collector: &Collector) -> (TestServer, Arc<Otlp>) {
-    let otlp = Otlp::new(Some(format!("{}/v1/traces", collector.url())), Arc::default());
+async fn traced(collector: &Collector) -> (TestServer, Arc<OtlpExporter>) {
+    let otlp = OtlpExporter::new(Some(format!("{}/v1/traces", collector.url())), Arc::default());
     let otlp = Arc::new(otlp.expect("an address"));
     let sink = otlp.clone();
-    let watch = move || Telemetry::default().traces(sink.clone(), Content::LeftOut);
-    let build = |builder: throughline::Builder| builder.approval(throughline::Approval::Ask);
+    let watch = move || Telemetry::default().with_traces(sink.clone(), ContentCapture::Omitted);
+    let build = |builder: throughline::ThroughlineBuilder| builder.approval(throughline::ApprovalMode::Ask);
     (TestServer::start_watched(looks, build, ServerLimits::default(), watch).await, otlp)
 }
 
 /// The spans of the turn that has just ended.
-async fn sent(server: &TestServer, otlp: &Otlp, collector: &Collector) -> Vec<Span> {
+async fn sent(server: &TestServer, otlp: &OtlpExporter, collector: &Collector) -> Vec<Span> {
     let over = async {
         while server.state.telemetry.turns_held() > 0 {
             tokio::task::yield_now().await;
@@ -243,17 +246,17 @@ async fn a_collector_that_is_away_or_says_nothing_slows_nobody() {
     // A port that nobody listens at any more.
     let away = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     for endpoint in [format!("{}/v1/traces", silent.url()), format!("http://{away}/v1/traces")] {
-        let otlp = Arc::new(Otlp::new(Some(endpoint.clone()), Arc::default()).expect("an address"));
+        let otlp = Arc::new(OtlpExporter::new(Some(endpoint.clone()), Arc::default()).expect("an address"));
         let exported = Instant::now();
         // More than twice what the queue holds.
         for _ in 0..1_500 {
-            otlp.export(trace(Content::LeftOut));
+            otlp.export(trace(ContentCapture::Omitted));
         }
         // Its time limit is 10 s; one wait would be longer than this.
         assert!(exported.elapsed() < Duration::from_secs(8), "{endpoint}: {:?}", exported.elapsed());
         let watch = {
             let otlp = otlp.clone();
-            move || Telemetry::default().traces(otlp.clone(), Content::LeftOut)
+            move || Telemetry::default().with_traces(otlp.clone(), ContentCapture::Omitted)
         };
         let server =
             TestServer::start_watched(looks, |builder| builder, ServerLimits::default(), watch).await;

@@ -11,18 +11,20 @@ use serde_json::{Value, json};
 use support::TestServer;
 use throughline::config::ServerLimits;
 use throughline_testkit::seen::SeenMessage;
-use throughline_testkit::{Move, Script, Seen};
+use throughline_testkit::{ModelScript, ScriptMove, SeenRequest};
 
 /// Asks the client for its clock if it is asked for the time; says when it got it; stalls if it is asked to.
-fn clockmaker(seen: &Seen) -> Script {
+fn clockmaker(seen: &SeenRequest) -> ModelScript {
     match seen.messages.last() {
         Some(SeenMessage::User { text, .. }) if text == "Time?" => {
-            Script::new().call("local_time", json!({"zone": "Oslo"}))
+            ModelScript::new().call("local_time", json!({"zone": "Oslo"}))
         }
-        Some(SeenMessage::User { text, .. }) if text == "Wait" => Script::new().then(Move::Stall),
-        Some(SeenMessage::Results(results)) if results[0].text == "wait" => Script::new().then(Move::Stall),
-        Some(SeenMessage::Results(results)) => Script::new().say(format!("It is {}.", results[0].text)),
-        _ => Script::new().say("Hello."),
+        Some(SeenMessage::User { text, .. }) if text == "Wait" => ModelScript::new().then(ScriptMove::Stall),
+        Some(SeenMessage::Results(results)) if results[0].text == "wait" => {
+            ModelScript::new().then(ScriptMove::Stall)
+        }
+        Some(SeenMessage::Results(results)) => ModelScript::new().say(format!("It is {}.", results[0].text)),
+        _ => ModelScript::new().say("Hello."),
     }
 }
 

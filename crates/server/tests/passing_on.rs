@@ -12,8 +12,8 @@ use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
 use support::TestServer;
 use throughline::wire::Dialect;
-use throughline::{Builder, Upstream};
-use throughline_testkit::Queue;
+use throughline::{ThroughlineBuilder, Upstream};
+use throughline_testkit::ScriptQueue;
 use tokio::sync::mpsc;
 
 const KEY: &str = "sk-of-the-upstream";
@@ -32,9 +32,9 @@ struct Raw {
     gone: mpsc::UnboundedSender<()>,
 }
 
-struct Told(mpsc::UnboundedSender<()>);
+struct DropSignal(mpsc::UnboundedSender<()>);
 
-impl Drop for Told {
+impl Drop for DropSignal {
     fn drop(&mut self) {
         let _ = self.0.send(());
     }
@@ -58,7 +58,7 @@ async fn raw(State(raw): State<Raw>, uri: Uri, headers: HeaderMap, body: Bytes) 
         "wrong-key" => refused(401, &[]),
         "refuses" => refused(400, &[]),
         "endless" => {
-            let told = Told(raw.gone.clone());
+            let told = DropSignal(raw.gone.clone());
             let pieces = stream::once(async { Ok::<_, std::io::Error>(Bytes::from("data: {}\n\n")) })
                 .chain(stream::pending())
                 .map(move |piece| {
@@ -78,14 +78,14 @@ async fn server() -> (TestServer, Sent, mpsc::UnboundedReceiver<()>) {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let base = format!("http://{}/v1", listener.local_addr().unwrap());
     tokio::spawn(async move { axum::serve(listener, app).await });
-    let with = move |builder: Builder| {
+    let with = move |builder: ThroughlineBuilder| {
         let at = |name: &str, dialect| Upstream::new(name, dialect, &base).unwrap().key(KEY.to_owned());
         builder
             .upstream(at("raw", Dialect::OpenaiChat))
             .upstream(at("claude", Dialect::Anthropic))
             .model("test/m")
     };
-    (TestServer::start_with(Queue::new([]), with, Default::default()).await, sent, told)
+    (TestServer::start_with(ScriptQueue::new([]), with, Default::default()).await, sent, told)
 }
 
 #[tokio::test]

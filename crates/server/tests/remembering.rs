@@ -5,12 +5,12 @@ mod support;
 use serde_json::{Value, json};
 use support::{Events, TestServer, answered};
 use throughline_store::catalog::NewRemembered;
-use throughline_testkit::{Queue, Script};
+use throughline_testkit::{ModelScript, ScriptQueue};
 
 /// `turns` turns, each with the same call that writes.
-fn writing(turns: usize) -> Queue {
-    Queue::new((0..turns).flat_map(|_| {
-        [Script::new().call("calendar_add", json!({"title": "tea"})), Script::new().say("Noted.")]
+fn writing(turns: usize) -> ScriptQueue {
+    ScriptQueue::new((0..turns).flat_map(|_| {
+        [ModelScript::new().call("calendar_add", json!({"title": "tea"})), ModelScript::new().say("Noted.")]
     }))
 }
 
@@ -86,11 +86,11 @@ async fn what_holds_in_a_conversation_does_so_after_a_restart_and_nowhere_else()
 }
 
 /// `titles` turns, each with a call that writes this title.
-fn titled(titles: &[&str]) -> Queue {
+fn titled(titles: &[&str]) -> ScriptQueue {
     let turn = |title: &&str| {
-        [Script::new().call("calendar_add", json!({"title": title})), Script::new().say("Noted.")]
+        [ModelScript::new().call("calendar_add", json!({"title": title})), ModelScript::new().say("Noted.")]
     };
-    Queue::new(titles.iter().flat_map(turn).collect::<Vec<_>>())
+    ScriptQueue::new(titles.iter().flat_map(turn).collect::<Vec<_>>())
 }
 
 // R: A2, A3
@@ -182,7 +182,7 @@ async fn what_is_to_be_remembered_does_not_contradict_itself() {
 // R: A2, R3
 #[tokio::test]
 async fn an_answer_that_cannot_be_read_is_named_and_can_be_taken_back() {
-    let server = TestServer::start(Queue::new([Script::new().say("Hi.")])).await;
+    let server = TestServer::start(ScriptQueue::new([ModelScript::new().say("Hi.")])).await;
     let answer = json!({"decision": "a word of a later release"});
     let new = NewRemembered { conversation_id: None, about: "x".into(), answer, at: 1 };
     let number = server.state.catalog.remember("ada", new).await.unwrap().unwrap().number;

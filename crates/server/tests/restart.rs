@@ -6,12 +6,12 @@ use serde_json::json;
 use std::time::Duration;
 use support::TestServer;
 use throughline::config::ServerLimits;
-use throughline_testkit::{Queue, Script};
+use throughline_testkit::{ModelScript, ScriptQueue};
 
-fn asking() -> Queue {
-    Queue::new([
-        Script::new().say("I will note it.").call("calendar_add", json!({"title": "tea"})),
-        Script::new().say("Noted."),
+fn asking() -> ScriptQueue {
+    ScriptQueue::new([
+        ModelScript::new().say("I will note it.").call("calendar_add", json!({"title": "tea"})),
+        ModelScript::new().say("Noted."),
     ])
 }
 
@@ -61,17 +61,17 @@ async fn a_drained_server_hands_its_turns_over_without_ending_them() {
     assert_eq!(events.last().unwrap().data["status"], "cancelled");
 }
 
-fn said(text: &str, when: &str, id: &str) -> serde_json::Value {
+fn message_body(text: &str, when: &str, id: &str) -> serde_json::Value {
     json!({"input": [{"type": "text", "text": text}], "when": when, "id": id})
 }
 
 // R: T14, S2
 #[tokio::test]
 async fn what_was_said_to_a_running_turn_survives_its_process() {
-    let server = TestServer::start_asking(Queue::new([
-        Script::new().say("I will note it.").call("calendar_add", json!({"title": "tea"})),
-        Script::new().say("Noted, and hurried."),
-        Script::new().say("You are welcome."),
+    let server = TestServer::start_asking(ScriptQueue::new([
+        ModelScript::new().say("I will note it.").call("calendar_add", json!({"title": "tea"})),
+        ModelScript::new().say("Noted, and hurried."),
+        ModelScript::new().say("You are welcome."),
     ]))
     .await;
     let (_, started) = server.post("/v1/turns", support::saying("Hi")).await;
@@ -81,7 +81,7 @@ async fn what_was_said_to_a_running_turn_survives_its_process() {
     for (text, when, id) in
         [("Hurry", "next_step", "a"), ("Thanks", "after_turn", "b"), ("Wait", "next_step", "c")]
     {
-        assert_eq!(server.post(&messages, said(text, when, id)).await.0, 202);
+        assert_eq!(server.post(&messages, message_body(text, when, id)).await.0, 202);
     }
     let taken_back = server.client().delete(server.url(&format!("{messages}/c"))).send().await.unwrap();
     assert_eq!(taken_back.status(), 200);
@@ -121,9 +121,9 @@ async fn what_was_said_to_a_running_turn_survives_its_process() {
 #[tokio::test]
 async fn a_turn_that_should_not_go_on_unseen_is_cancelled_when_nobody_comes_back() {
     let limits = ServerLimits { reconnect_ms: 200, ..ServerLimits::default() };
-    let ask = |builder: throughline::Builder| builder.approval(throughline::Approval::Ask);
-    let script = || Script::new().call("calendar_add", json!({"title": "tea"}));
-    let server = TestServer::start_with(Queue::new([script(), script(), script()]), ask, limits).await;
+    let ask = |builder: throughline::ThroughlineBuilder| builder.approval(throughline::ApprovalMode::Ask);
+    let script = || ModelScript::new().call("calendar_add", json!({"title": "tea"}));
+    let server = TestServer::start_with(ScriptQueue::new([script(), script(), script()]), ask, limits).await;
     let own =
         server.turn(json!({"input": [{"type": "text", "text": "Hi"}], "on_disconnect": "cancel"})).await;
     let mut own_stream = server.follow(&own, 0).await;

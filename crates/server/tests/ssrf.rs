@@ -10,10 +10,11 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::sync::{Arc, Mutex};
 use support::{TestServer, saying};
 use throughline::tools::builtin::http::{
-    FetchLimits, HttpFetch, PinnedRequest, Ports, Reply, Resolve, Transport, refused_address,
+    AllowedPorts, FetchLimits, HostResolver, HttpFetch, HttpResponse, HttpTransport, PinnedRequest,
+    refused_address,
 };
 use throughline_testkit::seen::SeenMessage;
-use throughline_testkit::{Script, Seen};
+use throughline_testkit::{ModelScript, SeenRequest};
 
 const PUBLIC: IpAddr = IpAddr::V4(Ipv4Addr::new(93, 184, 216, 34));
 
@@ -30,7 +31,7 @@ struct Case {
 }
 
 #[async_trait]
-impl Resolve for Web {
+impl HostResolver for Web {
     async fn resolve(&self, _: &str) -> io::Result<Vec<IpAddr>> {
         let mut case = self.0.lock().unwrap();
         let turn = case.asked.min(case.answers.len().saturating_sub(1));
@@ -40,8 +41,8 @@ impl Resolve for Web {
 }
 
 #[async_trait]
-impl Transport for Web {
-    async fn send(&self, request: PinnedRequest) -> Result<Reply, String> {
+impl HttpTransport for Web {
+    async fn send(&self, request: PinnedRequest) -> Result<HttpResponse, String> {
         let mut case = self.0.lock().unwrap();
         case.dialled.push(request);
         let mut headers = reqwest::header::HeaderMap::new();
@@ -54,7 +55,7 @@ impl Transport for Web {
         };
         headers.insert("content-type", "text/plain".parse().map_err(|_| "no header".to_owned())?);
         let body = futures_util::stream::iter([Ok("ok".into())]);
-        Ok(Reply { status, headers, body: Box::pin(body) })
+        Ok(HttpResponse { status, headers, body: Box::pin(body) })
     }
 }
 
@@ -71,10 +72,10 @@ impl Web {
 }
 
 /// A model that fetches what the user says.
-fn fetcher(seen: &Seen) -> Script {
+fn fetcher(seen: &SeenRequest) -> ModelScript {
     match seen.messages.last() {
-        Some(SeenMessage::User { text, .. }) => Script::new().call("http_fetch", json!({"url": text})),
-        _ => Script::new().say("Read."),
+        Some(SeenMessage::User { text, .. }) => ModelScript::new().call("http_fetch", json!({"url": text})),
+        _ => ModelScript::new().say("Read."),
     }
 }
 
@@ -110,9 +111,11 @@ async fn no_tool_reaches_inside_whoever_names_the_address() {
     let Some(cases) = suite() else { return };
     let web = Web::default();
     let fetch = web.clone();
-    let build = move |builder: throughline::Builder| {
+    let build = move |builder: throughline::ThroughlineBuilder| {
         let web = Arc::new(fetch.clone());
-        builder.tool(HttpFetch::new(FetchLimits::default(), Ports::default()).over(web.clone(), web))
+        builder.tool(
+            HttpFetch::new(FetchLimits::default(), AllowedPorts::default()).with_transport(web.clone(), web),
+        )
     };
     let server = TestServer::start_with(fetcher, build, Default::default()).await;
     for case in &cases {
@@ -145,7 +148,7 @@ async fn no_tool_reaches_inside_whoever_names_the_address() {
 
 #[tokio::test]
 async fn nothing_over_the_api_names_where_to_connect_to() {
-    let server = TestServer::start(throughline_testkit::Queue::new([])).await;
+    let server = TestServer::start(throughline_testkit::ScriptQueue::new([])).await;
     let inside = "http://169.254.169.254/latest/meta-data/";
     for settings in [
         json!({"model": "test/m", "base_url": inside}),

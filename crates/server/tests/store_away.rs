@@ -8,8 +8,11 @@ use async_trait::async_trait;
 use std::sync::Arc;
 use support::{PATIENCE, TestServer};
 use throughline::config::ServerLimits;
-use throughline_store::{Ack, Batch, Beside, Claim, Epoch, Log, LogError, MemoryLog, Merge, Record, Tail};
-use throughline_testkit::{Queue, Script};
+use throughline_store::{
+    AppendAck, Log, LogBatch, LogError, LogRecord, LogTail, MemoryLog, MergeFn, OwnerEpoch,
+    ProviderStateRecord, TurnClaim,
+};
+use throughline_testkit::{ModelScript, ScriptQueue};
 use tokio::sync::watch;
 
 /// A log that takes nothing while it is shut; what it has can be read.
@@ -20,11 +23,11 @@ struct Door {
 
 #[async_trait]
 impl Log for Door {
-    async fn claim(&self, turn: &str) -> Result<Claim, LogError> {
+    async fn claim(&self, turn: &str) -> Result<TurnClaim, LogError> {
         self.log.claim(turn).await
     }
 
-    async fn append(&self, turn: &str, epoch: Epoch, batch: Batch) -> Result<Ack, LogError> {
+    async fn append(&self, turn: &str, epoch: OwnerEpoch, batch: LogBatch) -> Result<AppendAck, LogError> {
         let begins = batch.records.first().is_some_and(|record| record.seq == 1);
         let mut open = self.open.clone();
         if !begins {
@@ -33,15 +36,15 @@ impl Log for Door {
         self.log.append(turn, epoch, batch).await
     }
 
-    async fn read(&self, turn: &str, after: u64, records_max: usize) -> Result<Vec<Record>, LogError> {
+    async fn read(&self, turn: &str, after: u64, records_max: usize) -> Result<Vec<LogRecord>, LogError> {
         self.log.read(turn, after, records_max).await
     }
 
-    async fn read_beside(&self, turn: &str) -> Result<Vec<Beside>, LogError> {
-        self.log.read_beside(turn).await
+    async fn read_provider_state(&self, turn: &str) -> Result<Vec<ProviderStateRecord>, LogError> {
+        self.log.read_provider_state(turn).await
     }
 
-    async fn tail(&self, turn: &str, after: u64) -> Result<Box<dyn Tail>, LogError> {
+    async fn tail(&self, turn: &str, after: u64) -> Result<Box<dyn LogTail>, LogError> {
         self.log.tail(turn, after).await
     }
 
@@ -49,12 +52,12 @@ impl Log for Door {
         self.log.open_turns().await
     }
 
-    async fn compact(&self, turn: &str, merge: Merge) -> Result<(), LogError> {
+    async fn compact(&self, turn: &str, merge: MergeFn) -> Result<(), LogError> {
         self.log.compact(turn, merge).await
     }
 
-    async fn forget(&self, turn: &str) -> Result<(), LogError> {
-        self.log.forget(turn).await
+    async fn delete(&self, turn: &str) -> Result<(), LogError> {
+        self.log.delete(turn).await
     }
 }
 
@@ -62,11 +65,12 @@ impl Log for Door {
 #[tokio::test]
 async fn streams_say_that_the_store_is_away() {
     let (door, open) = watch::channel(false);
-    let build = move |builder: throughline::Builder| {
+    let build = move |builder: throughline::ThroughlineBuilder| {
         builder.log(Arc::new(Door { log: MemoryLog::default(), open: open.clone() }))
     };
     let limits = ServerLimits { store_wait_ms: 150, heartbeat_ms: 3_600_000, ..ServerLimits::default() };
-    let server = TestServer::start_with(Queue::new([Script::new().say("At last.")]), build, limits).await;
+    let server =
+        TestServer::start_with(ScriptQueue::new([ModelScript::new().say("At last.")]), build, limits).await;
     let turn = server.say("Hello?").await;
     let mut stream = server.follow(&turn, 0).await;
     let mut seen = tokio::time::timeout(PATIENCE, stream.until("waiting")).await.unwrap();

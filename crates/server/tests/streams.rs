@@ -5,14 +5,14 @@ mod support;
 use serde_json::{Value, json};
 use support::{Event, Events, PATIENCE, TestServer, answered, saying};
 use throughline::config::ServerLimits;
-use throughline_testkit::{Queue, Script, Seen};
+use throughline_testkit::{ModelScript, ScriptQueue, SeenRequest};
 use tokio::time::timeout;
 
 /// Text, a call, and text again.
-fn with_a_call() -> Queue {
-    Queue::new([
-        Script::new().say("Let me look.").call("weather_today", json!({})),
-        Script::new().say("It is sunny."),
+fn with_a_call() -> ScriptQueue {
+    ScriptQueue::new([
+        ModelScript::new().say("Let me look.").call("weather_today", json!({})),
+        ModelScript::new().say("It is sunny."),
     ])
 }
 
@@ -85,7 +85,7 @@ async fn from_every_event_the_rest_follows_and_with_a_snapshot_it_is_the_whole()
     assert_eq!((&first[0].data["message"], first[0].id), (&snapshot["message"], whole.len() as u64));
     let events: Vec<throughline::Event> =
         whole.iter().map(|event| serde_json::from_value(event.data.clone()).unwrap()).collect();
-    let folded = serde_json::to_value(throughline::Message::of(&events)).unwrap();
+    let folded = serde_json::to_value(throughline::AssistantMessage::from_events(&events)).unwrap();
     assert_eq!(snapshot["message"], folded);
 }
 
@@ -147,7 +147,7 @@ async fn a_hundred_equal_posts_are_one_turn() {
 // R: R3
 #[tokio::test]
 async fn a_turn_goes_on_unseen_unless_it_should_not() {
-    let server = TestServer::start(|_: &Seen| Script::new().call("queue_wait", json!({}))).await;
+    let server = TestServer::start(|_: &SeenRequest| ModelScript::new().call("queue_wait", json!({}))).await;
     let turn =
         server.turn(json!({"input": [{"type": "text", "text": "Hi"}], "on_disconnect": "cancel"})).await;
     let (mut one, mut two) = (server.follow(&turn, 0).await, server.follow(&turn, 0).await);
@@ -180,8 +180,10 @@ async fn a_turn_goes_on_unseen_unless_it_should_not() {
 // R: S4
 #[tokio::test]
 async fn a_conversation_goes_on_is_edited_and_forked() {
-    let server =
-        TestServer::start(|seen: &Seen| Script::new().say(format!("heard {}", seen.messages.len()))).await;
+    let server = TestServer::start(|seen: &SeenRequest| {
+        ModelScript::new().say(format!("heard {}", seen.messages.len()))
+    })
+    .await;
     let (_, first) = server.post("/v1/turns", saying("One")).await;
     let conversation = first["conversation_id"].as_str().unwrap().to_owned();
     let text = |events: &[Event]| -> String {
@@ -236,7 +238,7 @@ async fn a_conversation_goes_on_is_edited_and_forked() {
 #[tokio::test]
 async fn one_turn_a_conversation_and_so_many_a_user() {
     let limits = ServerLimits { turns_per_key_max: 2, ..ServerLimits::default() };
-    let waits = Queue::new([Script::new().call("queue_wait", json!({}))]);
+    let waits = ScriptQueue::new([ModelScript::new().call("queue_wait", json!({}))]);
     let server = TestServer::start_with(waits, |builder| builder, limits).await;
     let (_, first) = server.post("/v1/turns", saying("One")).await;
     let mut again = saying("Two");

@@ -5,15 +5,15 @@ use axum::middleware::{self, Next};
 use axum::response::Response;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use throughline::{Approval, KeepRaw, Throughline, TurnRequest, Upstream};
+use throughline::{ApprovalMode, KeepRaw, Throughline, TurnRequest, Upstream};
 use throughline_server::Principal;
 use throughline_server::telemetry::traces::{TraceSink, TurnTrace};
-use throughline_server::telemetry::{CallHistory, Content, Redaction, StoreFigures, Telemetry};
+use throughline_server::telemetry::{CallHistory, ContentCapture, Redaction, StoreMetrics, Telemetry};
 use throughline_server::{AppState, router};
-use throughline_store::catalog::{CallFilter, Catalog, NewTurn, PageRequest, TurnPlace};
+use throughline_store::catalog::{CallFilter, Catalog, NewTurnRow, PageRequest, TurnPlacement};
 use throughline_store::{BlobFolder, BlobLimits, Log, SqliteSettings, SqliteStore};
-use throughline_testkit::demo::Demo;
-use throughline_testkit::{self as testkit, Dialect, Model};
+use throughline_testkit::demo::DemoModel;
+use throughline_testkit::{self as testkit, FakeDialect, FakeModel};
 
 /// The key of the upstream in these tests.
 const CANARY: &str = "sk-canary/7+x=\"q\"";
@@ -30,46 +30,47 @@ impl TraceSink for Spans {
 }
 
 /// A store, an application that keeps its turns in it, and its telemetry behind a socket.
-struct World {
+struct TelemetryFixture {
     app: Throughline,
     store: SqliteStore,
     telemetry: Arc<Telemetry>,
     spans: Arc<Spans>,
     base: String,
-    _upstream: testkit::UpstreamHandle,
-    _writer: throughline_server::telemetry::Writer,
+    _upstream: testkit::FakeUpstreamHandle,
+    _writer: throughline_server::telemetry::HistoryWriterTask,
     _folder: tempfile::TempDir,
 }
 
-impl World {
-    async fn start(model: impl Model) -> Self {
+impl TelemetryFixture {
+    async fn start(model: impl FakeModel) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let settings = SqliteSettings { ballast_bytes: 0, ..SqliteSettings::default() };
         let store = SqliteStore::open(&folder.path().join("store.db"), settings).await.expect("a store");
         let spans = Arc::new(Spans::default());
         let redaction = Arc::new(Redaction::new([CANARY.to_owned()]));
-        let telemetry = Arc::new(Telemetry::new(redaction).traces(spans.clone(), Content::Kept));
+        let telemetry =
+            Arc::new(Telemetry::new(redaction).with_traces(spans.clone(), ContentCapture::Captured));
         let (log, catalog): (Arc<dyn Log>, Arc<dyn Catalog>) =
             (Arc::new(store.clone()), Arc::new(store.clone()));
-        let (history, writer) = CallHistory::begin(catalog, log.clone(), telemetry.meter().clone());
-        telemetry.keep_history(history);
-        let upstream = testkit::Upstream::start(model).await.expect("an upstream");
-        let address = upstream.base_url(Dialect::OpenaiChat);
+        let (history, writer) = CallHistory::start(catalog, log.clone(), telemetry.meter().clone());
+        telemetry.set_call_history(history);
+        let upstream = testkit::FakeUpstream::start(model).await.expect("an upstream");
+        let address = upstream.base_url(FakeDialect::OpenaiChat);
         let known =
             Upstream::new("mock", throughline::wire::Dialect::OpenaiChat, &address).expect("an address");
         let app = Throughline::builder()
             .upstream(known.key(CANARY))
             .model("mock")
             .tools(throughline::tools::builtin::demo::tools())
-            .approval(Approval::AllowAll)
+            .approval(ApprovalMode::AllowAll)
             .log(log)
             .observer(telemetry.clone())
             .build()
             .expect("an application");
         let figures = store.clone();
         let figures = Arc::new(move || {
-            let now = figures.figures();
-            StoreFigures {
+            let now = figures.stats();
+            StoreMetrics {
                 commits: now.commits,
                 fsyncs: now.fsyncs,
                 events: now.events,
@@ -85,7 +86,7 @@ impl World {
             BlobFolder::open(folder.path().join("files"), BlobLimits::default()).await.expect("a folder");
         let limits = throughline::config::ServerLimits::default();
         let state = AppState::new(app.clone(), Arc::new(store.clone()), blobs, limits)
-            .measured(telemetry.clone(), Some(figures));
+            .with_telemetry(telemetry.clone(), Some(figures));
         let router = router(state).layer(middleware::from_fn(me));
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let base = format!("http://{}", listener.local_addr().expect("it listens"));
@@ -95,10 +96,10 @@ impl World {
 
     /// A turn of user `me`, kept like a server keeps it, to its end. Its events, as a client gets them.
     async fn turn(&self, id: &str, says: &str) -> String {
-        let new = NewTurn {
+        let new = NewTurnRow {
             id: id.to_owned(),
             message_id: format!("{id}-m"),
-            place: TurnPlace::Alone,
+            placement: TurnPlacement::Standalone,
             idempotency: None,
             stored: "{}".to_owned(),
             agent: "default".to_owned(),
@@ -133,7 +134,7 @@ impl World {
 
     async fn flushed(&self) {
         let history = self.telemetry.history().expect("there is one");
-        tokio::time::timeout(BOUND, history.flushed()).await.expect("the history is written");
+        tokio::time::timeout(BOUND, history.wait_flushed()).await.expect("the history is written");
     }
 }
 
@@ -146,7 +147,7 @@ fn figure(text: &str, series: &str) -> f64 {
 // R: O1, S4, S5
 #[tokio::test]
 async fn a_turn_with_a_tool_is_measured_traced_and_kept() {
-    let world = World::start(Demo::instant()).await;
+    let world = TelemetryFixture::start(DemoModel::instant()).await;
     let events = world.turn("turn-1", "What is the weather in Paris?").await;
     assert!(events.contains("\"demo.weather\""), "{events}");
     world.flushed().await;
@@ -182,7 +183,7 @@ async fn a_turn_with_a_tool_is_measured_traced_and_kept() {
 // R: O1
 #[tokio::test]
 async fn a_page_reports_late_frames_and_is_not_believed_everything() {
-    let world = World::start(Demo::instant()).await;
+    let world = TelemetryFixture::start(DemoModel::instant()).await;
     let client = reqwest::Client::new();
     for (body, status) in [
         (r#"{"jank_frames":3,"window_ms":10000}"#, 204),
@@ -205,8 +206,8 @@ enum Telltale {
     BehindSomeText,
 }
 
-impl Model for Telltale {
-    fn reply(&self, _: &testkit::Seen) -> testkit::Script {
+impl FakeModel for Telltale {
+    fn reply(&self, _: &testkit::SeenRequest) -> testkit::ModelScript {
         let in_url = "sk-canary%2F7%2Bx%3D%22q%22";
         let in_base64 = "dXNlcjpzay1jYW5hcnkvNyt4PSJxIg==";
         let said = format!("wrong key {CANARY} ?key={in_url} Basic {in_base64}");
@@ -214,11 +215,11 @@ impl Model for Telltale {
             Telltale::AtOnce => {
                 let body = serde_json::json!({"error": {"message": said, "type": CANARY}});
                 let answer = testkit::HttpAnswer { body: Some(body), ..testkit::HttpAnswer::status(401) };
-                testkit::Script { http: Some(answer), ..testkit::Script::default() }
+                testkit::ModelScript { http: Some(answer), ..testkit::ModelScript::default() }
             }
             Telltale::BehindSomeText => {
                 let error = testkit::ErrorMove { kind: Some(CANARY.into()), ..testkit::ErrorMove::new(said) };
-                testkit::Script::new().say("Let me see.").then(testkit::Move::Error(error))
+                testkit::ModelScript::new().say("Let me see.").then(testkit::ScriptMove::Error(error))
             }
         }
     }
@@ -238,7 +239,7 @@ async fn no_canary_leaves_by_any_way() {
 }
 
 async fn nothing_leaves(tells: Telltale, written: &Written) {
-    let world = World::start(tells).await;
+    let world = TelemetryFixture::start(tells).await;
     let events = world.turn("turn-1", "hello").await;
     world.flushed().await;
     assert!(

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use throughline_engine::Event;
 use throughline_server::telemetry::names::METRICS;
 use throughline_server::telemetry::{
-    Choices, Content, Delivery, Measurement, Meter, Redaction, Resumed, StoreFigures, TelemetryFold,
+    ChoiceHistory, ContentCapture, Measurement, Redaction, StoreMetrics, TelemetryFold, TelemetryMeter,
+    UpstreamDelivery, ViewerResume,
 };
 
 /// How long the log of these tests takes to acknowledge, in milliseconds.
@@ -25,7 +26,7 @@ fn events(log: &str) -> Vec<Event> {
 }
 
 fn measured(log: &str) -> Vec<Measurement> {
-    let mut fold = TelemetryFold::new(Content::LeftOut);
+    let mut fold = TelemetryFold::new(ContentCapture::Omitted);
     let mut out = Vec::new();
     for event in events(log) {
         fold.absorb(&event, event.timestamp + ACKNOWLEDGED_AFTER, &mut out);
@@ -38,7 +39,7 @@ fn lines(measurements: &[Measurement]) -> Vec<String> {
     let line = |measurement: &Measurement| match measurement {
         Measurement::TurnBegan => "turn began".to_owned(),
         Measurement::TurnResumed => "turn resumed".to_owned(),
-        Measurement::Chosen(chosen) => format!("chosen {} {}", chosen.model, chosen.mode),
+        Measurement::ChoiceMade(chosen) => format!("chosen {} {}", chosen.model, chosen.mode),
         Measurement::CallDetected(call) => format!(
             "detected {} {} after {} ms at {}",
             call.call,
@@ -46,7 +47,7 @@ fn lines(measurements: &[Measurement]) -> Vec<String> {
             call.latency_ms,
             call.stream_position
         ),
-        Measurement::CallJudged(judgement) => format!("judged {judgement:?}"),
+        Measurement::CallAssessed(judgement) => format!("judged {judgement:?}"),
         Measurement::CallEnded(call) => format!(
             "ended {} {} {:?} {:?} ms{}{}",
             call.call,
@@ -216,13 +217,13 @@ fn tries_and_restarts_are_told_apart() {
 }
 
 /// Everything that a meter can be told.
-fn scripted() -> Meter {
-    let meter = Meter::new(Arc::new(Redaction::new(["canary-secret".to_owned()])));
-    let mut choices = Choices::default();
+fn scripted() -> TelemetryMeter {
+    let meter = TelemetryMeter::new(Arc::new(Redaction::new(["canary-secret".to_owned()])));
+    let mut choices = ChoiceHistory::default();
     for log in [WITH_TOOLS, MISSED, TRIED_AGAIN, &WITH_TOOLS.replace("\"chat\"", "\"canary-secret\"")] {
         for measurement in measured(log) {
-            if let Measurement::Chosen(chosen) = &measurement {
-                for change in choices.absorb(chosen.clone(), Delivery::Streamed) {
+            if let Measurement::ChoiceMade(chosen) = &measurement {
+                for change in choices.absorb(chosen.clone(), UpstreamDelivery::Streamed) {
                     meter.rollback(change);
                 }
             }
@@ -233,10 +234,10 @@ fn scripted() -> Meter {
     meter.history_queue(2);
     meter.viewers(3);
     meter.viewers(-1);
-    meter.resumed(Resumed::Continued);
+    meter.resumed(ViewerResume::Continued);
     meter.dropped();
     meter.jank_frames(7);
-    meter.store(StoreFigures { commits: 40, fsyncs: 4, events: 90, queue: 1 });
+    meter.store(StoreMetrics { commits: 40, fsyncs: 4, events: 90, queue: 1 });
     meter
 }
 

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::sync::{Arc, Mutex};
 use throughline_engine::Event;
-use throughline_server::telemetry::{Content, Redaction, TelemetryFold, logs};
+use throughline_server::telemetry::{ContentCapture, Redaction, TelemetryFold, logs};
 use tracing_subscriber::fmt::MakeWriter;
 
 /// What has been written, to be looked at.
@@ -46,13 +46,13 @@ fn a_call_is_logged_when_it_is_seen_and_when_it_has_run() {
         {"turn_id":"t","seq":5,"timestamp":1480,"type":"tool_result","step":1,"block":1,"tool_id":"t.1","status":"success","output":"Sunny in canary-city","started_at":1030,"duration_ms":450}
     "#;
     let lines = logged(&[], || {
-        let (mut fold, mut found) = (TelemetryFold::new(Content::Kept), Vec::new());
+        let (mut fold, mut found) = (TelemetryFold::new(ContentCapture::Captured), Vec::new());
         for line in log.lines().map(str::trim).filter(|line| !line.is_empty()) {
             let event: Event = serde_json::from_str(line).expect(line);
             fold.absorb(&event, event.timestamp + 4, &mut found);
         }
         for measurement in &found {
-            logs::record(&"t".into(), "0af7", measurement);
+            logs::log_measurement(&"t".into(), "0af7", measurement);
         }
     });
     let shown: Vec<serde_json::Value> = lines

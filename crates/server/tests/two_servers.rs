@@ -15,9 +15,9 @@ use std::sync::Arc;
 use support::{Socket, TestServer, saying};
 use throughline::config::ServerLimits;
 use throughline::engine::TurnId;
-use throughline_store::catalog::{NewTurn, TurnPlace};
-use throughline_store::{Durability, Record};
-use throughline_testkit::{Queue, Script};
+use throughline_store::catalog::{NewTurnRow, TurnPlacement};
+use throughline_store::{Durability, LogRecord};
+use throughline_testkit::{ModelScript, ScriptQueue};
 
 /// A database, and how a server is started on it; `None`: there is no PostgreSQL here.
 struct Database {
@@ -31,17 +31,17 @@ impl Database {
         Some(Self { url: cluster.fresh(), _cluster: cluster })
     }
 
-    async fn server(&self, scripts: impl IntoIterator<Item = Script>) -> TestServer {
-        let ask = |builder: throughline::Builder| builder.approval(throughline::Approval::Ask);
+    async fn server(&self, scripts: impl IntoIterator<Item = ModelScript>) -> TestServer {
+        let ask = |builder: throughline::ThroughlineBuilder| builder.approval(throughline::ApprovalMode::Ask);
         let url = Some(self.url.clone());
-        TestServer::start_in(url, Queue::new(scripts), ask, ServerLimits::default()).await
+        TestServer::start_in(url, ScriptQueue::new(scripts), ask, ServerLimits::default()).await
     }
 }
 
-fn noting() -> [Script; 2] {
+fn noting() -> [ModelScript; 2] {
     [
-        Script::new().say("I will note it.").call("calendar_add", json!({"title": "tea"})),
-        Script::new().say("Noted."),
+        ModelScript::new().say("I will note it.").call("calendar_add", json!({"title": "tea"})),
+        ModelScript::new().say("Noted."),
     ]
 }
 
@@ -174,7 +174,7 @@ async fn of_a_server_that_is_gone_it_is_said_since_when_until_one_starts() {
     assert_eq!(busy["error"]["owner"], error["owner"]);
 
     // A server that starts goes on with it, and whoever looked on at the other one sees that.
-    let c = database.server([Script::new().say("Noted.")]).await;
+    let c = database.server([ModelScript::new().say("Noted.")]).await;
     let path = format!("/v1/turns/{}/approvals/{}", of.turn, of.question);
     assert_eq!(b.post(&path, json!({"decision": "approve"})).await.0, 503);
     let (status, said) = c.post(&path, json!({"decision": "approve"})).await;
@@ -184,10 +184,10 @@ async fn of_a_server_that_is_gone_it_is_said_since_when_until_one_starts() {
 
 /// A turn that was accepted and has no event yet, as when its server dies in between.
 async fn accepted(server: &TestServer, id: &str) {
-    let turn = NewTurn {
+    let turn = NewTurnRow {
         id: id.to_owned(),
         message_id: format!("message_of_{id}"),
-        place: TurnPlace::Alone,
+        placement: TurnPlacement::Standalone,
         idempotency: None,
         stored: "{}".to_owned(),
         agent: "default".to_owned(),
@@ -209,7 +209,7 @@ async fn events_of_a_turn_that_has_not_begun_are_not_gone() {
         let claim = a.state.log.claim("turn_1").await.unwrap();
         let end =
             r#"{"v":1,"turn_id":"turn_1","seq":1,"timestamp":1,"type":"stream_end","status":"completed"}"#;
-        let end = Record::new(1, "stream_end", Durability::Power, end);
+        let end = LogRecord::new(1, "stream_end", Durability::Power, end);
         a.state.log.append("turn_1", claim.epoch, vec![end].into()).await.unwrap();
     });
     let mut early = early;
@@ -223,6 +223,6 @@ async fn events_of_a_turn_that_has_not_begun_are_not_gone() {
         assert_eq!((status, &said["error"]["code"]), (503, &json!("owned_elsewhere")), "{path}: {said}");
     }
     assert!(
-        b.state.hub.has_begun("eve", &TurnId::new("turn_2")).await.is_err_and(|error| error.status == 404)
+        b.state.hub.wait_for_log("eve", &TurnId::new("turn_2")).await.is_err_and(|error| error.status == 404)
     );
 }

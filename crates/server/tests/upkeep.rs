@@ -7,13 +7,13 @@ use std::sync::Arc;
 use std::time::Duration;
 use support::{PATIENCE, TestServer, answered, saying};
 use throughline::TurnRequest;
-use throughline_server::hub::NewTurn;
-use throughline_server::upkeep::{BACKUP_AFTER, LOOK_EVERY, Upkeep};
+use throughline_server::hub::TurnSpec;
+use throughline_server::maintenance::{BACKUP_AFTER, MAINTENANCE_INTERVAL, StoreMaintenance};
 use throughline_server::{AppState, Principal};
 use throughline_store::catalog::{NewConversation, NewFile, PageRequest};
 use throughline_store::sqlite::{SqliteSettings, SqliteStore};
 use throughline_store::{BlobFolder, BlobLimits, Catalog};
-use throughline_testkit::{Queue, Script};
+use throughline_testkit::{ModelScript, ScriptQueue};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
@@ -54,7 +54,7 @@ async fn the_store_is_backed_up_and_what_is_past_its_time_goes_and_nothing_else(
     hashes.push(blobs.put(b"of a crash").await.unwrap().hash.clone());
 
     let (asked, mut asks) = mpsc::unbounded_channel();
-    let upkeep = Upkeep {
+    let upkeep = StoreMaintenance {
         catalog: Arc::new(store.clone()),
         blobs: blobs.clone(),
         backup: Some(Arc::new(move |age| {
@@ -69,7 +69,7 @@ async fn the_store_is_backed_up_and_what_is_past_its_time_goes_and_nothing_else(
     for _ in 0..3 {
         let (at, age) = asks.recv().await.unwrap();
         assert_eq!(age, BACKUP_AFTER);
-        assert!(before.is_none_or(|before| at - before >= LOOK_EVERY), "once an hour");
+        assert!(before.is_none_or(|before| at - before >= MAINTENANCE_INTERVAL), "once an hour");
         before = Some(at);
     }
     running.abort();
@@ -98,13 +98,13 @@ const MERGED_AFTER: Duration = Duration::from_secs(3);
 
 #[tokio::test]
 async fn deltas_of_an_ended_turn_become_one_and_say_the_same() {
-    let script = Script::new().say("Every ").say("word ").say("is ").say("one ").say("piece.");
-    let server = TestServer::start(Queue::new([script])).await;
+    let script = ModelScript::new().say("Every ").say("word ").say("is ").say("one ").say("piece.");
+    let server = TestServer::start(ScriptQueue::new([script])).await;
     let (app, catalog) = (server.state.app.clone(), server.state.catalog.clone());
     let blobs = server.state.blobs.clone();
-    let state = AppState::merging(app, catalog, blobs, server.state.limits, Some(MERGED_AFTER));
+    let state = AppState::with_merge_after(app, catalog, blobs, server.state.limits, Some(MERGED_AFTER));
     let request = TurnRequest { input: "Hi".into(), ..TurnRequest::default() };
-    let new = NewTurn { request, ..NewTurn::default() };
+    let new = TurnSpec { request, ..TurnSpec::default() };
     let turn = state.hub.start(&Principal::local("ada"), new).await.unwrap().turn_id;
     let mut viewer = server.follow(turn.as_str(), 0).await;
     let (before, text) = (viewer.rest().await, "Every word is one piece.");
@@ -128,8 +128,8 @@ async fn deltas_of_an_ended_turn_become_one_and_say_the_same() {
 async fn without_room_nothing_begins_and_readiness_says_why() {
     let folder = tempfile::tempdir().unwrap();
     let full = store(folder.path(), u64::MAX).await;
-    let build = move |builder: throughline::Builder| builder.log(Arc::new(full.clone()));
-    let server = TestServer::start_with(Queue::new([]), build, Default::default()).await;
+    let build = move |builder: throughline::ThroughlineBuilder| builder.log(Arc::new(full.clone()));
+    let server = TestServer::start_with(ScriptQueue::new([]), build, Default::default()).await;
     let (status, ready) = server.get("/readyz").await;
     assert_eq!((status, &ready["status"]), (503, &json!("no_room")));
     assert!(ready["why"].as_str().unwrap().contains("MiB"), "{ready}");

@@ -8,8 +8,8 @@ use gated::Gated;
 use serde_json::{Value, json};
 use std::time::Duration;
 use support::{Socket, TestServer};
-use throughline_server::principal::Scope;
-use throughline_testkit::{Move, Queue, Script};
+use throughline_server::principal::KeyScope;
+use throughline_testkit::{ModelScript, ScriptMove, ScriptQueue};
 use tokio_tungstenite::tungstenite::{Bytes, Error, Message};
 
 fn has(name: &'static str, value: &'static str) -> impl Fn(&Value) -> bool {
@@ -21,9 +21,9 @@ fn of<'a>(turn: &Value, messages: &'a [Value]) -> Vec<&'a Value> {
     messages.iter().filter(|message| message["turn_id"] == *turn && message.get("seq").is_some()).collect()
 }
 
-fn asking() -> Queue {
-    let asks = || Script::new().call("calendar_add", json!({"title": "tea"}));
-    Queue::new([asks(), asks(), Script::new().say("Noted.")])
+fn asking() -> ScriptQueue {
+    let asks = || ModelScript::new().call("calendar_add", json!({"title": "tea"}));
+    ScriptQueue::new([asks(), asks(), ModelScript::new().say("Noted.")])
 }
 
 fn start(text: &str, reference: u32) -> Value {
@@ -88,7 +88,7 @@ async fn a_socket_that_comes_back_goes_on_behind_what_it_saw_also_after_a_restar
 
 #[tokio::test]
 async fn what_makes_no_sense_is_told_and_the_socket_stays() {
-    let server = TestServer::start(Queue::new([Script::new().say("Hello.")])).await;
+    let server = TestServer::start(ScriptQueue::new([ModelScript::new().say("Hello.")])).await;
     let mut socket = Socket::connect(&server).await;
     for (op, code, remedy) in [
         (json!({"op": "subscrbe"}), "unknown_op", "did you mean `subscribe`?"),
@@ -125,8 +125,12 @@ async fn a_socket_is_closed_with_the_code_that_says_why() {
         socket_frame_bytes_max: 1_000,
         ..Default::default()
     };
-    let server =
-        TestServer::start_with(Queue::new([Script::new().say("Hello.")]), |builder| builder, limits).await;
+    let server = TestServer::start_with(
+        ScriptQueue::new([ModelScript::new().say("Hello.")]),
+        |builder| builder,
+        limits,
+    )
+    .await;
     for (message, code) in
         [(Message::binary(Bytes::from_static(b"{}")), 1003), (Message::text("x".repeat(1_001)), 1009)]
     {
@@ -151,8 +155,10 @@ async fn a_socket_is_closed_with_the_code_that_says_why() {
 // R: R4
 #[tokio::test]
 async fn a_socket_is_told_that_its_key_is_no_longer_valid() {
-    let server = Gated::start(Queue::new([Script::new().then(Move::Stall)]), &gated::settings()).await;
-    let (key, pass) = server.key(&[Scope::Chat]).await;
+    let server =
+        Gated::start(ScriptQueue::new([ModelScript::new().then(ScriptMove::Stall)]), &gated::settings())
+            .await;
+    let (key, pass) = server.key(&[KeyScope::Chat]).await;
     let bearer = format!("Bearer {key}");
     let open = async || {
         let headers = [("authorization", bearer.as_str())];
@@ -177,7 +183,10 @@ async fn a_socket_is_told_that_its_key_is_no_longer_valid() {
 // R: L2
 #[tokio::test]
 async fn the_socket_is_a_client_that_runs_its_own_tool() {
-    let calls = Queue::new([Script::new().call("client_open", json!({})), Script::new().say("Open.")]);
+    let calls = ScriptQueue::new([
+        ModelScript::new().call("client_open", json!({})),
+        ModelScript::new().say("Open."),
+    ]);
     let server = TestServer::start(calls).await;
     let mut socket = Socket::connect(&server).await;
     let tools = json!([{"name": "client.open", "description": "Opens it", "effect": "read"}]);

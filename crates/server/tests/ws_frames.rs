@@ -8,7 +8,7 @@ mod support;
 use std::time::Duration;
 use support::TestServer;
 use throughline::config::ServerLimits;
-use throughline_testkit::Queue;
+use throughline_testkit::ScriptQueue;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
@@ -148,14 +148,14 @@ async fn server() -> TestServer {
         socket_message_bytes_max: MESSAGE_BYTES_MAX,
         ..ServerLimits::default()
     };
-    TestServer::start_with(Queue::new([]), |builder| builder, limits).await
+    TestServer::start_with(ScriptQueue::new([]), |builder| builder, limits).await
 }
 
 // R: E2, R3
 #[tokio::test]
 async fn who_answers_no_ping_is_taken_for_gone_and_who_does_stays() {
     let limits = ServerLimits { socket_ping_ms: 400, ..ServerLimits::default() };
-    let server = TestServer::start_with(Queue::new([]), |builder| builder, limits).await;
+    let server = TestServer::start_with(ScriptQueue::new([]), |builder| builder, limits).await;
     let (mut deaf, mut lively) = (Socket::open(&server).await, Socket::open(&server).await);
     // Twice as many as a silent one gets.
     for _ in 0..6 {

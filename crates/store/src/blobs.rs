@@ -13,11 +13,11 @@ use tokio::sync::{OwnedRwLockReadGuard, RwLock};
 use tokio::task::spawn_blocking;
 
 /// Where unfinished blobs are.
-const UNFINISHED: &str = "unfinished";
+const UNFINISHED_FOLDER: &str = "unfinished";
 /// How many hashes are looked up in the catalog at once.
-const LOOKED_UP_AT_ONCE: usize = 500;
+const LOOKUP_BATCH: usize = 500;
 /// How much is gathered before it is written, in bytes.
-const GATHERED_BYTES: usize = 256 << 10;
+const WRITE_BUFFER_BYTES: usize = 256 << 10;
 
 /// How much a folder takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,7 +76,7 @@ pub struct BlobFolder {
 /// A blob that is kept. It cannot be collected while this lives: hold it until the file is in the catalog.
 #[derive(Debug)]
 #[must_use = "drop it when the file is in the catalog"]
-pub struct KeptBlob {
+pub struct StoredBlob {
     /// Its name.
     pub hash: String,
     /// How large it is.
@@ -91,7 +91,7 @@ impl BlobFolder {
     /// The file system says no.
     pub async fn open(root: impl Into<PathBuf>, limits: BlobLimits) -> Result<Self, BlobError> {
         let root: PathBuf = root.into();
-        let unfinished = root.join(UNFINISHED);
+        let unfinished = root.join(UNFINISHED_FOLDER);
         let folder = Self { root: Arc::from(root), limits, in_use: Arc::default() };
         folder
             .blocking(move |_| {
@@ -108,7 +108,7 @@ impl BlobFolder {
 
     /// A folder that a server may have open, or that is not there yet: for commands beside it, which keep and read blobs
     /// and collect none.
-    pub fn beside(root: impl Into<PathBuf>, limits: BlobLimits) -> Self {
+    pub fn attach(root: impl Into<PathBuf>, limits: BlobLimits) -> Self {
         let root: PathBuf = root.into();
         Self { root: Arc::from(root), limits, in_use: Arc::default() }
     }
@@ -122,7 +122,7 @@ impl BlobFolder {
     ///
     /// # Errors
     /// They are too many, or the file system says no.
-    pub async fn put(&self, bytes: &[u8]) -> Result<KeptBlob, BlobError> {
+    pub async fn put(&self, bytes: &[u8]) -> Result<StoredBlob, BlobError> {
         let mut unfinished = self.begin().await?;
         unfinished.write(bytes).await?;
         unfinished.finish().await
@@ -132,23 +132,23 @@ impl BlobFolder {
     ///
     /// # Errors
     /// The file system says no.
-    pub async fn begin(&self) -> Result<UnfinishedBlob, BlobError> {
-        let folder = self.root.join(UNFINISHED);
+    pub async fn begin(&self) -> Result<BlobWriter, BlobError> {
+        let folder = self.root.join(UNFINISHED_FOLDER);
         let path = folder.join(uuid::Uuid::now_v7().simple().to_string());
-        let at = path.clone();
+        let temp_path = path.clone();
         let file = self
             .blocking(move |_| {
                 make_folder(&folder)?;
-                new_private_file(&at)
+                new_private_file(&temp_path)
             })
             .await?;
-        Ok(UnfinishedBlob {
+        Ok(BlobWriter {
             folder: self.clone(),
             file: Some(file),
             hasher: blake3::Hasher::new(),
             bytes: 0,
-            gathered: Vec::new(),
-            remains: Remains(path),
+            buffer: Vec::new(),
+            temp_file: TempBlobFile(path),
         })
     }
 
@@ -178,21 +178,21 @@ impl BlobFolder {
     /// The file system says no.
     pub async fn file(&self, hash: &str) -> Result<Option<fs::File>, BlobError> {
         let Some(path) = self.path(hash) else { return Ok(None) };
-        self.blocking(move |_| none_if_absent(fs::File::open(path))).await
+        self.blocking(move |_| ok_if_absent(fs::File::open(path))).await
     }
 
     /// Removes those of some blobs that no file needs: after files or turns were removed. Returns how many. Waits until
-    /// nobody holds a [`KeptBlob`], so whoever calls it must hold none.
+    /// nobody holds a [`StoredBlob`], so whoever calls it must hold none.
     ///
     /// # Errors
     /// The catalog or the file system says no.
     pub async fn collect(&self, catalog: &dyn Catalog, hashes: &[String]) -> Result<u64, BlobError> {
         let mut removed = 0;
-        for some in hashes.chunks(LOOKED_UP_AT_ONCE) {
+        for batch in hashes.chunks(LOOKUP_BATCH) {
             // From the question to the removal nobody may count on a blob that is there already.
             let exclusive = Arc::clone(&self.in_use).write_owned().await;
-            let needed = catalog.blobs_in_use(some).await?;
-            let paths: Vec<PathBuf> = some
+            let needed = catalog.blobs_in_use(batch).await?;
+            let paths: Vec<PathBuf> = batch
                 .iter()
                 .filter(|hash| !needed.contains(*hash))
                 .filter_map(|hash| self.path(hash))
@@ -202,7 +202,7 @@ impl BlobFolder {
                     let _exclusive = exclusive;
                     let mut removed = 0;
                     for path in paths {
-                        removed += u64::from(none_if_absent(fs::remove_file(path))?.is_some());
+                        removed += u64::from(ok_if_absent(fs::remove_file(path))?.is_some());
                     }
                     Ok(removed)
                 })
@@ -244,17 +244,17 @@ impl BlobFolder {
 
 /// A blob whose bytes are still coming. Dropped before its end, nothing remains of it.
 #[derive(Debug)]
-pub struct UnfinishedBlob {
+pub struct BlobWriter {
     folder: BlobFolder,
     /// `None` after a failure: what is there is worth nothing then.
     file: Option<fs::File>,
     hasher: blake3::Hasher,
     bytes: u64,
-    gathered: Vec<u8>,
-    remains: Remains,
+    buffer: Vec<u8>,
+    temp_file: TempBlobFile,
 }
 
-impl UnfinishedBlob {
+impl BlobWriter {
     /// Adds bytes.
     ///
     /// # Errors
@@ -267,17 +267,17 @@ impl UnfinishedBlob {
             return Err(BlobError::OverLimit { max });
         }
         self.hasher.update(bytes);
-        self.gathered.extend_from_slice(bytes);
-        if self.gathered.len() < GATHERED_BYTES { Ok(()) } else { self.flush().await }
+        self.buffer.extend_from_slice(bytes);
+        if self.buffer.len() < WRITE_BUFFER_BYTES { Ok(()) } else { self.flush().await }
     }
 
     /// Keeps what has come.
     ///
     /// # Errors
     /// The file system says no; nothing is kept.
-    pub async fn finish(mut self) -> Result<KeptBlob, BlobError> {
+    pub async fn finish(mut self) -> Result<StoredBlob, BlobError> {
         self.flush().await?;
-        let Self { folder, file, hasher, bytes, remains, .. } = self;
+        let Self { folder, file, hasher, bytes, temp_file, .. } = self;
         let hash = hasher.finalize().to_hex().to_string();
         let guard = Arc::clone(&folder.in_use).read_owned().await;
         if let (Some(file), Some(path)) = (file, folder.path(&hash)) {
@@ -285,19 +285,19 @@ impl UnfinishedBlob {
                 .blocking(move |root| {
                     file.sync_all()?;
                     drop(file);
-                    move_to(root, &remains.0, &path)
+                    persist(root, &temp_file.0, &path)
                 })
                 .await?;
         }
-        Ok(KeptBlob { hash, bytes, _not_collected: guard })
+        Ok(StoredBlob { hash, bytes, _not_collected: guard })
     }
 
     async fn flush(&mut self) -> Result<(), BlobError> {
-        let gathered = std::mem::take(&mut self.gathered);
+        let buffer = std::mem::take(&mut self.buffer);
         let file = self.file.take();
         let written = self.folder.blocking(move |_| {
             let mut file = file.ok_or_else(|| io::Error::other("writing has failed before"))?;
-            file.write_all(&gathered).map(|()| file)
+            file.write_all(&buffer).map(|()| file)
         });
         self.file = Some(written.await?);
         Ok(())
@@ -306,18 +306,18 @@ impl UnfinishedBlob {
 
 /// The temporary file of a blob that has not been finished; gone when this is dropped.
 #[derive(Debug)]
-struct Remains(PathBuf);
+struct TempBlobFile(PathBuf);
 
-impl Drop for Remains {
+impl Drop for TempBlobFile {
     fn drop(&mut self) {
         // It may have become the blob. What cannot be removed now is removed when the folder is opened.
-        let _gone = fs::remove_file(&self.0);
+        let _removed = fs::remove_file(&self.0);
     }
 }
 
 /// Renaming is atomic, and durable once the folder is. Equal contents that are there already are replaced by the same,
 /// which also mends a damaged blob.
-fn move_to(root: &Path, from: &Path, to: &Path) -> io::Result<()> {
+fn persist(root: &Path, from: &Path, to: &Path) -> io::Result<()> {
     let Some(folder) = to.parent() else { return Err(io::Error::other("a blob has a folder")) };
     let is_new = !folder.exists();
     make_folder(folder)?;
@@ -354,7 +354,7 @@ fn sync_folder(path: &Path) -> io::Result<()> {
     if cfg!(unix) { fs::File::open(path)?.sync_all() } else { Ok(()) }
 }
 
-fn none_if_absent<T>(result: io::Result<T>) -> io::Result<Option<T>> {
+fn ok_if_absent<T>(result: io::Result<T>) -> io::Result<Option<T>> {
     match result {
         Ok(value) => Ok(Some(value)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -365,8 +365,8 @@ fn none_if_absent<T>(result: io::Result<T>) -> io::Result<Option<T>> {
 /// The names of all files two folders down.
 fn all_hashes(root: &Path) -> io::Result<Vec<String>> {
     let mut hashes = Vec::new();
-    for first in folders(root)? {
-        for second in folders(&first)? {
+    for first in subfolders(root)? {
+        for second in subfolders(&first)? {
             for file in fs::read_dir(second)? {
                 hashes.extend(file?.file_name().into_string());
             }
@@ -375,7 +375,7 @@ fn all_hashes(root: &Path) -> io::Result<Vec<String>> {
     Ok(hashes)
 }
 
-fn folders(path: &Path) -> io::Result<Vec<PathBuf>> {
+fn subfolders(path: &Path) -> io::Result<Vec<PathBuf>> {
     let mut folders = Vec::new();
     for entry in fs::read_dir(path)? {
         let entry = entry?;

@@ -38,7 +38,7 @@ pub enum StoreError {
     },
     /// There is no room on the disk. What is stored can be read.
     #[error("the disk is full: {why}")]
-    Full {
+    DiskFull {
         /// What the store said.
         why: String,
     },

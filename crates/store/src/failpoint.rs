@@ -7,13 +7,13 @@
 //!   `durable:KIND` (the log has just acknowledged it), and the names in the driver.
 //! - `THROUGHLINE_DIES_AFTER_MS=300`: not at once but after so long, in which whoever came by there stands still, and others
 //!   go on: a disk that hangs before the machine dies.
-//! - `THROUGHLINE_LEAVES_OUT=log_first`: see [`Rule`].
+//! - `THROUGHLINE_LEAVES_OUT=log_first`: see [`SafetyRule`].
 
-use crate::log::Batch;
+use crate::log::LogBatch;
 
 /// A rule that keeps the promises of the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rule {
+pub enum SafetyRule {
     /// `log_first`: nothing is shown before it is committed.
     LogFirst,
     /// `intent_first`: no tool starts before the log has acknowledged that it will.
@@ -22,18 +22,18 @@ pub enum Rule {
 
 /// The process comes by this place.
 #[inline]
-pub fn reach(place: &str) {
+pub fn hit(name: &str) {
     #[cfg(feature = "failpoints")]
-    on::reach(place, "");
+    enabled::hit(name, "");
     #[cfg(not(feature = "failpoints"))]
-    let _ = place;
+    let _ = name;
 }
 
 /// Whether a test wants to see what happens without a rule.
 #[inline]
-pub fn leaves_out(rule: Rule) -> bool {
+pub fn is_disabled(rule: SafetyRule) -> bool {
     #[cfg(feature = "failpoints")]
-    return on::left_out() == Some(rule);
+    return enabled::disabled_rule() == Some(rule);
     #[cfg(not(feature = "failpoints"))]
     {
         let _ = rule;
@@ -43,19 +43,19 @@ pub fn leaves_out(rule: Rule) -> bool {
 
 /// A batch on its way to the log: one place for each kind in it, now and when it is durable.
 #[derive(Debug, Default)]
-pub struct OnItsWay {
+pub struct BatchFailpoints {
     #[cfg(feature = "failpoints")]
     kinds: Vec<std::borrow::Cow<'static, str>>,
 }
 
-impl OnItsWay {
+impl BatchFailpoints {
     /// It is handed to the log.
     #[inline]
-    pub fn of(batch: &Batch) -> Self {
+    pub fn before_append(batch: &LogBatch) -> Self {
         #[cfg(feature = "failpoints")]
         {
             let kinds: Vec<_> = batch.records.iter().map(|record| record.kind.clone()).collect();
-            kinds.iter().for_each(|kind| on::reach("appending", kind));
+            kinds.iter().for_each(|kind| enabled::hit("appending", kind));
             Self { kinds }
         }
         #[cfg(not(feature = "failpoints"))]
@@ -67,54 +67,55 @@ impl OnItsWay {
 
     /// The log has acknowledged it, and nobody has acted on that yet.
     #[inline]
-    pub fn arrived(self) {
+    pub fn after_ack(self) {
         #[cfg(feature = "failpoints")]
-        self.kinds.iter().for_each(|kind| on::reach("durable", kind));
+        self.kinds.iter().for_each(|kind| enabled::hit("durable", kind));
     }
 }
 
 #[cfg(feature = "failpoints")]
-mod on {
-    use super::Rule;
+mod enabled {
+    use super::SafetyRule;
     use std::sync::OnceLock;
     use std::sync::atomic::{AtomicU64, Ordering};
 
-    struct Point {
-        place: String,
+    struct CrashPoint {
+        name: String,
         kind: String,
         /// How often the process still comes by and lives.
-        left: AtomicU64,
+        remaining: AtomicU64,
     }
 
-    pub fn reach(place: &str, kind: &str) {
-        static POINT: OnceLock<Option<Point>> = OnceLock::new();
-        let Some(point) = POINT.get_or_init(|| read(&std::env::var("THROUGHLINE_DIE_AT").ok()?)) else {
+    pub fn hit(name: &str, kind: &str) {
+        static POINT: OnceLock<Option<CrashPoint>> = OnceLock::new();
+        let Some(point) = POINT.get_or_init(|| parse_point(&std::env::var("THROUGHLINE_DIE_AT").ok()?))
+        else {
             return;
         };
-        if point.place == place && point.kind == kind && point.left.fetch_sub(1, Ordering::Relaxed) == 0 {
+        if point.name == name && point.kind == kind && point.remaining.fetch_sub(1, Ordering::Relaxed) == 0 {
             let ms = std::env::var("THROUGHLINE_DIES_AFTER_MS").ok().and_then(|ms| ms.parse().ok());
             std::thread::sleep(std::time::Duration::from_millis(ms.unwrap_or(0)));
             std::process::abort();
         }
     }
 
-    /// `place[:kind][:count]`
-    fn read(text: &str) -> Option<Point> {
+    /// `name[:kind][:count]`
+    fn parse_point(text: &str) -> Option<CrashPoint> {
         let mut parts: Vec<&str> = text.split(':').collect();
         let count = parts.last().and_then(|last| last.parse::<u64>().ok());
         if count.is_some() {
             parts.pop();
         }
-        let left = AtomicU64::new(count.unwrap_or(1).saturating_sub(1));
+        let remaining = AtomicU64::new(count.unwrap_or(1).saturating_sub(1));
         let kind = parts.get(1).copied().unwrap_or_default().to_owned();
-        Some(Point { place: (*parts.first()?).to_owned(), kind, left })
+        Some(CrashPoint { name: (*parts.first()?).to_owned(), kind, remaining })
     }
 
-    pub fn left_out() -> Option<Rule> {
-        static RULE: OnceLock<Option<Rule>> = OnceLock::new();
+    pub fn disabled_rule() -> Option<SafetyRule> {
+        static RULE: OnceLock<Option<SafetyRule>> = OnceLock::new();
         *RULE.get_or_init(|| match std::env::var("THROUGHLINE_LEAVES_OUT").ok()?.as_str() {
-            "log_first" => Some(Rule::LogFirst),
-            "intent_first" => Some(Rule::IntentFirst),
+            "log_first" => Some(SafetyRule::LogFirst),
+            "intent_first" => Some(SafetyRule::IntentFirst),
             _ => None,
         })
     }

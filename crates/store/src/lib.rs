@@ -4,14 +4,14 @@
 //! [`Durability`]; the payload is bytes. It never repairs: a gap, a repetition or a former owner is refused.
 //!
 //! ```
-//! # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
-//! use throughline_store::{Durability, Log, MemoryLog, Record};
+//! # tokio::runtime::ThroughlineBuilder::new_current_thread().build().unwrap().block_on(async {
+//! use throughline_store::{Durability, Log, MemoryLog, LogRecord};
 //!
 //! let log = MemoryLog::default();
 //! let claim = log.claim("turn_1").await?;
 //! log.append("turn_1", claim.epoch, vec![
-//!     Record::new(1, "stream_start", Durability::Power, r#"{"type":"stream_start"}"#),
-//!     Record::new(2, "stream_end", Durability::Power, r#"{"type":"stream_end"}"#),
+//!     LogRecord::new(1, "stream_start", Durability::Power, r#"{"type":"stream_start"}"#),
+//!     LogRecord::new(2, "stream_end", Durability::Power, r#"{"type":"stream_end"}"#),
 //! ].into()).await?;
 //!
 //! let mut tail = log.tail("turn_1", 0).await?;
@@ -32,18 +32,18 @@ pub mod postgres;
 mod records;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
-mod standing;
+mod status;
 
-pub use blobs::{BlobError, BlobFolder, BlobLimits, KeptBlob};
+pub use blobs::{BlobError, BlobFolder, BlobLimits, StoredBlob};
 pub use catalog::Catalog;
 pub use error::StoreError;
 pub use log::{
-    Ack, Batch, Beside, Claim, Durability, Epoch, Log, LogError, Merge, Owner, OwnerLease, Record,
-    STREAM_END, Tail, Urgency,
+    AppendAck, AppendUrgency, Durability, Log, LogBatch, LogError, LogRecord, LogTail, MergeFn, OwnerEpoch,
+    OwnerLease, ProviderStateRecord, STREAM_END, TurnClaim, TurnOwner,
 };
 pub use memory::{MemoryLimits, MemoryLog};
 #[cfg(feature = "postgres")]
 pub use postgres::{PostgresSettings, PostgresStore};
 #[cfg(feature = "sqlite")]
 pub use sqlite::{SqliteSettings, SqliteStore};
-pub use standing::{Figures, Health, LoggedTurn};
+pub use status::{LoggedTurn, StoreHealth, StoreStats};

@@ -20,11 +20,11 @@ pub enum Durability {
 
 /// Which owner of a turn is writing. Grows with each [`Log::claim`]; appends of an older one are refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Epoch(pub u64);
+pub struct OwnerEpoch(pub u64);
 
 /// One event as the log sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Record {
+pub struct LogRecord {
     /// Number in its turn: dense, from 1.
     pub seq: u64,
     /// The event's `type`.
@@ -35,7 +35,7 @@ pub struct Record {
     pub payload: Bytes,
 }
 
-impl Record {
+impl LogRecord {
     /// A record.
     pub fn new(
         seq: u64,
@@ -49,7 +49,7 @@ impl Record {
 
 /// What must be echoed to an upstream, kept beside the log and never served to viewers.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Beside {
+pub struct ProviderStateRecord {
     /// The step that it belongs to.
     pub step: u32,
     /// Never looked into.
@@ -58,44 +58,44 @@ pub struct Beside {
 
 /// What is appended at once: all of it or nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Batch {
+pub struct LogBatch {
     /// Dense, continuing the log. May be empty.
-    pub records: Vec<Record>,
+    pub records: Vec<LogRecord>,
     /// Written in the same transaction.
-    pub beside: Vec<Beside>,
+    pub provider_state: Vec<ProviderStateRecord>,
     /// Whether a busy log may keep it for a moment.
-    pub urgency: Urgency,
+    pub urgency: AppendUrgency,
 }
 
 /// Whether an append lets others gather before it, so that a busy log writes many of them at once. Ordered: what is
 /// written at once is as urgent as the most urgent of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Urgency {
+pub enum AppendUrgency {
     /// More of what is being shown: some milliseconds change nothing.
-    Gathers,
+    Batched,
     /// Somebody waits for it, or something begins behind it.
     #[default]
-    AtOnce,
+    Immediate,
 }
 
-impl From<Vec<Record>> for Batch {
-    fn from(records: Vec<Record>) -> Self {
+impl From<Vec<LogRecord>> for LogBatch {
+    fn from(records: Vec<LogRecord>) -> Self {
         Self { records, ..Self::default() }
     }
 }
 
 /// The right to append to a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Claim {
+pub struct TurnClaim {
     /// To be shown with each append.
-    pub epoch: Epoch,
+    pub epoch: OwnerEpoch,
     /// The last record there is; 0 = none. The next append begins behind it.
     pub last_seq: u64,
 }
 
 /// The records up to `last_seq` are as durable as they asked to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ack {
+pub struct AppendAck {
     /// Number of the last record of the batch.
     pub last_seq: u64,
 }
@@ -122,7 +122,7 @@ pub enum LogError {
     },
     /// The batch does not continue the log: a gap or a repetition.
     #[error("turn `{turn}` continues at seq {expected}, not at {given}")]
-    NotDense {
+    NonContiguous {
         /// The turn.
         turn: String,
         /// The number that would continue the log.
@@ -149,7 +149,7 @@ pub enum LogError {
     },
     /// The cursor is inside a run of records that have been merged into one. It needs a snapshot.
     #[error("records of turn `{turn}` around seq {after} have been merged")]
-    Merged {
+    CursorInsideMerge {
         /// The turn.
         turn: String,
         /// The number that was read behind.
@@ -157,7 +157,7 @@ pub enum LogError {
     },
     /// What was to replace the records of a turn does not stand for them.
     #[error("the merged records of turn `{turn}` do not stand for the whole: {why}")]
-    BadMerge {
+    InvalidMerge {
         /// The turn.
         turn: String,
         /// What is wrong.
@@ -171,7 +171,7 @@ pub enum LogError {
     },
     /// The turn is over a limit of this log.
     #[error("turn `{turn}` is over the limit {limit}")]
-    Full {
+    TurnTooLarge {
         /// The turn.
         turn: String,
         /// Name of the limit.
@@ -179,7 +179,7 @@ pub enum LogError {
     },
     /// The store itself failed.
     #[error("the log cannot be written or read: {why}")]
-    Store {
+    StoreFailure {
         /// What it said.
         why: String,
     },
@@ -187,20 +187,20 @@ pub enum LogError {
 
 /// Another server that a turn belongs to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Owner {
+pub struct TurnOwner {
     /// Its machine, its process, and its number in the database.
     pub name: String,
     /// Whether it can still be reached.
     pub lease: OwnerLease,
 }
 
-/// Whether an [`Owner`] runs.
+/// Whether an [`TurnOwner`] runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OwnerLease {
     /// It does.
     Held,
     /// It has not said so since, in milliseconds since 1970; `None` = for more than a day.
-    RanOut {
+    Expired {
         /// By the clock of the database.
         since: Option<i64>,
     },
@@ -208,7 +208,7 @@ pub enum OwnerLease {
 
 /// Merges records that have ended into fewer: each record that is left has the number of the last one in it, and the
 /// last number stays.
-pub type Merge = Arc<dyn Fn(Vec<Record>) -> Vec<Record> + Send + Sync>;
+pub type MergeFn = Arc<dyn Fn(Vec<LogRecord>) -> Vec<LogRecord> + Send + Sync>;
 
 /// The log of all turns of a process or a database.
 ///
@@ -221,37 +221,37 @@ pub type Merge = Arc<dyn Fn(Vec<Record>) -> Vec<Record> + Send + Sync>;
 #[async_trait]
 pub trait Log: Send + Sync {
     /// Becomes the owner of a turn, new or old, and fences off the owner before.
-    async fn claim(&self, turn: &str) -> Result<Claim, LogError>;
+    async fn claim(&self, turn: &str) -> Result<TurnClaim, LogError>;
 
     /// Becomes the first owner of a turn whose id the caller has just minted, so that nobody else can know it. A log may
     /// write what it needs for that with the first append; until then a restart knows nothing of the turn.
-    async fn begin(&self, turn: &str) -> Result<Claim, LogError> {
+    async fn begin(&self, turn: &str) -> Result<TurnClaim, LogError> {
         self.claim(turn).await
     }
 
     /// Appends a batch. An empty one is acknowledged without effect.
-    async fn append(&self, turn: &str, epoch: Epoch, batch: Batch) -> Result<Ack, LogError>;
+    async fn append(&self, turn: &str, epoch: OwnerEpoch, batch: LogBatch) -> Result<AppendAck, LogError>;
 
     /// At most `records_max` records with a number above `after` (0 = from the beginning), oldest first. Does not wait.
-    /// A number behind the end is [`LogError::Ahead`]; one inside a merged run is [`LogError::Merged`].
-    async fn read(&self, turn: &str, after: u64, records_max: usize) -> Result<Vec<Record>, LogError>;
+    /// A number behind the end is [`LogError::Ahead`]; one inside a merged run is [`LogError::CursorInsideMerge`].
+    async fn read(&self, turn: &str, after: u64, records_max: usize) -> Result<Vec<LogRecord>, LogError>;
 
     /// Everything that was written beside the turn, oldest first.
-    async fn read_beside(&self, turn: &str) -> Result<Vec<Beside>, LogError>;
+    async fn read_provider_state(&self, turn: &str) -> Result<Vec<ProviderStateRecord>, LogError>;
 
     /// A cursor behind `after` that follows the turn to its end. A number behind the end is [`LogError::Ahead`].
-    async fn tail(&self, turn: &str, after: u64) -> Result<Box<dyn Tail>, LogError>;
+    async fn tail(&self, turn: &str, after: u64) -> Result<Box<dyn LogTail>, LogError>;
 
-    /// Whether a turn that does not exist yet may begin: [`LogError::NoRoom`] or [`LogError::Store`] if the log could not
+    /// Whether a turn that does not exist yet may begin: [`LogError::NoRoom`] or [`LogError::StoreFailure`] if the log could not
     /// bear it. Turns that run go on meanwhile. Asked before each turn, so it must be cheap.
-    fn takes_new_turns(&self) -> Result<(), LogError> {
+    fn accepts_new_turns(&self) -> Result<(), LogError> {
         Ok(())
     }
 
     /// Reads something and writes something, to find out whether both go: an error, or an answer that does not come, says
     /// that they do not. Waits for no disk.
     async fn probe(&self) -> Result<(), LogError> {
-        self.takes_new_turns()
+        self.accepts_new_turns()
     }
 
     /// Turns that have been claimed and have not ended, in order of their ids.
@@ -259,28 +259,28 @@ pub trait Log: Send + Sync {
 
     /// The other server that a turn which has not ended belongs to; `None`: it is this one's, or nobody's. A log of one
     /// process has no others.
-    async fn elsewhere(&self, _turn: &str) -> Result<Option<Owner>, LogError> {
+    async fn remote_owner(&self, _turn: &str) -> Result<Option<TurnOwner>, LogError> {
         Ok(None)
     }
 
     /// Replaces the records of a turn that has ended by what `merge` makes of them. A turn that has not ended is left
     /// as it is. Which records belong together only the caller knows; that nothing got lost at the end or out of order
     /// is checked.
-    async fn compact(&self, turn: &str, merge: Merge) -> Result<(), LogError>;
+    async fn compact(&self, turn: &str, merge: MergeFn) -> Result<(), LogError>;
 
     /// Deletes all records of a turn and what is beside it; whoever still writes it is refused. Unknown turns are none.
-    async fn forget(&self, turn: &str) -> Result<(), LogError>;
+    async fn delete(&self, turn: &str) -> Result<(), LogError>;
 }
 
 /// Whether merged records stand for the whole of a turn.
-pub(crate) fn check_merge(turn: &str, before: &[Record], after: &[Record]) -> Result<(), LogError> {
-    let bad = |why| Err(LogError::BadMerge { turn: turn.to_owned(), why });
+pub(crate) fn check_merge(turn: &str, before: &[LogRecord], after: &[LogRecord]) -> Result<(), LogError> {
+    let invalid = |why| Err(LogError::InvalidMerge { turn: turn.to_owned(), why });
     if before.last().map(|record| record.seq) != after.last().map(|record| record.seq) {
-        return bad("the last record is another one");
+        return invalid("the last record is another one");
     }
     let mut numbers = before.iter().map(|record| record.seq);
     if !after.iter().all(|record| numbers.any(|seq| seq == record.seq)) {
-        return bad("a number is new or out of order");
+        return invalid("a number is new or out of order");
     }
     Ok(())
 }
@@ -288,16 +288,16 @@ pub(crate) fn check_merge(turn: &str, before: &[Record], after: &[Record]) -> Re
 impl From<StoreError> for LogError {
     fn from(error: StoreError) -> Self {
         match error {
-            StoreError::Full { why } => Self::NoRoom { why },
-            error => Self::Store { why: error.to_string() },
+            StoreError::DiskFull { why } => Self::NoRoom { why },
+            error => Self::StoreFailure { why: error.to_string() },
         }
     }
 }
 
 /// One viewer's place in a turn. It holds no queue: it reads on from its own number, however late it comes.
 #[async_trait]
-pub trait Tail: Send {
+pub trait LogTail: Send {
     /// Waits for records behind the last one given, at least one; `None` after the last record of the turn.
     /// Dropping the future loses nothing.
-    async fn next(&mut self) -> Result<Option<Vec<Record>>, LogError>;
+    async fn next(&mut self) -> Result<Option<Vec<LogRecord>>, LogError>;
 }

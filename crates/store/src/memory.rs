@@ -1,7 +1,8 @@
 //! A log that lives as long as the process: for one-off commands, embedding without a database, and tests.
 
 use crate::log::{
-    Ack, Batch, Beside, Claim, Epoch, Log, LogError, Merge, Record, STREAM_END, Tail, check_merge,
+    AppendAck, Log, LogBatch, LogError, LogRecord, LogTail, MergeFn, OwnerEpoch, ProviderStateRecord,
+    STREAM_END, TurnClaim, check_merge,
 };
 use async_trait::async_trait;
 use std::collections::{HashMap, VecDeque};
@@ -30,32 +31,32 @@ impl Default for MemoryLimits {
 #[derive(Clone, Default)]
 pub struct MemoryLog {
     limits: MemoryLimits,
-    turns: Arc<Mutex<Turns>>,
+    turns: Arc<Mutex<MemoryTurns>>,
 }
 
 #[derive(Default)]
-struct Turns {
-    by_id: HashMap<String, Arc<OneTurn>>,
+struct MemoryTurns {
+    by_id: HashMap<String, Arc<MemoryTurn>>,
     ended: VecDeque<String>,
 }
 
-struct OneTurn {
+struct MemoryTurn {
     id: String,
-    state: Mutex<State>,
+    state: Mutex<MemoryTurnState>,
     /// The last number and whether the turn has ended: what readers wait for.
-    progress: watch::Sender<Progress>,
+    progress: watch::Sender<MemoryProgress>,
 }
 
 #[derive(Default)]
-struct State {
+struct MemoryTurnState {
     epoch: u64,
-    records: Vec<Record>,
-    beside: Vec<Beside>,
+    records: Vec<LogRecord>,
+    provider_state: Vec<ProviderStateRecord>,
     bytes: usize,
 }
 
 #[derive(Clone, Copy, Default)]
-struct Progress {
+struct MemoryProgress {
     last_seq: u64,
     ended: bool,
 }
@@ -66,7 +67,7 @@ impl MemoryLog {
         Self { limits, turns: Arc::default() }
     }
 
-    fn turn(&self, id: &str) -> Result<Arc<OneTurn>, LogError> {
+    fn turn(&self, id: &str) -> Result<Arc<MemoryTurn>, LogError> {
         lock(&self.turns).by_id.get(id).cloned().ok_or_else(|| LogError::UnknownTurn { turn: id.to_owned() })
     }
 
@@ -83,53 +84,53 @@ impl MemoryLog {
 
 #[async_trait]
 impl Log for MemoryLog {
-    async fn claim(&self, id: &str) -> Result<Claim, LogError> {
+    async fn claim(&self, id: &str) -> Result<TurnClaim, LogError> {
         let turn = Arc::clone(lock(&self.turns).by_id.entry(id.to_owned()).or_insert_with(|| {
-            Arc::new(OneTurn {
+            Arc::new(MemoryTurn {
                 id: id.to_owned(),
                 state: Mutex::default(),
-                progress: watch::Sender::new(Progress::default()),
+                progress: watch::Sender::new(MemoryProgress::default()),
             })
         }));
         let mut state = lock(&turn.state);
         state.epoch += 1;
-        Ok(Claim { epoch: Epoch(state.epoch), last_seq: state.last_seq() })
+        Ok(TurnClaim { epoch: OwnerEpoch(state.epoch), last_seq: state.last_seq() })
     }
 
-    async fn append(&self, id: &str, epoch: Epoch, batch: Batch) -> Result<Ack, LogError> {
+    async fn append(&self, id: &str, epoch: OwnerEpoch, batch: LogBatch) -> Result<AppendAck, LogError> {
         let turn = self.turn(id)?;
         let progress = turn.append(epoch, batch, self.limits.turn_bytes_max)?;
-        let was = turn.progress.send_replace(progress);
-        if progress.ended && !was.ended {
+        let previous = turn.progress.send_replace(progress);
+        if progress.ended && !previous.ended {
             self.retire(id);
         }
-        Ok(Ack { last_seq: progress.last_seq })
+        Ok(AppendAck { last_seq: progress.last_seq })
     }
 
-    async fn read(&self, id: &str, after: u64, records_max: usize) -> Result<Vec<Record>, LogError> {
+    async fn read(&self, id: &str, after: u64, records_max: usize) -> Result<Vec<LogRecord>, LogError> {
         self.turn(id)?.read(after, records_max)
     }
 
-    async fn read_beside(&self, id: &str) -> Result<Vec<Beside>, LogError> {
-        Ok(lock(&self.turn(id)?.state).beside.clone())
+    async fn read_provider_state(&self, id: &str) -> Result<Vec<ProviderStateRecord>, LogError> {
+        Ok(lock(&self.turn(id)?.state).provider_state.clone())
     }
 
-    async fn tail(&self, id: &str, after: u64) -> Result<Box<dyn Tail>, LogError> {
+    async fn tail(&self, id: &str, after: u64) -> Result<Box<dyn LogTail>, LogError> {
         let turn = self.turn(id)?;
         let progress = turn.progress.subscribe();
-        turn.not_ahead(after, progress.borrow().last_seq)?;
+        turn.check_not_ahead(after, progress.borrow().last_seq)?;
         Ok(Box::new(MemoryTail { turn, progress, after, records_max: self.limits.tail_records_max }))
     }
 
     async fn open_turns(&self) -> Result<Vec<String>, LogError> {
         let turns = lock(&self.turns);
-        let is_open = |turn: &&Arc<OneTurn>| !turn.progress.borrow().ended;
+        let is_open = |turn: &&Arc<MemoryTurn>| !turn.progress.borrow().ended;
         let mut open: Vec<_> = turns.by_id.values().filter(is_open).map(|turn| turn.id.clone()).collect();
         open.sort();
         Ok(open)
     }
 
-    async fn compact(&self, id: &str, merge: Merge) -> Result<(), LogError> {
+    async fn compact(&self, id: &str, merge: MergeFn) -> Result<(), LogError> {
         let turn = self.turn(id)?;
         if !turn.progress.borrow().ended {
             return Ok(());
@@ -138,49 +139,55 @@ impl Log for MemoryLog {
         let merged = merge(before.clone());
         check_merge(id, &before, &merged)?;
         let mut state = lock(&turn.state);
-        let bytes = |records: &[Record]| records.iter().map(|record| record.payload.len()).sum::<usize>();
+        let bytes = |records: &[LogRecord]| records.iter().map(|record| record.payload.len()).sum::<usize>();
         state.bytes = (state.bytes + bytes(&merged)).saturating_sub(bytes(&before));
         state.records = merged;
         Ok(())
     }
 
-    async fn forget(&self, id: &str) -> Result<(), LogError> {
+    async fn delete(&self, id: &str) -> Result<(), LogError> {
         let mut turns = lock(&self.turns);
         turns.ended.retain(|ended| ended != id);
         if let Some(turn) = turns.by_id.remove(id) {
-            lock(&turn.state).epoch = FORGOTTEN;
+            lock(&turn.state).epoch = DELETED_EPOCH;
         }
         Ok(())
     }
 }
 
 /// No claim has this epoch.
-const FORGOTTEN: u64 = 0;
+const DELETED_EPOCH: u64 = 0;
 
-impl OneTurn {
-    fn append(&self, epoch: Epoch, batch: Batch, bytes_max: usize) -> Result<Progress, LogError> {
-        let Batch { records, beside, urgency: _ } = batch;
+impl MemoryTurn {
+    fn append(
+        &self,
+        epoch: OwnerEpoch,
+        batch: LogBatch,
+        bytes_max: usize,
+    ) -> Result<MemoryProgress, LogError> {
+        let LogBatch { records, provider_state, urgency: _ } = batch;
         let turn = || self.id.clone();
         let mut state = lock(&self.state);
-        if state.epoch == FORGOTTEN {
+        if state.epoch == DELETED_EPOCH {
             return Err(LogError::UnknownTurn { turn: turn() });
         }
         if epoch.0 != state.epoch {
             return Err(LogError::Fenced { turn: turn(), given: epoch.0, current: state.epoch });
         }
         let mut ended = state.records.last().is_some_and(|record| record.kind == STREAM_END);
-        if ended && !beside.is_empty() {
+        if ended && !provider_state.is_empty() {
             return Err(LogError::Ended { turn: turn() });
         }
-        let beside_bytes: usize = beside.iter().map(|beside| beside.payload.len()).sum();
-        let mut bytes = state.bytes.saturating_add(beside_bytes);
+        let provider_state_bytes: usize =
+            provider_state.iter().map(|provider_state| provider_state.payload.len()).sum();
+        let mut bytes = state.bytes.saturating_add(provider_state_bytes);
         let mut last_seq = state.last_seq();
         for (expected, record) in (last_seq + 1..).zip(&records) {
             if ended {
                 return Err(LogError::Ended { turn: turn() });
             }
             if record.seq != expected {
-                return Err(LogError::NotDense { turn: turn(), expected, given: record.seq });
+                return Err(LogError::NonContiguous { turn: turn(), expected, given: record.seq });
             }
             bytes = bytes.saturating_add(record.payload.len());
             last_seq = expected;
@@ -188,27 +195,27 @@ impl OneTurn {
         }
         // The last record is always taken: a turn over its limit must still be able to say so.
         if bytes > bytes_max && !ended {
-            return Err(LogError::Full { turn: turn(), limit: "turn_bytes_max" });
+            return Err(LogError::TurnTooLarge { turn: turn(), limit: "turn_bytes_max" });
         }
         state.bytes = bytes;
         state.records.extend(records);
-        state.beside.extend(beside);
-        Ok(Progress { last_seq, ended })
+        state.provider_state.extend(provider_state);
+        Ok(MemoryProgress { last_seq, ended })
     }
 
-    fn read(&self, after: u64, records_max: usize) -> Result<Vec<Record>, LogError> {
+    fn read(&self, after: u64, records_max: usize) -> Result<Vec<LogRecord>, LogError> {
         let state = lock(&self.state);
-        self.not_ahead(after, state.last_seq())?;
+        self.check_not_ahead(after, state.last_seq())?;
         let from = state.records.partition_point(|record| record.seq <= after);
         // Numbers are dense until records are merged: then only the last number of each merged run is a place.
         let before = from.checked_sub(1).map_or(0, |last| state.records[last].seq);
         if before != after {
-            return Err(LogError::Merged { turn: self.id.clone(), after });
+            return Err(LogError::CursorInsideMerge { turn: self.id.clone(), after });
         }
         Ok(state.records[from..].iter().take(records_max).cloned().collect())
     }
 
-    fn not_ahead(&self, after: u64, last_seq: u64) -> Result<(), LogError> {
+    fn check_not_ahead(&self, after: u64, last_seq: u64) -> Result<(), LogError> {
         match after > last_seq {
             true => Err(LogError::Ahead { turn: self.id.clone(), after, last_seq }),
             false => Ok(()),
@@ -216,22 +223,22 @@ impl OneTurn {
     }
 }
 
-impl State {
+impl MemoryTurnState {
     fn last_seq(&self) -> u64 {
         self.records.last().map_or(0, |record| record.seq)
     }
 }
 
 struct MemoryTail {
-    turn: Arc<OneTurn>,
-    progress: watch::Receiver<Progress>,
+    turn: Arc<MemoryTurn>,
+    progress: watch::Receiver<MemoryProgress>,
     after: u64,
     records_max: usize,
 }
 
 #[async_trait]
-impl Tail for MemoryTail {
-    async fn next(&mut self) -> Result<Option<Vec<Record>>, LogError> {
+impl LogTail for MemoryTail {
+    async fn next(&mut self) -> Result<Option<Vec<LogRecord>>, LogError> {
         let after = self.after;
         // The sender lives in `self.turn`, so waiting cannot fail before the turn does.
         let Ok(progress) =

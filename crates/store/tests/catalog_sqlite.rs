@@ -25,14 +25,16 @@ catalog_conformance!(open);
 // R: S4, R2 `search_ms_max`
 #[tokio::test]
 async fn a_search_without_time_gives_what_it_has_and_goes_on_from_there() {
-    use catalog_conformance::{ANN, first, said};
+    use catalog_conformance::{ANN, first, with_input};
     use throughline_store::catalog::PageRequest;
 
     let hurried = CatalogLimits { search_ms_max: 0, ..CatalogLimits::default() };
     let store = open(hurried).await.unwrap();
     for n in 0..30 {
         let word = if n % 10 == 0 { "rare" } else { "common" };
-        store.told(ANN, said(first(&format!("t{n}"), &format!("c{n}"), n), word), "an answer").await;
+        store
+            .complete_turn(ANN, with_input(first(&format!("t{n}"), &format!("c{n}"), n), word), "an answer")
+            .await;
     }
     for (text, hits, conversations) in
         [("rare", 6, 3), ("common", 54, 27), ("ra", 6, 3), ("none of it", 0, 0)]

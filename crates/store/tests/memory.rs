@@ -6,7 +6,7 @@ mod log_conformance;
 use async_trait::async_trait;
 use log_conformance::{Restarted, Subject};
 use std::sync::Arc;
-use throughline_store::{Batch, Durability, Log, LogError, MemoryLimits, MemoryLog, Record};
+use throughline_store::{Durability, Log, LogBatch, LogError, LogRecord, MemoryLimits, MemoryLog};
 
 struct InMemory(Arc<MemoryLog>);
 
@@ -29,16 +29,16 @@ async fn make() -> InMemory {
 
 conformance!(make);
 
-fn records(numbers: impl IntoIterator<Item = u64>) -> Batch {
-    let delta = |seq| Record::new(seq, "content_delta", Durability::Process, "{}");
+fn records(numbers: impl IntoIterator<Item = u64>) -> LogBatch {
+    let delta = |seq| LogRecord::new(seq, "content_delta", Durability::Process, "{}");
     numbers.into_iter().map(delta).collect::<Vec<_>>().into()
 }
 
-fn end(seq: u64) -> Batch {
-    vec![Record::new(seq, "stream_end", Durability::Power, "{}")].into()
+fn end(seq: u64) -> LogBatch {
+    vec![LogRecord::new(seq, "stream_end", Durability::Power, "{}")].into()
 }
 
-fn numbers(records: &[Record]) -> Vec<u64> {
+fn numbers(records: &[LogRecord]) -> Vec<u64> {
     records.iter().map(|record| record.seq).collect()
 }
 
@@ -52,7 +52,7 @@ async fn every_limit_of_the_memory_log_holds() {
 
     log.append(TURN, epoch, records(1..=5)).await.unwrap();
     let over = log.append(TURN, epoch, records([6])).await;
-    assert_eq!(over, Err(LogError::Full { turn: TURN.into(), limit: "turn_bytes_max" }));
+    assert_eq!(over, Err(LogError::TurnTooLarge { turn: TURN.into(), limit: "turn_bytes_max" }));
     log.append(TURN, epoch, end(6)).await.expect("a full turn can still end");
 
     let mut tail = log.tail(TURN, 0).await.unwrap();

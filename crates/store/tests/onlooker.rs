@@ -2,13 +2,13 @@
 
 #![cfg(feature = "sqlite")]
 #![allow(clippy::unwrap_used)]
-use throughline_store::sqlite::SqliteOnlooker;
-use throughline_store::{Durability, Log, Record, STREAM_END, SqliteSettings, SqliteStore, StoreError};
+use throughline_store::sqlite::SqliteReader;
+use throughline_store::{Durability, Log, LogRecord, STREAM_END, SqliteSettings, SqliteStore, StoreError};
 
-fn records(numbers: std::ops::RangeInclusive<u64>, last: Option<u64>) -> Vec<Record> {
+fn records(numbers: std::ops::RangeInclusive<u64>, last: Option<u64>) -> Vec<LogRecord> {
     let record = |seq| {
         let kind = if Some(seq) == last { STREAM_END } else { "content_delta" };
-        Record::new(seq, kind, Durability::Process, format!("{{\"n\":{seq}}}"))
+        LogRecord::new(seq, kind, Durability::Process, format!("{{\"n\":{seq}}}"))
     };
     numbers.map(record).collect()
 }
@@ -21,7 +21,7 @@ async fn a_turn_is_read_at_every_moment_of_its_life() {
     let settings = SqliteSettings { ballast_bytes: 0, ..SqliteSettings::default() };
     let store = SqliteStore::open(&path, settings).await.unwrap();
     let epoch = store.claim("turn_1").await.unwrap().epoch;
-    let onlooker = SqliteOnlooker::open(&path).unwrap();
+    let onlooker = SqliteReader::open(&path).unwrap();
     let seen = |turn: &str| onlooker.records(turn).unwrap();
 
     store.append("turn_1", epoch, records(1..=3, None).into()).await.unwrap();
@@ -46,10 +46,10 @@ async fn a_turn_is_read_at_every_moment_of_its_life() {
 fn what_is_no_store_is_refused_and_left_as_it_is() {
     let folder = tempfile::tempdir().unwrap();
     let missing = folder.path().join("missing.db");
-    assert!(matches!(SqliteOnlooker::open(&missing), Err(StoreError::Failed { .. })));
+    assert!(matches!(SqliteReader::open(&missing), Err(StoreError::Failed { .. })));
     assert!(!missing.exists(), "nothing is made");
     let text = folder.path().join("text.db");
     std::fs::write(&text, "not a database, but long enough to be taken for a file with something in it")
         .unwrap();
-    assert!(SqliteOnlooker::open(&text).is_err());
+    assert!(SqliteReader::open(&text).is_err());
 }

@@ -7,22 +7,22 @@ mod cluster;
 use cluster::Cluster;
 use std::time::{Duration, Instant};
 use throughline_store::{
-    Batch, Beside, Durability, Epoch, Health, Log, LogError, PostgresSettings, PostgresStore, Record,
-    STREAM_END,
+    Durability, Log, LogBatch, LogError, LogRecord, OwnerEpoch, PostgresSettings, PostgresStore,
+    ProviderStateRecord, STREAM_END, StoreHealth,
 };
 
 const TURN: &str = "turn_1";
 const PATIENCE: Duration = Duration::from_secs(30);
 
-fn delta(seq: u64) -> Record {
-    Record::new(seq, "content_delta", Durability::Process, format!("{{\"n\":{seq}}}"))
+fn delta(seq: u64) -> LogRecord {
+    LogRecord::new(seq, "content_delta", Durability::Process, format!("{{\"n\":{seq}}}"))
 }
 
-fn power(seq: u64) -> Record {
-    Record::new(seq, "tool_start", Durability::Power, format!("{{\"n\":{seq}}}"))
+fn power(seq: u64) -> LogRecord {
+    LogRecord::new(seq, "tool_start", Durability::Power, format!("{{\"n\":{seq}}}"))
 }
 
-fn one(record: Record) -> Batch {
+fn one(record: LogRecord) -> LogBatch {
     vec![record].into()
 }
 
@@ -30,7 +30,7 @@ async fn open(url: &str) -> PostgresStore {
     PostgresStore::open(url, PostgresSettings::default()).await.unwrap()
 }
 
-async fn all(log: &dyn Log, turn: &str) -> Vec<Record> {
+async fn all(log: &dyn Log, turn: &str) -> Vec<LogRecord> {
     log.read(turn, 0, usize::MAX).await.unwrap()
 }
 
@@ -58,16 +58,16 @@ async fn an_owner_that_slept_is_fenced_off_by_the_statement() {
 
     // The sleeper knows nothing of it: what it has in memory says that the turn is its own.
     let new = other.claim(TURN).await.unwrap();
-    assert_eq!((new.epoch, new.last_seq), (Epoch(old.epoch.0 + 1), 1));
+    assert_eq!((new.epoch, new.last_seq), (OwnerEpoch(old.epoch.0 + 1), 1));
     let fenced = LogError::Fenced { turn: TURN.into(), given: old.epoch.0, current: new.epoch.0 };
-    let beside = vec![Beside { step: 1, payload: "{}".into() }];
-    let late = Batch { beside, ..one(power(2)) };
+    let provider_state = vec![ProviderStateRecord { step: 1, payload: "{}".into() }];
+    let late = LogBatch { provider_state, ..one(power(2)) };
     assert_eq!(sleeper.append(TURN, old.epoch, late).await, Err(fenced.clone()));
-    assert_eq!(sleeper.append(TURN, old.epoch, Batch::default()).await, Err(fenced));
+    assert_eq!(sleeper.append(TURN, old.epoch, LogBatch::default()).await, Err(fenced));
     other.append(TURN, new.epoch, one(delta(2))).await.unwrap();
     for store in [&sleeper, &other] {
         assert_eq!(all(store, TURN).await, [delta(1), delta(2)]);
-        assert_eq!(store.read_beside(TURN).await.unwrap(), []);
+        assert_eq!(store.read_provider_state(TURN).await.unwrap(), []);
     }
     sleeper.close().await;
     other.close().await;
@@ -148,7 +148,7 @@ async fn viewers_of_another_server_see_each_record() {
     let url = cluster.fresh();
     // One hears the bell and never looks by itself; one is deaf and looks.
     let never = Duration::from_secs(3_600);
-    let bell = PostgresSettings { poll: never, bell_bytes_max: 12, ..PostgresSettings::default() };
+    let bell = PostgresSettings { poll: never, notify_bytes_max: 12, ..PostgresSettings::default() };
     let writer = PostgresStore::open(&url, bell).await.unwrap();
     let hears = PostgresStore::open(&url, bell).await.unwrap();
     let looks = PostgresStore::open(&url, PostgresSettings { poll: Duration::from_millis(50), ..bell })
@@ -182,7 +182,7 @@ async fn viewers_of_another_server_see_each_record() {
     for seq in 1..=60 {
         let last = seq == 60;
         let record = |seq| match last {
-            true => Record::new(seq, STREAM_END, Durability::Power, "{}"),
+            true => LogRecord::new(seq, STREAM_END, Durability::Power, "{}"),
             false => delta(seq),
         };
         let appends =
@@ -220,7 +220,7 @@ async fn turns_of_a_server_that_is_gone_are_taken_once_and_those_of_a_living_one
     let claims = async |store: &PostgresStore| {
         let mut taken = Vec::new();
         while let Some((turn, claim)) = store.claim_orphan().await.unwrap() {
-            assert_eq!(claim.epoch, Epoch(2), "{turn}");
+            assert_eq!(claim.epoch, OwnerEpoch(2), "{turn}");
             taken.push(turn);
         }
         taken
@@ -247,8 +247,8 @@ async fn a_lost_connection_is_looked_up_and_nothing_is_written_twice() {
     let writing = tokio::spawn(async move {
         for seq in 1..=400 {
             let batch = match seq % 20 {
-                0 => Batch {
-                    beside: vec![Beside { step: seq as u32, payload: "{}".into() }],
+                0 => LogBatch {
+                    provider_state: vec![ProviderStateRecord { step: seq as u32, payload: "{}".into() }],
                     ..one(power(seq))
                 },
                 _ => one(delta(seq)),
@@ -267,8 +267,8 @@ async fn a_lost_connection_is_looked_up_and_nothing_is_written_twice() {
     tokio::time::timeout(PATIENCE, writing).await.expect("it never comes back").unwrap();
     let numbers: Vec<u64> = all(&store, TURN).await.iter().map(|record| record.seq).collect();
     assert_eq!(numbers, (1..=400).collect::<Vec<_>>());
-    assert_eq!(store.read_beside(TURN).await.unwrap().len(), 20, "each once");
-    eventually("the store is well", async || store.health() == Health::Ok).await;
+    assert_eq!(store.read_provider_state(TURN).await.unwrap().len(), 20, "each once");
+    eventually("the store is well", async || store.health() == StoreHealth::Healthy).await;
     store.close().await;
 }
 
@@ -299,7 +299,7 @@ async fn a_crash_of_the_database_under_load_loses_nothing_that_was_acknowledged_
     for at in [500, 1_400] {
         seen.wait_for(|all| *all >= at).await.unwrap();
         cluster.crash();
-        eventually("the store notices", async || store.health() != Health::Ok).await;
+        eventually("the store notices", async || store.health() != StoreHealth::Healthy).await;
         cluster.begin();
     }
     for writer in writers {
@@ -385,7 +385,7 @@ async fn a_search_that_nobody_waits_for_any_more_is_cancelled_in_the_database() 
     while waiting(&mut lock).await > 0 {
         tokio::task::yield_now().await;
     }
-    assert_eq!(store.figures().searches_abandoned, 1);
+    assert_eq!(store.stats().searches_abandoned, 1);
     drop(lock);
     assert_eq!(store.search("ann", "anything", &page).await.map(|page| page.items), Ok(Vec::new()));
     store.close().await;

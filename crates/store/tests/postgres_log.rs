@@ -39,7 +39,7 @@ impl Subject for InPostgres {
         Restarted::AsItWas
     }
     fn fsyncs(&self) -> Option<u64> {
-        Some(self.store.figures().fsyncs)
+        Some(self.store.stats().fsyncs)
     }
 }
 

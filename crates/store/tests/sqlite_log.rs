@@ -35,7 +35,7 @@ impl Subject for InSqlite {
         Restarted::AsItWas
     }
     fn fsyncs(&self) -> Option<u64> {
-        Some(self.store.figures().fsyncs)
+        Some(self.store.stats().fsyncs)
     }
 }
 

@@ -8,8 +8,8 @@
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
-use throughline_store::sqlite::Health;
-use throughline_store::{Batch, Durability, Log, LogError, Record, SqliteSettings, SqliteStore};
+use throughline_store::sqlite::StoreHealth;
+use throughline_store::{Durability, Log, LogBatch, LogError, LogRecord, SqliteSettings, SqliteStore};
 
 const DISK: &str = "THROUGHLINE_TEST_SMALL_DISK";
 /// From room to little room to none. A checkpoint is due at 4 MiB; while there is no room for one, that much again can gather
@@ -35,17 +35,17 @@ fn running_turns_finish_on_the_reserve_and_nothing_acknowledged_is_lost() {
     for flags in [&["-m"][..], &["-rm"]] {
         if with(flags, "mount -t tmpfs -o size=1m none \"$1\"").is_ok_and(|probe| probe.status.success()) {
             let ran = with(flags, script).unwrap();
-            let said = String::from_utf8_lossy(&ran.stdout) + String::from_utf8_lossy(&ran.stderr);
-            assert!(ran.status.success() && said.contains("1 passed"), "{said}");
+            let output = String::from_utf8_lossy(&ran.stdout) + String::from_utf8_lossy(&ran.stderr);
+            assert!(ran.status.success() && output.contains("1 passed"), "{output}");
             return;
         }
     }
     println!("skipped: no disk can be mounted here");
 }
 
-fn batch(seq: u64) -> Batch {
+fn batch(seq: u64) -> LogBatch {
     let text = format!("{seq} ").repeat(8_000);
-    vec![Record::new(seq, "content_delta", Durability::Process, text)].into()
+    vec![LogRecord::new(seq, "content_delta", Durability::Process, text)].into()
 }
 
 async fn fill(disk: &Path) {
@@ -59,19 +59,19 @@ async fn fill(disk: &Path) {
     let mut last = 0;
 
     // Little room: no new turn, but this one goes on.
-    while store.room_for_new_turn().is_ok() {
+    while store.check_capacity().is_ok() {
         last = store.append(TURN, claim.epoch, batch(last + 1)).await.unwrap().last_seq;
         assert!(last < 1_000, "the disk does not fill");
     }
     assert!(matches!(store.claim("new").await, Err(LogError::NoRoom { .. })));
-    assert_eq!(store.health(), Health::Ok);
+    assert_eq!(store.health(), StoreHealth::Healthy);
 
     // None: the reserve is given up, and this turn goes on.
-    while store.health() == Health::Ok {
+    while store.health() == StoreHealth::Healthy {
         last = store.append(TURN, claim.epoch, batch(last + 1)).await.unwrap().last_seq;
         assert!(last < 2_000, "the disk does not get full");
     }
-    assert!(matches!(store.health(), Health::ReadOnly { .. }), "{:?}", store.health());
+    assert!(matches!(store.health(), StoreHealth::ReadOnly { .. }), "{:?}", store.health());
     assert!(!disk.join("store.db.ballast").exists());
     assert!(matches!(store.claim("new").await, Err(LogError::NoRoom { .. })));
 
@@ -85,13 +85,13 @@ async fn fill(disk: &Path) {
     };
     assert!(last > before, "the reserve was for something");
     assert!(matches!(refused, LogError::NoRoom { .. }), "{refused:?}");
-    assert!(matches!(store.health(), Health::Lost { .. }), "{:?}", store.health());
+    assert!(matches!(store.health(), StoreHealth::Unavailable { .. }), "{:?}", store.health());
     check(&store, last).await;
 
     // Room again: it heals by itself, reserve included.
     std::fs::remove_file(&filler).unwrap();
     let begun = Instant::now();
-    while store.health() != Health::Ok {
+    while store.health() != StoreHealth::Healthy {
         assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", store.health());
         tokio::time::sleep(Duration::from_millis(20)).await;
     }

@@ -4,9 +4,9 @@
 #![allow(clippy::unwrap_used)]
 use std::path::Path;
 use std::time::{Duration, Instant};
-use throughline_store::sqlite::{Found, Health, OpenError};
+use throughline_store::sqlite::{LastShutdown, SqliteOpenError, StoreHealth};
 use throughline_store::{
-    Batch, Durability, Epoch, Log, LogError, Record, SqliteSettings, SqliteStore, StoreError,
+    Durability, Log, LogBatch, LogError, LogRecord, OwnerEpoch, SqliteSettings, SqliteStore, StoreError,
 };
 
 const TURN: &str = "turn_1";
@@ -15,12 +15,12 @@ fn settings() -> SqliteSettings {
     SqliteSettings { ballast_bytes: 0, ..SqliteSettings::default() }
 }
 
-fn delta(seq: u64, bytes: usize) -> Record {
+fn delta(seq: u64, bytes: usize) -> LogRecord {
     let text: String = (0..bytes as u64).map(|at| char::from(b'a' + ((seq * 7 + at) % 26) as u8)).collect();
-    Record::new(seq, "content_delta", Durability::Process, text)
+    LogRecord::new(seq, "content_delta", Durability::Process, text)
 }
 
-fn one(seq: u64, bytes: usize) -> Batch {
+fn one(seq: u64, bytes: usize) -> LogBatch {
     vec![delta(seq, bytes)].into()
 }
 
@@ -38,7 +38,7 @@ async fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
 }
 
 /// A store with records enough for many pages, stopped cleanly.
-async fn filled(path: &Path, seqs: u64) -> Epoch {
+async fn filled(path: &Path, seqs: u64) -> OwnerEpoch {
     let store = open(path).await;
     let epoch = store.claim(TURN).await.unwrap().epoch;
     for seq in 1..=seqs {
@@ -55,9 +55,9 @@ async fn two_servers_never_share_a_file() {
     let store = open(&path).await;
     let holder = format!("process {}", std::process::id());
     let refused = SqliteStore::open(&path, settings()).await.err();
-    assert_eq!(refused, Some(OpenError::InUse { path: path.clone(), holder }));
+    assert_eq!(refused, Some(SqliteOpenError::InUse { path: path.clone(), holder }));
     store.close().await;
-    assert_eq!(open(&path).await.found(), Found::Closed);
+    assert_eq!(open(&path).await.last_shutdown(), LastShutdown::Clean);
 }
 
 #[tokio::test]
@@ -72,13 +72,13 @@ async fn a_server_that_was_robbed_of_its_file_writes_nothing_more() {
     let other = open(&path).await;
 
     let refused = robbed.append(TURN, epoch, one(2, 9)).await;
-    assert!(matches!(refused, Err(LogError::Store { .. })), "{refused:?}");
-    assert!(matches!(robbed.claim("turn_2").await, Err(LogError::Store { .. })));
-    assert!(matches!(robbed.health(), Health::Lost { .. }));
+    assert!(matches!(refused, Err(LogError::StoreFailure { .. })), "{refused:?}");
+    assert!(matches!(robbed.claim("turn_2").await, Err(LogError::StoreFailure { .. })));
+    assert!(matches!(robbed.health(), StoreHealth::Unavailable { .. }));
     robbed.close().await;
 
     let claim = other.claim(TURN).await.unwrap();
-    assert_eq!((claim.last_seq, other.health()), (1, Health::Ok));
+    assert_eq!((claim.last_seq, other.health()), (1, StoreHealth::Healthy));
     other.append(TURN, claim.epoch, one(2, 9)).await.unwrap();
     assert_eq!(other.read(TURN, 0, 9).await.unwrap(), [delta(1, 9), delta(2, 9)]);
 }
@@ -89,7 +89,7 @@ async fn a_lock_of_another_program_is_waited_for() {
     let path = folder.path().join("store.db");
     let store = open(&path).await;
     let epoch = store.claim(TURN).await.unwrap().epoch;
-    let before = store.figures().commits;
+    let before = store.stats().commits;
 
     let other = rusqlite::Connection::open(&path).unwrap();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
@@ -103,7 +103,7 @@ async fn a_lock_of_another_program_is_waited_for() {
     other.execute_batch("ROLLBACK").unwrap();
     append.await.unwrap();
     assert!(claims.await.into_iter().all(|claim| claim.is_ok()));
-    let commits = store.figures().commits - before;
+    let commits = store.stats().commits - before;
     assert!(commits <= 3, "{commits} commits for all that waited for the lock");
 }
 
@@ -114,14 +114,14 @@ async fn a_file_of_another_program_or_a_newer_release_is_left_alone() {
     rusqlite::Connection::open(&path).unwrap().execute_batch("CREATE TABLE theirs (x)").unwrap();
     let bytes = std::fs::read(&path).unwrap();
     let refused = SqliteStore::open(&path, settings()).await.err();
-    assert_eq!(refused, Some(OpenError::Foreign { path: path.clone() }));
+    assert_eq!(refused, Some(SqliteOpenError::Foreign { path: path.clone() }));
     assert!(std::fs::read(&path).unwrap() == bytes, "a byte of it has changed");
 
     let path = folder.path().join("newer.db");
     open(&path).await.close().await;
     rusqlite::Connection::open(&path).unwrap().pragma_update(None, "user_version", 99).unwrap();
     let refused = SqliteStore::open(&path, settings()).await.err();
-    assert!(matches!(refused, Some(OpenError::Newer { found: 99, .. })), "{refused:?}");
+    assert!(matches!(refused, Some(SqliteOpenError::Newer { found: 99, .. })), "{refused:?}");
 }
 
 /// As a process that died leaves it: nothing says that it was closed.
@@ -152,7 +152,7 @@ async fn a_damaged_file_is_moved_aside_and_never_silently_replaced() {
     std::fs::write(&path, &bytes).unwrap();
 
     let refused = SqliteStore::open(&path, settings()).await.err().unwrap();
-    let OpenError::Corrupt { moved_to, backup, .. } = &refused else { panic!("{refused:?}") };
+    let SqliteOpenError::Corrupt { moved_to, backup, .. } = &refused else { panic!("{refused:?}") };
     assert!(std::fs::read(moved_to).unwrap() == bytes, "it is there as it was");
     assert_eq!(backup.as_ref(), Some(&newest));
     assert!(
@@ -163,7 +163,7 @@ async fn a_damaged_file_is_moved_aside_and_never_silently_replaced() {
     // A service manager tries again: still nothing new is made.
     let again = SqliteStore::open(&path, settings()).await.err().unwrap();
     assert!(
-        matches!(&again, OpenError::MovedAside { moved_to: there, .. } if there == moved_to),
+        matches!(&again, SqliteOpenError::Quarantined { moved_to: there, .. } if there == moved_to),
         "{again:?}"
     );
     assert!(!path.exists());
@@ -178,7 +178,7 @@ async fn a_flipped_byte_is_an_error_or_changes_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store.db");
     filled(&path, 300).await;
-    let expected: Vec<Record> = (1..=300).map(|seq| delta(seq, 2_000)).collect();
+    let expected: Vec<LogRecord> = (1..=300).map(|seq| delta(seq, 2_000)).collect();
     let sound = std::fs::read(&path).unwrap();
     let mut seen = [0; 3];
     for flip in (0..sound.len()).step_by(sound.len() / 60) {
@@ -204,7 +204,7 @@ async fn a_flipped_byte_is_an_error_or_changes_nothing() {
 async fn backups_are_whole_and_only_the_newest_are_kept() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store.db");
-    let kept = SqliteSettings { backups_kept: 2, ..settings() };
+    let kept = SqliteSettings { backups_max: 2, ..settings() };
     let store = SqliteStore::open(&path, kept).await.unwrap();
     let epoch = store.claim(TURN).await.unwrap().epoch;
     let mut backups = Vec::new();
@@ -234,7 +234,7 @@ async fn with_little_room_no_turn_begins_and_those_that_run_go_on() {
     let store = SqliteStore::open(&path, picky).await.unwrap();
     let refused = store.claim("turn_2").await;
     assert!(matches!(refused, Err(LogError::NoRoom { .. })), "{refused:?}");
-    assert!(matches!(store.room_for_new_turn(), Err(StoreError::Full { .. })));
+    assert!(matches!(store.check_capacity(), Err(StoreError::DiskFull { .. })));
     assert_eq!(store.open_turns().await.unwrap(), [TURN]);
     store.append(TURN, epoch, one(2, 9)).await.unwrap();
 }
@@ -249,15 +249,15 @@ async fn a_turn_keeps_little_in_memory_and_nothing_when_it_rests_or_has_ended() 
     let epoch = store.claim(TURN).await.unwrap().epoch;
     for seq in 1..=100 {
         store.append(TURN, epoch, one(seq, 1_000)).await.unwrap();
-        assert!(store.figures().ring_bytes <= 10_000 + 1_200, "{:?}", store.figures());
+        assert!(store.stats().ring_bytes <= 10_000 + 1_200, "{:?}", store.stats());
     }
-    assert!(store.figures().segments >= 5);
-    eventually("a resting turn leaves memory", || store.figures().ring_bytes == 0).await;
-    assert_eq!(store.figures().turns, 1, "it is still known");
-    let end = Record::new(101, "stream_end", Durability::Power, "{}");
+    assert!(store.stats().segments >= 5);
+    eventually("a resting turn leaves memory", || store.stats().ring_bytes == 0).await;
+    assert_eq!(store.stats().turns, 1, "it is still known");
+    let end = LogRecord::new(101, "stream_end", Durability::Power, "{}");
     let mut tail = store.tail(TURN, 99).await.unwrap();
     store.append(TURN, epoch, vec![end.clone()].into()).await.unwrap();
-    eventually("an ended turn is gone", || store.figures().turns == 0).await;
+    eventually("an ended turn is gone", || store.stats().turns == 0).await;
     let mut seen = Vec::new();
     while let Some(mut records) = tail.next().await.unwrap() {
         seen.append(&mut records);

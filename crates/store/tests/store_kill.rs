@@ -9,8 +9,10 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
-use throughline_store::sqlite::Found;
-use throughline_store::{Batch, Beside, Durability, Log, Record, SqliteSettings, SqliteStore};
+use throughline_store::sqlite::LastShutdown;
+use throughline_store::{
+    Durability, Log, LogBatch, LogRecord, ProviderStateRecord, SqliteSettings, SqliteStore,
+};
 
 const FILE: &str = "THROUGHLINE_TEST_STORE_TO_KILL";
 const TURNS: usize = 8;
@@ -22,15 +24,19 @@ fn settings() -> SqliteSettings {
 }
 
 /// A record says which batch it is of, so that half a batch is seen.
-fn batch(turn: usize, first: u64) -> Batch {
+fn batch(turn: usize, first: u64) -> LogBatch {
     let last = first + (first * 7 + turn as u64) % 6;
     let durability = if first.is_multiple_of(5) { Durability::Power } else { Durability::Process };
     let record = |seq| {
         let text = "y".repeat(usize::try_from(seq * 31 % 400).unwrap());
-        Record::new(seq, "content_delta", durability, format!("{turn} {seq} {first} {last} {text}"))
+        LogRecord::new(seq, "content_delta", durability, format!("{turn} {seq} {first} {last} {text}"))
     };
-    let beside = Beside { step: 1, payload: format!("{first} {last}").into() };
-    Batch { records: (first..=last).map(record).collect(), beside: vec![beside], ..Batch::default() }
+    let provider_state = ProviderStateRecord { step: 1, payload: format!("{first} {last}").into() };
+    LogBatch {
+        records: (first..=last).map(record).collect(),
+        provider_state: vec![provider_state],
+        ..LogBatch::default()
+    }
 }
 
 /// Appends to all turns for ever and says what was acknowledged, a line each.
@@ -85,7 +91,7 @@ fn kill_after(file: &Path, acknowledgements: u64) -> HashMap<usize, u64> {
 
 async fn check(file: &Path, acknowledged: &HashMap<usize, u64>) -> u64 {
     let store = SqliteStore::open(file, settings()).await.unwrap();
-    assert_eq!(store.found(), Found::ProcessDied);
+    assert_eq!(store.last_shutdown(), LastShutdown::ProcessCrash);
     let mut events = 0;
     for turn in 0..TURNS {
         let id = format!("turn_{turn}");
@@ -97,14 +103,14 @@ async fn check(file: &Path, acknowledged: &HashMap<usize, u64>) -> u64 {
         let heard = acknowledged.get(&turn).copied().unwrap_or(0);
         assert!(last >= heard, "{id}: {heard} was acknowledged, {last} is there");
         // Whole batches, one behind the other, with what was beside them.
-        let (mut expected, mut beside) = (Vec::new(), Vec::new());
+        let (mut expected, mut provider_state) = (Vec::new(), Vec::new());
         while (expected.len() as u64) < last {
             let batch = batch(turn, expected.len() as u64 + 1);
             expected.extend(batch.records);
-            beside.extend(batch.beside);
+            provider_state.extend(batch.provider_state);
         }
         assert_eq!(records, expected, "{id}");
-        assert_eq!(store.read_beside(&id).await.unwrap(), beside, "{id}");
+        assert_eq!(store.read_provider_state(&id).await.unwrap(), provider_state, "{id}");
         events += last;
     }
     store.close().await;

@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
-use throughline_testkit::sim::{self, Failure, Mutant, Options, Summary};
+use throughline_testkit::sim::{self, SimFailure, SimMutant, SimOptions, SimSummary};
 
 /// Seeds that a thread takes at once.
 const BATCH: u64 = 250;
@@ -25,7 +25,7 @@ fn main() -> ExitCode {
     let mut line = format!("{count} seeds from {from}: {}", all.describe());
     if words.iter().any(|word| word == "--mutants") {
         let mut slowest = 0;
-        for mutant in Mutant::ALL {
+        for mutant in SimMutant::ALL {
             match seeds_until_caught(mutant) {
                 Some(seeds) => slowest = slowest.max(seeds),
                 None => {
@@ -34,7 +34,7 @@ fn main() -> ExitCode {
                 }
             }
         }
-        line += &format!("; {} mutants, the last caught after {slowest} seeds", Mutant::ALL.len());
+        line += &format!("; {} mutants, the last caught after {slowest} seeds", SimMutant::ALL.len());
     }
     println!("{line}");
     if is_well { ExitCode::SUCCESS } else { ExitCode::FAILURE }
@@ -43,13 +43,13 @@ fn main() -> ExitCode {
 /// What many runs came to.
 #[derive(Default)]
 struct All {
-    totals: Summary,
+    totals: SimSummary,
     statuses: BTreeMap<String, u64>,
     failed: Vec<u64>,
 }
 
 impl All {
-    fn take(&mut self, run: Result<Summary, Box<Failure>>) {
+    fn take(&mut self, run: Result<SimSummary, Box<SimFailure>>) {
         match run {
             Ok(one) => {
                 self.totals.events += one.events;
@@ -75,7 +75,7 @@ impl All {
     }
 
     fn describe(&self) -> String {
-        let Summary { events, model_calls, calls, early_starts, crashes, .. } = self.totals;
+        let SimSummary { events, model_calls, calls, early_starts, crashes, .. } = self.totals;
         let statuses: Vec<_> =
             self.statuses.iter().map(|(status, count)| format!("{count} {status}")).collect();
         format!(
@@ -101,7 +101,7 @@ fn run(from: u64, count: u64) -> All {
                         break;
                     }
                     let runs: Vec<_> = (first..count.min(first + BATCH))
-                        .map(|seed| sim::run(from + seed, &Options::default()))
+                        .map(|seed| sim::run(from + seed, &SimOptions::default()))
                         .collect();
                     let mut all = all.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
                     runs.into_iter().for_each(|run| all.take(run));
@@ -120,7 +120,7 @@ fn run(from: u64, count: u64) -> All {
     all.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
-fn seeds_until_caught(mutant: Mutant) -> Option<u64> {
-    let options = Options { mutant: Some(mutant), ..Options::default() };
+fn seeds_until_caught(mutant: SimMutant) -> Option<u64> {
+    let options = SimOptions { mutant: Some(mutant), ..SimOptions::default() };
     (0..MUTANT_SEEDS_MAX).find(|seed| sim::run(*seed, &options).is_err()).map(|seed| seed + 1)
 }

@@ -15,24 +15,24 @@ use tokio::time::Instant;
 pub struct FakeClock {
     set: Arc<AtomicI64>,
     /// Since when tokio's time is added, if it is.
-    follows: Option<Instant>,
+    tokio_start: Option<Instant>,
 }
 
 impl FakeClock {
     /// Stands still at this moment, in milliseconds since 1970.
     pub fn at(now_ms: i64) -> Self {
-        Self { set: Arc::new(AtomicI64::new(now_ms)), follows: None }
+        Self { set: Arc::new(AtomicI64::new(now_ms)), tokio_start: None }
     }
 
     /// Begins at this moment and goes with `tokio::time`: under paused time, as far as the test sleeps or advances.
     pub fn with_tokio(now_ms: i64) -> Self {
-        Self { follows: Some(Instant::now()), ..Self::at(now_ms) }
+        Self { tokio_start: Some(Instant::now()), ..Self::at(now_ms) }
     }
 
     /// The time it shows.
     pub fn now_ms(&self) -> i64 {
-        let gone = self.follows.map_or(0, |since| since.elapsed().as_millis());
-        self.set.load(Ordering::Relaxed).saturating_add(i64::try_from(gone).unwrap_or(i64::MAX))
+        let elapsed = self.tokio_start.map_or(0, |since| since.elapsed().as_millis());
+        self.set.load(Ordering::Relaxed).saturating_add(i64::try_from(elapsed).unwrap_or(i64::MAX))
     }
 
     /// Puts it on, or back.

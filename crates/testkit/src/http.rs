@@ -12,7 +12,7 @@ const BODY_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// A request as it came in.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Request {
+pub struct ReceivedRequest {
     /// `GET`, `POST`.
     pub method: String,
     /// The path, without the query.
@@ -25,7 +25,7 @@ pub struct Request {
     pub body: Vec<u8>,
 }
 
-impl Request {
+impl ReceivedRequest {
     /// A header's value; the name in lower case.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
@@ -48,24 +48,24 @@ impl From<io::Error> for ReadError {
 }
 
 /// A connection with what was read ahead.
-pub(crate) struct Connection {
+pub(crate) struct FakeConnection {
     pub stream: TcpStream,
-    pub ahead: Vec<u8>,
+    pub read_ahead: Vec<u8>,
 }
 
-impl Connection {
+impl FakeConnection {
     /// The next request, whole.
-    pub async fn request(&mut self) -> Result<Request, ReadError> {
+    pub async fn request(&mut self) -> Result<ReceivedRequest, ReadError> {
         let end = loop {
-            if let Some(at) = find(&self.ahead, b"\r\n\r\n") {
+            if let Some(at) = find(&self.read_ahead, b"\r\n\r\n") {
                 break at;
             }
-            if self.ahead.len() > HEAD_BYTES_MAX {
+            if self.read_ahead.len() > HEAD_BYTES_MAX {
                 return Err(ReadError::Malformed("the head of the request is too long"));
             }
-            self.more().await?;
+            self.read_more().await?;
         };
-        let head: Vec<u8> = self.ahead.drain(..end + 4).collect();
+        let head: Vec<u8> = self.read_ahead.drain(..end + 4).collect();
         let mut request = parse_head(&head[..end])?;
         if request.header("expect").is_some_and(|value| value.eq_ignore_ascii_case("100-continue")) {
             self.stream.write_all(b"HTTP/1.1 100 Continue\r\n\r\n").await?;
@@ -108,33 +108,33 @@ impl Connection {
 
     async fn line(&mut self) -> Result<Vec<u8>, ReadError> {
         loop {
-            if let Some(at) = find(&self.ahead, b"\r\n") {
-                let line = self.ahead.drain(..at + 2).take(at).collect();
+            if let Some(at) = find(&self.read_ahead, b"\r\n") {
+                let line = self.read_ahead.drain(..at + 2).take(at).collect();
                 return Ok(line);
             }
-            if self.ahead.len() > HEAD_BYTES_MAX {
+            if self.read_ahead.len() > HEAD_BYTES_MAX {
                 return Err(ReadError::Malformed("a line is too long"));
             }
-            self.more().await?;
+            self.read_more().await?;
         }
     }
 
     async fn take(&mut self, length: usize) -> Result<Vec<u8>, ReadError> {
-        while self.ahead.len() < length {
-            self.more().await?;
+        while self.read_ahead.len() < length {
+            self.read_more().await?;
         }
-        Ok(self.ahead.drain(..length).collect())
+        Ok(self.read_ahead.drain(..length).collect())
     }
 
-    async fn more(&mut self) -> Result<(), ReadError> {
-        match self.stream.read_buf(&mut self.ahead).await? {
+    async fn read_more(&mut self) -> Result<(), ReadError> {
+        match self.stream.read_buf(&mut self.read_ahead).await? {
             0 => Err(ReadError::Closed),
             _ => Ok(()),
         }
     }
 }
 
-fn parse_head(head: &[u8]) -> Result<Request, ReadError> {
+fn parse_head(head: &[u8]) -> Result<ReceivedRequest, ReadError> {
     let text = std::str::from_utf8(head).map_err(|_| ReadError::Malformed("the head is not UTF-8"))?;
     let mut lines = text.split("\r\n");
     let mut words = lines.next().unwrap_or_default().split(' ');
@@ -149,7 +149,13 @@ fn parse_head(head: &[u8]) -> Result<Request, ReadError> {
         let (name, value) = line.split_once(':').ok_or(ReadError::Malformed("a header has no colon"))?;
         headers.push((name.to_ascii_lowercase(), value.trim().to_owned()));
     }
-    Ok(Request { method: method.into(), path: path.into(), query: query.into(), headers, body: Vec::new() })
+    Ok(ReceivedRequest {
+        method: method.into(),
+        path: path.into(),
+        query: query.into(),
+        headers,
+        body: Vec::new(),
+    })
 }
 
 fn find(bytes: &[u8], pattern: &[u8]) -> Option<usize> {

@@ -2,11 +2,11 @@
 //! tools and a fake clock. // R: D2
 //!
 //! ```
-//! # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
-//! use throughline_testkit::{Dialect, Script, Seen, Upstream};
+//! # tokio::runtime::ThroughlineBuilder::new_current_thread().enable_all().build().unwrap().block_on(async {
+//! use throughline_testkit::{FakeDialect, ModelScript, SeenRequest, FakeUpstream};
 //!
-//! let upstream = Upstream::start(|_: &Seen| Script::new().say("Hello.")).await?;
-//! let url = format!("{}/chat/completions", upstream.base_url(Dialect::OpenaiChat));
+//! let upstream = FakeUpstream::start(|_: &SeenRequest| ModelScript::new().say("Hello.")).await?;
+//! let url = format!("{}/chat/completions", upstream.base_url(FakeDialect::OpenaiChat));
 //! // ... send a request there; then see what was asked, and what a real provider would have refused:
 //! assert!(upstream.requests().is_empty() && upstream.violations().is_empty());
 //! upstream.shutdown().await;
@@ -18,36 +18,37 @@
 //! hide in both. It never leaves loopback by itself, and is never clever: the demo model is a script and says so.
 
 pub mod clock;
+mod deltas;
 pub mod demo;
 pub mod dialect;
+mod exchange_log;
+mod fake_ids;
 mod http;
-mod mint;
 pub mod mock;
 pub mod model;
-pub mod perform;
-mod pieces;
-mod record;
+pub mod response;
 pub mod rules;
 pub mod script;
 pub mod seen;
 pub mod server;
 pub mod sim;
-mod strict;
-mod text;
+mod strict_json;
+mod text_mode;
 pub mod tools;
-mod vendor;
+mod vendor_refusal;
 
 pub use clock::FakeClock;
-pub use dialect::Dialect;
-pub use http::Request;
-pub use model::{Model, Queue};
-pub use record::{EXCHANGES_KEPT_MAX, Ending, Exchange, Violation};
-pub use rules::{Rule, Rules, When};
+pub use dialect::FakeDialect;
+pub use exchange_log::{EXCHANGES_RETAINED_MAX, ExchangeEnd, HttpExchange, RequestViolation};
+pub use http::ReceivedRequest;
+pub use model::{FakeModel, ScriptQueue};
+pub use rules::{RuleCondition, ScenarioRule, ScenarioRules};
 pub use script::{
-    Break, CallMove, CallStyle, ErrorMove, Finish, HttpAnswer, Move, Pace, Protocol, Script, Speech, Vendor,
+    BodyBreak, CallMove, CallProtocol, CallStyle, ErrorMove, HttpAnswer, ModelScript, ReplyPace,
+    ScriptFinish, ScriptMove, SpeechMove, UpstreamVendor,
 };
-pub use seen::Seen;
-pub use server::{CallIds, Habits, ReasoningEcho, Upstream, UpstreamHandle};
+pub use seen::SeenRequest;
+pub use server::{CallIdRule, FakeUpstream, FakeUpstreamHandle, ReasoningEchoRule, UpstreamHabits};
 
 /// The examples of the page run like those of the documentation. // R: D2
 #[cfg(doctest)]

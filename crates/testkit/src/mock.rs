@@ -1,7 +1,7 @@
 //! The upstream of a scenario file, for `throughline mock`.
 
-use crate::rules::Rules;
-use crate::server::{Upstream, UpstreamHandle};
+use crate::rules::ScenarioRules;
+use crate::server::{FakeUpstream, FakeUpstreamHandle};
 use std::io;
 use std::net::SocketAddr;
 
@@ -9,6 +9,6 @@ use std::net::SocketAddr;
 ///
 /// # Errors
 /// If the address cannot be had.
-pub async fn serve(address: SocketAddr, rules: Rules) -> io::Result<UpstreamHandle> {
-    Upstream::at(address).serve(rules).await
+pub async fn serve(address: SocketAddr, rules: ScenarioRules) -> io::Result<FakeUpstreamHandle> {
+    FakeUpstream::on_address(address).serve(rules).await
 }

@@ -1,16 +1,16 @@
 //! Who answers.
 
-use crate::script::Script;
-use crate::seen::Seen;
+use crate::script::ModelScript;
+use crate::seen::SeenRequest;
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 
 /// A fake model: a function from what was asked to what is done.
 ///
 /// `reply` must return at once (silence is a move of the script) and may be called from several tasks.
-pub trait Model: Send + Sync + 'static {
+pub trait FakeModel: Send + Sync + 'static {
     /// What to do for this request, which has passed the dialect's checks.
-    fn reply(&self, seen: &Seen) -> Script;
+    fn reply(&self, seen: &SeenRequest) -> ModelScript;
 
     /// Names for the list of models.
     fn names(&self) -> Vec<String> {
@@ -23,25 +23,25 @@ pub trait Model: Send + Sync + 'static {
     }
 }
 
-impl<F: Fn(&Seen) -> Script + Send + Sync + 'static> Model for F {
-    fn reply(&self, seen: &Seen) -> Script {
+impl<F: Fn(&SeenRequest) -> ModelScript + Send + Sync + 'static> FakeModel for F {
+    fn reply(&self, seen: &SeenRequest) -> ModelScript {
         self(seen)
     }
 }
 
 /// Plays one script per request, in order; when they are used up, the last one again.
 #[derive(Debug)]
-pub struct Queue(Mutex<VecDeque<Script>>);
+pub struct ScriptQueue(Mutex<VecDeque<ModelScript>>);
 
-impl Queue {
+impl ScriptQueue {
     /// A queue of replies. Empty = every reply is empty.
-    pub fn new(scripts: impl IntoIterator<Item = Script>) -> Self {
+    pub fn new(scripts: impl IntoIterator<Item = ModelScript>) -> Self {
         Self(Mutex::new(scripts.into_iter().collect()))
     }
 }
 
-impl Model for Queue {
-    fn reply(&self, _: &Seen) -> Script {
+impl FakeModel for ScriptQueue {
+    fn reply(&self, _: &SeenRequest) -> ModelScript {
         let mut scripts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let next = if scripts.len() > 1 { scripts.pop_front() } else { scripts.front().cloned() };
         next.unwrap_or_default()

@@ -25,9 +25,9 @@
 //! then = [{ say = "This will not" }, "cut"]
 //! ```
 
-use crate::model::Model;
-use crate::script::{CallStyle, ErrorMove, HttpAnswer, Script};
-use crate::seen::{Seen, SeenMessage};
+use crate::model::FakeModel;
+use crate::script::{CallStyle, ErrorMove, HttpAnswer, ModelScript};
+use crate::seen::{SeenMessage, SeenRequest};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
@@ -35,7 +35,7 @@ use std::sync::{Mutex, PoisonError};
 /// Rules in order; the first that applies answers.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Rules {
+pub struct ScenarioRules {
     /// Names for the list of models.
     #[serde(default)]
     pub models: Vec<String>,
@@ -47,31 +47,31 @@ pub struct Rules {
     pub calls: CallStyle,
     /// The rules.
     #[serde(default)]
-    pub rules: Vec<Rule>,
+    pub rules: Vec<ScenarioRule>,
     /// How often each rule has answered.
     #[serde(skip)]
-    answered: Answered,
+    answer_counts: AnswerCounts,
 }
 
 /// Counters of the rules of one server: not part of what the rules say, and begun afresh in a copy.
 #[derive(Debug, Default)]
-struct Answered(Mutex<Vec<u32>>);
+struct AnswerCounts(Mutex<Vec<u32>>);
 
-impl Clone for Answered {
+impl Clone for AnswerCounts {
     fn clone(&self) -> Self {
         Self::default()
     }
 }
 
-impl PartialEq for Answered {
+impl PartialEq for AnswerCounts {
     fn eq(&self, _: &Self) -> bool {
         true
     }
 }
 
-impl Answered {
+impl AnswerCounts {
     /// Counts an answer of this rule, if it may give one more.
-    fn take(&self, rule: usize, times: Option<u32>) -> bool {
+    fn try_take(&self, rule: usize, times: Option<u32>) -> bool {
         let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if counts.len() <= rule {
             counts.resize(rule + 1, 0);
@@ -85,21 +85,21 @@ impl Answered {
 /// One rule.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Rule {
+pub struct ScenarioRule {
     /// Conditions, all of which must hold; none = always.
     #[serde(default)]
-    pub when: When,
+    pub when: RuleCondition,
     /// How many requests it answers, then it no longer applies; absent = all.
     #[serde(default)]
     pub times: Option<u32>,
     /// The answer.
-    pub then: Script,
+    pub then: ModelScript,
 }
 
 /// Conditions on a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct When {
+pub struct RuleCondition {
     /// The n-th request on this upstream, from 1.
     pub request: Option<u64>,
     /// The n-th model call after the last user message, from 1.
@@ -118,9 +118,9 @@ pub struct When {
     pub may_call: Option<bool>,
 }
 
-impl When {
+impl RuleCondition {
     /// Whether all conditions hold.
-    pub fn holds(&self, seen: &Seen) -> bool {
+    pub fn matches(&self, seen: &SeenRequest) -> bool {
         let newest = match seen.since_user().last() {
             Some(SeenMessage::Results(results)) => results.as_slice(),
             _ => &[],
@@ -129,16 +129,16 @@ impl When {
         self.request.is_none_or(|number| number == seen.number)
             && self.step.is_none_or(|step| step == seen.step())
             && self.contains.as_ref().is_none_or(|part| has(seen.user_text(), part))
-            && self.has_result.is_none_or(|wanted| wanted != seen.answered().is_empty())
+            && self.has_result.is_none_or(|wanted| wanted != seen.answered_calls().is_empty())
             && self.result_of.as_ref().is_none_or(|name| newest.iter().any(|result| result.name == *name))
             && self.result_contains.as_ref().is_none_or(|part| newest.iter().any(|r| has(&r.text, part)))
-            && self.model.as_ref().is_none_or(|pattern| matches(pattern, &seen.model))
+            && self.model.as_ref().is_none_or(|pattern| wildcard_match(pattern, &seen.model))
             && self.may_call.is_none_or(|wanted| wanted == seen.may_call())
     }
 }
 
 /// `*` stands for any text.
-fn matches(pattern: &str, text: &str) -> bool {
+fn wildcard_match(pattern: &str, text: &str) -> bool {
     let Some((head, rest)) = pattern.split_once('*') else { return pattern == text };
     let Some(mut left) = text.strip_prefix(head) else { return false };
     let mut parts = rest.split('*').peekable();
@@ -154,9 +154,9 @@ fn matches(pattern: &str, text: &str) -> bool {
     true
 }
 
-impl Rules {
+impl ScenarioRules {
     /// Rules made in code.
-    pub fn new(rules: Vec<Rule>) -> Self {
+    pub fn new(rules: Vec<ScenarioRule>) -> Self {
         Self { rules, ..Self::default() }
     }
 
@@ -191,10 +191,10 @@ impl Rules {
     }
 }
 
-impl Model for Rules {
-    fn reply(&self, seen: &Seen) -> Script {
+impl FakeModel for ScenarioRules {
+    fn reply(&self, seen: &SeenRequest) -> ModelScript {
         let mut rules = self.rules.iter().enumerate();
-        match rules.find(|(i, rule)| rule.when.holds(seen) && self.answered.take(*i, rule.times)) {
+        match rules.find(|(i, rule)| rule.when.matches(seen) && self.answer_counts.try_take(*i, rule.times)) {
             Some((_, rule)) => {
                 let mut script = rule.then.clone();
                 if script.calls == CallStyle::Auto {
@@ -212,7 +212,7 @@ impl Model for Rules {
                 let body =
                     crate::dialect::error_body(seen.dialect, seen.delivery, 400, &ErrorMove::new(message));
                 let http = HttpAnswer { body: Some(body), ..HttpAnswer::status(400) };
-                Script { http: Some(http), ..Script::default() }
+                ModelScript { http: Some(http), ..ModelScript::default() }
             }
         }
     }
@@ -241,7 +241,7 @@ mod tests {
             ("*nano", "gpt-5-mini", false),
             ("a*b*c", "acb", false),
         ] {
-            assert_eq!(matches(pattern, text), expected, "{pattern} {text}");
+            assert_eq!(wildcard_match(pattern, text), expected, "{pattern} {text}");
         }
     }
 }

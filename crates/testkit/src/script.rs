@@ -8,28 +8,28 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 
-pub use crate::text::{CallStyle, Protocol};
-pub use crate::vendor::Vendor;
+pub use crate::text_mode::{CallProtocol, CallStyle};
+pub use crate::vendor_refusal::UpstreamVendor;
 
 /// The answer to one request. Written in any dialect by [`crate::dialect`], played over a socket by
 /// [`crate::server`].
 ///
-/// A script that names no [`Move::Finish`] finishes by itself: `tool_calls` if it called, else `stop`. In a scenario
+/// A script that names no [`ScriptMove::ScriptFinish`] finishes by itself: `tool_calls` if it called, else `stop`. In a scenario
 /// file a script is a table with these fields, or just the list of moves.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Script {
+pub struct ModelScript {
     /// What the model does, in order.
-    pub moves: Vec<Move>,
+    pub moves: Vec<ScriptMove>,
     /// How fast.
-    pub pace: Pace,
+    pub pace: ReplyPace,
     /// Silence before the first byte of the response, in milliseconds.
     pub first_byte_ms: u64,
     /// Break the body at a byte offset, whatever the moves say.
-    pub cut: Option<CutAt>,
+    pub cut: Option<BodyCut>,
     /// Answer with this instead of a generation.
     pub http: Option<HttpAnswer>,
     /// Answer as this server does when it cannot call tools, if the request has any.
-    pub refuse_tools: Option<Vendor>,
+    pub refuse_tools: Option<UpstreamVendor>,
     /// How its calls are written.
     pub calls: CallStyle,
 }
@@ -38,36 +38,36 @@ pub struct Script {
 #[serde(default, deny_unknown_fields)]
 #[derive(Default)]
 struct ScriptTable {
-    moves: Vec<Move>,
-    pace: Pace,
+    moves: Vec<ScriptMove>,
+    pace: ReplyPace,
     first_byte_ms: u64,
-    cut: Option<CutAt>,
+    cut: Option<BodyCut>,
     http: Option<HttpAnswer>,
-    refuse_tools: Option<Vendor>,
+    refuse_tools: Option<UpstreamVendor>,
     calls: CallStyle,
 }
 
-impl<'de> Deserialize<'de> for Script {
+impl<'de> Deserialize<'de> for ModelScript {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Either;
-        impl<'de> Visitor<'de> for Either {
-            type Value = Script;
+        struct ScriptVisitor;
+        impl<'de> Visitor<'de> for ScriptVisitor {
+            type Value = ModelScript;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str(
                     "a list of moves, or a table with `moves`, `pace`, `first_byte_ms`, `cut`, `http`, `calls`",
                 )
             }
-            fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<Script, A::Error> {
+            fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<ModelScript, A::Error> {
                 let moves = Vec::deserialize(SeqAccessDeserializer::new(seq))?;
-                Ok(Script { moves, ..Script::default() })
+                Ok(ModelScript { moves, ..ModelScript::default() })
             }
-            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Script, A::Error> {
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<ModelScript, A::Error> {
                 let table = ScriptTable::deserialize(MapAccessDeserializer::new(map))?;
                 let ScriptTable { moves, pace, first_byte_ms, cut, http, refuse_tools, calls } = table;
-                Ok(Script { moves, pace, first_byte_ms, cut, http, refuse_tools, calls })
+                Ok(ModelScript { moves, pace, first_byte_ms, cut, http, refuse_tools, calls })
             }
         }
-        deserializer.deserialize_any(Either)
+        deserializer.deserialize_any(ScriptVisitor)
     }
 }
 
@@ -75,11 +75,11 @@ impl<'de> Deserialize<'de> for Script {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum Move {
+pub enum ScriptMove {
     /// Visible text.
-    Say(Speech),
+    Say(SpeechMove),
     /// Reasoning, signed where the dialect signs it.
-    Think(Speech),
+    Think(SpeechMove),
     /// One tool call, complete before the next move.
     Call(CallMove),
     /// A call that is opened, gets these arguments and is never closed: usually half of them, before a break (W5).
@@ -88,9 +88,9 @@ pub enum Move {
     /// Several calls whose fragments come in turns (quirk T14); one after the other where the dialect has no fragments.
     Parallel(Vec<CallMove>),
     /// Token counts; without it they are estimated. Comes before `finish`.
-    Usage(Tokens),
+    Usage(TokenCounts),
     /// The finish reason, here.
-    Finish(Finish),
+    Finish(ScriptFinish),
     /// Bytes of the body as they are, framing included.
     Raw(String),
     /// So many bytes of noise: not UTF-8, not JSON, no line ends; the same every time.
@@ -115,7 +115,7 @@ pub enum Move {
 
 /// Text with its own pace. In a scenario file just the text, or a table.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Speech {
+pub struct SpeechMove {
     /// The text.
     pub text: String,
     /// Characters per delta; absent = as the script's pace says.
@@ -124,43 +124,43 @@ pub struct Speech {
     pub tokens_per_second: Option<f64>,
 }
 
-impl From<&str> for Speech {
+impl From<&str> for SpeechMove {
     fn from(text: &str) -> Self {
         text.to_owned().into()
     }
 }
 
-impl From<String> for Speech {
+impl From<String> for SpeechMove {
     fn from(text: String) -> Self {
         Self { text, chunk_chars: None, tokens_per_second: None }
     }
 }
 
-impl<'de> Deserialize<'de> for Speech {
+impl<'de> Deserialize<'de> for SpeechMove {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]
         #[serde(deny_unknown_fields)]
-        struct Table {
+        struct SpeechTable {
             text: String,
             chunk_chars: Option<usize>,
             tokens_per_second: Option<f64>,
         }
-        struct Either;
-        impl<'de> Visitor<'de> for Either {
-            type Value = Speech;
+        struct SpeechVisitor;
+        impl<'de> Visitor<'de> for SpeechVisitor {
+            type Value = SpeechMove;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a text, or a table with `text`, `chunk_chars`, `tokens_per_second`")
             }
-            fn visit_str<E>(self, text: &str) -> Result<Speech, E> {
+            fn visit_str<E>(self, text: &str) -> Result<SpeechMove, E> {
                 Ok(text.into())
             }
-            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Speech, A::Error> {
-                let Table { text, chunk_chars, tokens_per_second } =
-                    Table::deserialize(MapAccessDeserializer::new(map))?;
-                Ok(Speech { text, chunk_chars, tokens_per_second })
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<SpeechMove, A::Error> {
+                let SpeechTable { text, chunk_chars, tokens_per_second } =
+                    SpeechTable::deserialize(MapAccessDeserializer::new(map))?;
+                Ok(SpeechMove { text, chunk_chars, tokens_per_second })
             }
         }
-        deserializer.deserialize_any(Either)
+        deserializer.deserialize_any(SpeechVisitor)
     }
 }
 
@@ -200,7 +200,7 @@ impl CallMove {
 /// Token counts; what is absent is estimated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Tokens {
+pub struct TokenCounts {
     /// Of the prompt.
     pub input: Option<u64>,
     /// Generated, reasoning included.
@@ -214,7 +214,7 @@ pub struct Tokens {
 /// Why the model stops, in neutral words; each dialect has its own spelling.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Finish {
+pub enum ScriptFinish {
     /// A normal end.
     Stop,
     /// The token budget is used up.
@@ -252,7 +252,7 @@ impl ErrorMove {
 /// How fast a reply comes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Pace {
+pub struct ReplyPace {
     /// Deltas per second; absent = as fast as the socket takes them.
     pub tokens_per_second: Option<f64>,
     /// Characters per text delta; absent = about one token: a word, or one to two Chinese characters.
@@ -261,7 +261,7 @@ pub struct Pace {
     pub fragment_chars: Option<usize>,
 }
 
-impl Pace {
+impl ReplyPace {
     /// No pauses.
     pub const INSTANT: Self = Self { tokens_per_second: None, chunk_chars: None, fragment_chars: None };
     /// A lively model of the day: 70 tokens a second.
@@ -271,18 +271,18 @@ impl Pace {
 /// A break in the body at a byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct CutAt {
+pub struct BodyCut {
     /// Bytes of the body that are still sent.
     pub byte: u64,
     /// What happens then.
     #[serde(default)]
-    pub how: Break,
+    pub how: BodyBreak,
 }
 
 /// Ways a body breaks off.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Break {
+pub enum BodyBreak {
     /// The connection is closed in mid-body.
     #[default]
     Cut,
@@ -315,7 +315,7 @@ impl HttpAnswer {
     }
 }
 
-impl Script {
+impl ModelScript {
     /// An empty reply, to be built on.
     pub fn new() -> Self {
         Self::default()
@@ -323,40 +323,40 @@ impl Script {
 
     /// Text.
     pub fn say(self, text: impl Into<String>) -> Self {
-        self.then(Move::Say(text.into().into()))
+        self.then(ScriptMove::Say(text.into().into()))
     }
 
     /// Reasoning.
     pub fn think(self, text: impl Into<String>) -> Self {
-        self.then(Move::Think(text.into().into()))
+        self.then(ScriptMove::Think(text.into().into()))
     }
 
     /// A call with a JSON value (or raw text, as a JSON string) for arguments.
     pub fn call(self, name: impl Into<String>, arguments: Value) -> Self {
-        self.then(Move::Call(CallMove::new(name, arguments)))
+        self.then(ScriptMove::Call(CallMove::new(name, arguments)))
     }
 
     /// Any move.
-    pub fn then(mut self, next: Move) -> Self {
+    pub fn then(mut self, next: ScriptMove) -> Self {
         self.moves.push(next);
         self
     }
 
     /// The same reply with its calls written in this way.
-    pub fn calling(mut self, calls: CallStyle) -> Self {
+    pub fn with_call_style(mut self, calls: CallStyle) -> Self {
         self.calls = calls;
         self
     }
 
     /// The same reply at another pace.
-    pub fn paced(mut self, pace: Pace) -> Self {
+    pub fn with_pace(mut self, pace: ReplyPace) -> Self {
         self.pace = pace;
         self
     }
 
     /// The same reply, broken at a byte of its body.
-    pub fn broken_at(mut self, byte: u64, how: Break) -> Self {
-        self.cut = Some(CutAt { byte, how });
+    pub fn broken_at(mut self, byte: u64, how: BodyBreak) -> Self {
+        self.cut = Some(BodyCut { byte, how });
         self
     }
 
@@ -365,7 +365,7 @@ impl Script {
         Self { http: Some(HttpAnswer::status(status)), ..Self::default() }
     }
 
-    /// 429 with `Retry-After`.
+    /// 429 with `Retry-TrustState`.
     pub fn rate_limited(retry_after_s: u64) -> Self {
         let headers = BTreeMap::from([("retry-after".into(), retry_after_s.to_string())]);
         Self { http: Some(HttpAnswer { status: 429, headers, body: None }), ..Self::default() }
@@ -380,12 +380,14 @@ impl Script {
     }
 
     /// The recorded refusal of a server that cannot call tools.
-    pub fn tools_unsupported(vendor: Vendor) -> Self {
+    pub fn tools_unsupported(vendor: UpstreamVendor) -> Self {
         Self { refuse_tools: Some(vendor), ..Self::default() }
     }
 
     /// Whether any move is a call.
     pub fn calls(&self) -> bool {
-        self.moves.iter().any(|m| matches!(m, Move::Call(_) | Move::HalfCall(_) | Move::Parallel(_)))
+        self.moves
+            .iter()
+            .any(|m| matches!(m, ScriptMove::Call(_) | ScriptMove::HalfCall(_) | ScriptMove::Parallel(_)))
     }
 }

@@ -1,21 +1,21 @@
 //! A request as the upstream understood it, in no dialect's form: what a fake model reacts to and a test asserts on.
 
-use crate::dialect::Dialect;
-use crate::server::CallIds;
-use crate::text::Protocol;
+use crate::dialect::FakeDialect;
+use crate::server::CallIdRule;
+use crate::text_mode::CallProtocol;
 use serde_json::Value;
 
 /// One accepted request.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Seen {
+pub struct SeenRequest {
     /// Its number on this upstream, from 1, refused requests included.
     pub number: u64,
     /// The wire format it came in.
-    pub dialect: Dialect,
+    pub dialect: FakeDialect,
     /// The model asked for.
     pub model: String,
     /// Streamed or in one piece.
-    pub delivery: Delivery,
+    pub delivery: ReplyDelivery,
     /// System prompt: all of it, joined by blank lines.
     pub instructions: Option<String>,
     /// The conversation, oldest first.
@@ -23,7 +23,7 @@ pub struct Seen {
     /// Offered tools: those of the request's own field, or those that the system prompt describes.
     pub tools: Vec<SeenTool>,
     /// The text protocol in which tools are described, if they are.
-    pub protocol: Option<Protocol>,
+    pub protocol: Option<CallProtocol>,
     /// May they be called?
     pub tool_choice: SeenChoice,
     /// Most tokens to generate.
@@ -31,7 +31,7 @@ pub struct Seen {
     /// Usage is wanted in the stream (only Chat Completions asks).
     pub wants_usage: bool,
     /// What call ids of this upstream look like.
-    pub call_ids: CallIds,
+    pub call_ids: CallIdRule,
     /// Header names in lower case, with values.
     pub headers: Vec<(String, String)>,
     /// The body as it was.
@@ -40,7 +40,7 @@ pub struct Seen {
 
 /// How the reply is wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Delivery {
+pub enum ReplyDelivery {
     /// Server-sent events, or NDJSON for Ollama.
     Stream,
     /// One JSON array that arrives in pieces (Gemini without `alt=sse`).
@@ -142,13 +142,13 @@ const NOTE: &str = "[Note from the system:";
 /// How the text begins that comes with the pictures of results, where a result cannot hold them.
 const PICTURES_OF_RESULTS: [&str; 2] = ["Output of ", "Pictures returned by the tools"];
 
-impl Seen {
+impl SeenRequest {
     /// The last thing that the user said: not a note in the user's place, and not the pictures of the results before.
-    pub fn question(&self) -> Option<&SeenMessage> {
-        self.messages.get(self.question_at()?)
+    pub fn last_question(&self) -> Option<&SeenMessage> {
+        self.messages.get(self.last_question_index()?)
     }
 
-    fn question_at(&self) -> Option<usize> {
+    fn last_question_index(&self) -> Option<usize> {
         let is_question = |at: &usize| match &self.messages[*at] {
             SeenMessage::User { text, images, .. } => {
                 let after_results = *at > 0 && matches!(self.messages[*at - 1], SeenMessage::Results(_));
@@ -163,7 +163,7 @@ impl Seen {
 
     /// Its text.
     pub fn user_text(&self) -> &str {
-        match self.question() {
+        match self.last_question() {
             Some(SeenMessage::User { text, .. }) => text,
             _ => "",
         }
@@ -171,7 +171,7 @@ impl Seen {
 
     /// Everything after the last thing that the user said.
     pub fn since_user(&self) -> &[SeenMessage] {
-        let start = self.question_at().map_or(0, |at| at + 1);
+        let start = self.last_question_index().map_or(0, |at| at + 1);
         &self.messages[start..]
     }
 
@@ -182,7 +182,7 @@ impl Seen {
     }
 
     /// Calls of this turn with what became of each, oldest first.
-    pub fn answered(&self) -> Vec<(&SeenCall, &SeenResult)> {
+    pub fn answered_calls(&self) -> Vec<(&SeenCall, &SeenResult)> {
         let mut pairs = Vec::new();
         let mut open: &[SeenCall] = &[];
         for message in self.since_user() {

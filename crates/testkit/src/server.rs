@@ -1,16 +1,16 @@
 //! The upstream as a server on loopback: it answers as its model says, and remembers everything it was asked.
 
-pub use crate::record::{Ending, Exchange, Violation};
+pub use crate::exchange_log::{ExchangeEnd, HttpExchange, RequestViolation};
 
-use crate::dialect::{self, CREATED, Dialect, Route};
-use crate::http::{self, Connection, ReadError, Request};
-use crate::model::Model;
-use crate::perform::{Beat, Framing, Performance, perform};
-use crate::record::{EXCHANGES_KEPT_MAX, Record};
-use crate::script::Break;
-use crate::seen::{Delivery, Seen};
-use crate::strict::Refusal;
-use crate::text;
+use crate::dialect::{self, CREATED, FakeDialect, ModelRoute};
+use crate::exchange_log::{EXCHANGES_RETAINED_MAX, ExchangeLog};
+use crate::http::{self, FakeConnection, ReadError, ReceivedRequest};
+use crate::model::FakeModel;
+use crate::response::{BodyFraming, ResponseStep, ScriptedResponse, render_response};
+use crate::script::BodyBreak;
+use crate::seen::{ReplyDelivery, SeenRequest};
+use crate::strict_json::RequestRefusal;
+use crate::text_mode;
 use serde_json::{Value, json};
 use std::io;
 use std::net::SocketAddr;
@@ -28,20 +28,20 @@ use tokio_util::task::TaskTracker;
 const PIPELINED_BYTES_MAX: usize = 1024 * 1024;
 
 /// How often a file that is waited for is looked for.
-const LOOKED_EVERY: Duration = Duration::from_millis(10);
+const FILE_POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// How this upstream differs from the provider whose dialect is spoken.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Habits {
+pub struct UpstreamHabits {
     /// Which call ids it accepts in Chat Completions.
-    pub call_ids: CallIds,
+    pub call_ids: CallIdRule,
     /// Whether it wants its reasoning back in Chat Completions.
-    pub reasoning: ReasoningEcho,
+    pub reasoning: ReasoningEchoRule,
 }
 
 /// Call ids that an upstream accepts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum CallIds {
+pub enum CallIdRule {
     /// Any text.
     #[default]
     Any,
@@ -51,7 +51,7 @@ pub enum CallIds {
 
 /// Whether an assistant message with calls must carry `reasoning_content`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum ReasoningEcho {
+pub enum ReasoningEchoRule {
     /// It may.
     #[default]
     Optional,
@@ -61,35 +61,35 @@ pub enum ReasoningEcho {
 
 /// A scriptable upstream. It listens on an address and speaks all five dialects there at once.
 #[derive(Debug)]
-pub struct Upstream {
+pub struct FakeUpstream {
     address: SocketAddr,
-    habits: Habits,
-    kept_max: usize,
+    habits: UpstreamHabits,
+    exchanges_max: usize,
 }
 
-impl Upstream {
+impl FakeUpstream {
     /// Starts on a free port of 127.0.0.1.
     ///
     /// # Errors
     /// If no port can be had.
-    pub async fn start(model: impl Model) -> io::Result<UpstreamHandle> {
-        Self::at(SocketAddr::from(([127, 0, 0, 1], 0))).serve(model).await
+    pub async fn start(model: impl FakeModel) -> io::Result<FakeUpstreamHandle> {
+        Self::on_address(SocketAddr::from(([127, 0, 0, 1], 0))).serve(model).await
     }
 
     /// To be started on this address.
-    pub fn at(address: SocketAddr) -> Self {
-        Self { address, habits: Habits::default(), kept_max: EXCHANGES_KEPT_MAX }
+    pub fn on_address(address: SocketAddr) -> Self {
+        Self { address, habits: UpstreamHabits::default(), exchanges_max: EXCHANGES_RETAINED_MAX }
     }
 
     /// To be started on a free port with these habits.
-    pub fn with(habits: Habits) -> Self {
-        Self { habits, ..Self::at(SocketAddr::from(([127, 0, 0, 1], 0))) }
+    pub fn with_habits(habits: UpstreamHabits) -> Self {
+        Self { habits, ..Self::on_address(SocketAddr::from(([127, 0, 0, 1], 0))) }
     }
 
-    /// To remember so many exchanges, at least one; without this [`EXCHANGES_KEPT_MAX`].
+    /// To remember so many exchanges, at least one; without this [`EXCHANGES_RETAINED_MAX`].
     #[must_use]
-    pub fn keep(mut self, exchanges: usize) -> Self {
-        self.kept_max = exchanges;
+    pub fn retain(mut self, exchanges: usize) -> Self {
+        self.exchanges_max = exchanges;
         self
     }
 
@@ -97,30 +97,30 @@ impl Upstream {
     ///
     /// # Errors
     /// If the address cannot be had.
-    pub async fn serve(self, model: impl Model) -> io::Result<UpstreamHandle> {
+    pub async fn serve(self, model: impl FakeModel) -> io::Result<FakeUpstreamHandle> {
         let listener = TcpListener::bind(self.address).await?;
         let address = listener.local_addr()?;
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(UpstreamState {
             model: Box::new(model),
             habits: self.habits,
-            exchanges: Mutex::new(Record::new(self.kept_max)),
+            exchanges: Mutex::new(ExchangeLog::new(self.exchanges_max)),
             changes: watch::Sender::new(0),
             stop: CancellationToken::new(),
             tasks: TaskTracker::new(),
         });
         shared.tasks.spawn(accept(listener, shared.clone()));
-        Ok(UpstreamHandle { address, shared })
+        Ok(FakeUpstreamHandle { address, shared })
     }
 }
 
 /// A running upstream. Dropping it stops it without waiting.
 #[derive(Debug)]
-pub struct UpstreamHandle {
+pub struct FakeUpstreamHandle {
     address: SocketAddr,
-    shared: Arc<Shared>,
+    shared: Arc<UpstreamState>,
 }
 
-impl UpstreamHandle {
+impl FakeUpstreamHandle {
     /// Where it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
@@ -133,12 +133,12 @@ impl UpstreamHandle {
 
     /// The base URL for a dialect: the provider's endpoint path is appended to it (`/chat/completions`, `/responses`,
     /// `/messages`, `/models/<model>:streamGenerateContent`, `/api/chat`).
-    pub fn base_url(&self, dialect: Dialect) -> String {
+    pub fn base_url(&self, dialect: FakeDialect) -> String {
         format!("{}{}", self.origin(), dialect.base_path())
     }
 
     /// Accepted model calls so far.
-    pub fn requests(&self) -> Vec<Seen> {
+    pub fn requests(&self) -> Vec<SeenRequest> {
         self.exchanges().into_iter().filter_map(|exchange| exchange.seen).collect()
     }
 
@@ -149,9 +149,9 @@ impl UpstreamHandle {
     }
 
     /// What a real provider would have refused, and in text mode whatever broke the framing of calls and results.
-    pub fn violations(&self) -> Vec<Violation> {
-        let violation = |exchange: Exchange| {
-            Some(Violation {
+    pub fn violations(&self) -> Vec<RequestViolation> {
+        let violation = |exchange: HttpExchange| {
+            Some(RequestViolation {
                 request: exchange.number,
                 dialect: exchange.dialect?,
                 message: exchange.violation?,
@@ -161,25 +161,27 @@ impl UpstreamHandle {
     }
 
     /// Everything so far, as far as it is remembered.
-    pub fn exchanges(&self) -> Vec<Exchange> {
+    pub fn exchanges(&self) -> Vec<HttpExchange> {
         self.shared.exchanges().all()
     }
 
     /// Waits until the exchange `number` (from 1) has begun, and says what was asked. Of one that is forgotten, nothing
     /// more is heard: this and the next two never return.
-    pub async fn asked(&self, number: u64) -> Exchange {
-        self.until(|exchanges| exchanges.get(number).cloned()).await
+    pub async fn wait_for_request(&self, number: u64) -> HttpExchange {
+        self.wait_until(|exchanges| exchanges.get(number).cloned()).await
     }
 
     /// Waits until the exchange `number` (from 1) is over, and says how.
-    pub async fn ended(&self, number: u64) -> Ending {
-        self.until(|exchanges| exchanges.get(number).and_then(|exchange| exchange.ending)).await
+    pub async fn wait_for_end(&self, number: u64) -> ExchangeEnd {
+        self.wait_until(|exchanges| exchanges.get(number).and_then(|exchange| exchange.ending)).await
     }
 
     /// Waits until at least `bytes` of the body of exchange `number` (from 1) were sent.
-    pub async fn sent(&self, number: u64, bytes: u64) {
-        self.until(|exchanges| exchanges.get(number).filter(|exchange| exchange.sent >= bytes).map(|_| ()))
-            .await;
+    pub async fn wait_for_bytes(&self, number: u64, bytes: u64) {
+        self.wait_until(|exchanges| {
+            exchanges.get(number).filter(|exchange| exchange.sent >= bytes).map(|_| ())
+        })
+        .await;
     }
 
     /// Stops: replies in progress are broken off, and every task has ended when this returns.
@@ -189,7 +191,7 @@ impl UpstreamHandle {
         self.shared.tasks.wait().await;
     }
 
-    async fn until<T>(&self, mut find: impl FnMut(&Record) -> Option<T>) -> T {
+    async fn wait_until<T>(&self, mut find: impl FnMut(&ExchangeLog) -> Option<T>) -> T {
         let mut changes = self.shared.changes.subscribe();
         loop {
             changes.borrow_and_update();
@@ -204,37 +206,37 @@ impl UpstreamHandle {
     }
 }
 
-impl Drop for UpstreamHandle {
+impl Drop for FakeUpstreamHandle {
     fn drop(&mut self) {
         self.shared.stop.cancel();
     }
 }
 
-struct Shared {
-    model: Box<dyn Model>,
-    habits: Habits,
-    exchanges: Mutex<Record>,
+struct UpstreamState {
+    model: Box<dyn FakeModel>,
+    habits: UpstreamHabits,
+    exchanges: Mutex<ExchangeLog>,
     changes: watch::Sender<u64>,
     stop: CancellationToken,
     tasks: TaskTracker,
 }
 
-impl std::fmt::Debug for Shared {
+impl std::fmt::Debug for UpstreamState {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Shared").field("habits", &self.habits).finish_non_exhaustive()
     }
 }
 
-impl Shared {
-    fn exchanges(&self) -> MutexGuard<'_, Record> {
+impl UpstreamState {
+    fn exchanges(&self) -> MutexGuard<'_, ExchangeLog> {
         self.exchanges.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn begin(&self, request: &Request) -> u64 {
+    fn begin(&self, request: &ReceivedRequest) -> u64 {
         self.exchanges().begin(request.clone())
     }
 
-    fn update(&self, number: u64, change: impl FnOnce(&mut Exchange)) {
+    fn update(&self, number: u64, change: impl FnOnce(&mut HttpExchange)) {
         if let Some(exchange) = self.exchanges().get_mut(number) {
             change(exchange);
         }
@@ -242,14 +244,14 @@ impl Shared {
     }
 
     /// What to answer. Pure but for the model and the record.
-    fn answer(&self, number: u64, request: &Request) -> Performance {
-        let has_key = self.model.key().is_none_or(|key| shown_key(request) == Some(key));
-        let Some(route) = Route::of(&request.path, &request.query) else {
+    fn answer(&self, number: u64, request: &ReceivedRequest) -> ScriptedResponse {
+        let has_key = self.model.key().is_none_or(|key| request_key(request) == Some(key));
+        let Some(route) = ModelRoute::of(&request.path, &request.query) else {
             return match has_key {
                 true => self.listing(request),
-                false => Performance::json(
+                false => ScriptedResponse::json(
                     401,
-                    &dialect::refusal_body(Dialect::OpenaiChat, Delivery::Whole, &no_key()),
+                    &dialect::refusal_body(FakeDialect::OpenaiChat, ReplyDelivery::Whole, &no_key()),
                 ),
             };
         };
@@ -259,31 +261,32 @@ impl Shared {
         } else if request.method == "POST" {
             dialect::read(&route, request, number, &self.habits)
         } else {
-            Err(Refusal::new(format!("Invalid method: {} {}", request.method, request.path)).status(405))
+            Err(RequestRefusal::new(format!("Invalid method: {} {}", request.method, request.path))
+                .status(405))
         };
         match checked {
             Ok(mut seen) => {
-                let broken = text::read(&mut seen);
+                let broken = text_mode::read(&mut seen);
                 self.update(number, |exchange| {
                     exchange.dialect = Some(dialect);
                     exchange.seen = Some(seen.clone());
                     exchange.violation = (!broken.is_empty()).then(|| broken.join("; "));
                 });
-                perform(&self.model.reply(&seen), &seen)
+                render_response(&self.model.reply(&seen), &seen)
             }
             Err(refusal) => {
                 self.update(number, |exchange| {
                     exchange.dialect = Some(dialect);
                     exchange.violation = Some(refusal.message.clone());
                 });
-                let delivery = route.delivery.unwrap_or(Delivery::Whole);
-                Performance::json(refusal.status, &dialect::refusal_body(dialect, delivery, &refusal))
+                let delivery = route.delivery.unwrap_or(ReplyDelivery::Whole);
+                ScriptedResponse::json(refusal.status, &dialect::refusal_body(dialect, delivery, &refusal))
             }
         }
     }
 
     /// Everything that is not a model call: lists of models, and what this is.
-    fn listing(&self, request: &Request) -> Performance {
+    fn listing(&self, request: &ReceivedRequest) -> ScriptedResponse {
         let names = self.model.names();
         let list = |entry: &dyn Fn(&String) -> Value| names.iter().map(entry).collect::<Value>();
         let body = match (request.method.as_str(), request.path.as_str()) {
@@ -312,30 +315,30 @@ impl Shared {
             ("GET", "/api/version") => json!({"version": env!("CARGO_PKG_VERSION")}),
             ("GET" | "HEAD", "/") => {
                 let text = "This is a scripted upstream of Throughline's testkit, not an AI.\n";
-                return Performance::fixed(200, "text/plain; charset=utf-8", text.into());
+                return ScriptedResponse::fixed(200, "text/plain; charset=utf-8", text.into());
             }
             (method, path) => {
                 let message = format!("Invalid URL ({method} {path})");
                 let error =
                     json!({"message": message, "type": "invalid_request_error", "param": null, "code": null});
-                return Performance::json(404, &json!({"error": error}));
+                return ScriptedResponse::json(404, &json!({"error": error}));
             }
         };
-        Performance::json(200, &body)
+        ScriptedResponse::json(200, &body)
     }
 }
 
 /// The key of a request, in whichever header its provider takes it.
-fn shown_key(request: &Request) -> Option<&str> {
+fn request_key(request: &ReceivedRequest) -> Option<&str> {
     let bearer = request.header("authorization").and_then(|value| value.strip_prefix("Bearer "));
     bearer.or_else(|| request.header("x-api-key")).or_else(|| request.header("x-goog-api-key"))
 }
 
-fn no_key() -> Refusal {
-    Refusal::new("Incorrect API key provided.").status(401)
+fn no_key() -> RequestRefusal {
+    RequestRefusal::new("Incorrect API key provided.").status(401)
 }
 
-async fn accept(listener: TcpListener, shared: Arc<Shared>) {
+async fn accept(listener: TcpListener, shared: Arc<UpstreamState>) {
     loop {
         tokio::select! {
             () = shared.stop.cancelled() => return,
@@ -348,12 +351,12 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>) {
     }
 }
 
-async fn serve(stream: TcpStream, shared: Arc<Shared>) {
+async fn serve(stream: TcpStream, shared: Arc<UpstreamState>) {
     // Each delta is a packet of its own, as from a real provider.
     if stream.set_nodelay(true).is_err() {
         return;
     }
-    let mut connection = Connection { stream, ahead: Vec::new() };
+    let mut connection = FakeConnection { stream, read_ahead: Vec::new() };
     loop {
         let request = tokio::select! {
             () = shared.stop.cancelled() => return,
@@ -371,14 +374,14 @@ async fn serve(stream: TcpStream, shared: Arc<Shared>) {
             }
         };
         let number = shared.begin(&request);
-        let performance = shared.answer(number, &request);
+        let response = shared.answer(number, &request);
         let closing = request.header("connection").is_some_and(|value| value.eq_ignore_ascii_case("close"));
-        let ending = play(&mut connection, &performance, number, &shared).await;
-        if ending == Ending::Broken(Break::Reset) {
+        let ending = play(&mut connection, &response, number, &shared).await;
+        if ending == ExchangeEnd::Broken(BodyBreak::Reset) {
             // SO_LINGER 0: closing sends RST instead of FIN. On failure the client sees a plain cut.
             let _ = connection.stream.set_zero_linger();
         }
-        let over = closing || !matches!(ending, Ending::Complete | Ending::Broken(Break::End));
+        let over = closing || !matches!(ending, ExchangeEnd::Complete | ExchangeEnd::Broken(BodyBreak::End));
         if over {
             drop(connection);
             shared.update(number, |exchange| exchange.ending = Some(ending));
@@ -390,48 +393,52 @@ async fn serve(stream: TcpStream, shared: Arc<Shared>) {
 
 /// Sends a response while watching whether the client is still there.
 async fn play(
-    connection: &mut Connection,
-    performance: &Performance,
+    connection: &mut FakeConnection,
+    response: &ScriptedResponse,
     number: u64,
-    shared: &Shared,
-) -> Ending {
+    shared: &UpstreamState,
+) -> ExchangeEnd {
     let (mut reading, mut writing) = connection.stream.split();
-    let ahead = &mut connection.ahead;
+    let read_ahead = &mut connection.read_ahead;
     let sent = AtomicU64::new(0);
-    let speaking = async {
-        let length = (performance.framing == Framing::Length).then(|| declared_length(performance));
-        tokio::time::sleep(performance.first_byte).await;
-        shared.update(number, |exchange| exchange.status = Some(performance.status));
-        writing.write_all(&http::head(performance.status, &performance.headers, length)).await?;
-        for beat in &performance.beats {
-            match beat {
-                Beat::Bytes(bytes) if bytes.is_empty() => {}
-                Beat::Bytes(bytes) => {
-                    match performance.framing {
-                        Framing::Chunked => http::write_chunk(&mut writing, bytes).await?,
-                        Framing::Length => writing.write_all(bytes).await?,
+    let sending = async {
+        let length = (response.framing == BodyFraming::Length).then(|| declared_length(response));
+        tokio::time::sleep(response.first_byte_delay).await;
+        shared.update(number, |exchange| exchange.status = Some(response.status));
+        writing.write_all(&http::head(response.status, &response.headers, length)).await?;
+        for step in &response.steps {
+            match step {
+                ResponseStep::Bytes(bytes) if bytes.is_empty() => {}
+                ResponseStep::Bytes(bytes) => {
+                    match response.framing {
+                        BodyFraming::Chunked => http::write_chunk(&mut writing, bytes).await?,
+                        BodyFraming::Length => writing.write_all(bytes).await?,
                     }
                     sent.fetch_add(bytes.len() as u64, Ordering::Relaxed);
                     shared.update(number, |exchange| exchange.sent = sent.load(Ordering::Relaxed));
                 }
-                Beat::Pause(silence) => tokio::time::sleep(*silence).await,
-                Beat::WaitFor(file) => appeared(file).await,
-                Beat::Break(Break::Stall) => std::future::pending::<()>().await,
-                Beat::Break(Break::End) => break,
-                Beat::Break(how) => return Ok(Ending::Broken(*how)),
+                ResponseStep::Pause(silence) => tokio::time::sleep(*silence).await,
+                ResponseStep::WaitFor(file) => wait_for_file(file).await,
+                ResponseStep::Break(BodyBreak::Stall) => std::future::pending::<()>().await,
+                ResponseStep::Break(BodyBreak::End) => break,
+                ResponseStep::Break(how) => return Ok(ExchangeEnd::Broken(*how)),
             }
         }
-        if performance.framing == Framing::Chunked {
+        if response.framing == BodyFraming::Chunked {
             writing.write_all(b"0\r\n\r\n").await?;
         }
-        let cut = performance.beats.contains(&Beat::Break(Break::End));
-        Ok::<Ending, io::Error>(if cut { Ending::Broken(Break::End) } else { Ending::Complete })
+        let cut = response.steps.contains(&ResponseStep::Break(BodyBreak::End));
+        Ok::<ExchangeEnd, io::Error>(if cut {
+            ExchangeEnd::Broken(BodyBreak::End)
+        } else {
+            ExchangeEnd::Complete
+        })
     };
-    let listening = async {
+    let watching_client = async {
         loop {
-            match reading.read_buf(ahead).await {
+            match reading.read_buf(read_ahead).await {
                 Ok(0) | Err(_) => return,
-                Ok(_) if ahead.len() > PIPELINED_BYTES_MAX => return,
+                Ok(_) if read_ahead.len() > PIPELINED_BYTES_MAX => return,
                 Ok(_) => {}
             }
         }
@@ -439,21 +446,22 @@ async fn play(
     tokio::select! {
         // A client that leaves right after the last byte has had a complete reply.
         biased;
-        ending = speaking => ending.unwrap_or(Ending::ClientGone),
-        () = listening => Ending::ClientGone,
-        () = shared.stop.cancelled() => Ending::Stopped,
+        ending = sending => ending.unwrap_or(ExchangeEnd::ClientDisconnected),
+        () = watching_client => ExchangeEnd::ClientDisconnected,
+        () = shared.stop.cancelled() => ExchangeEnd::Stopped,
     }
 }
 
-async fn appeared(file: &Path) {
+async fn wait_for_file(file: &Path) {
     while !tokio::fs::try_exists(file).await.unwrap_or_default() {
-        tokio::time::sleep(LOOKED_EVERY).await;
+        tokio::time::sleep(FILE_POLL_INTERVAL).await;
     }
 }
 
 /// `content-length` promises the whole body, also when a script breaks it: a body cut short must look cut short.
-fn declared_length(performance: &Performance) -> usize {
-    let length = performance.body().len();
-    let broken = performance.beats.iter().any(|beat| matches!(beat, Beat::Break(how) if *how != Break::End));
+fn declared_length(response: &ScriptedResponse) -> usize {
+    let length = response.body().len();
+    let broken =
+        response.steps.iter().any(|step| matches!(step, ResponseStep::Break(how) if *how != BodyBreak::End));
     if broken { length * 2 + 1 } else { length }
 }

@@ -4,15 +4,15 @@
 //! They keep to `tokio::time`, so a test under paused time waits for none of them.
 //!
 //! ```
-//! # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
-//! use throughline_testkit::tools::{Watched, echo};
-//! use throughline_tools::{Executor, Registry, ToolCall};
-//! use throughline_wire::{Arguments, Outcome, Output};
+//! # tokio::runtime::ThroughlineBuilder::new_current_thread().enable_all().build()?.block_on(async {
+//! use throughline_testkit::tools::{WatchedTool, echo};
+//! use throughline_tools::{ToolExecutor, ToolRegistry, ToolInvocation};
+//! use throughline_wire::{CallArguments, CallOutcome, ToolOutput};
 //!
-//! let watched = Watched::new(echo());
-//! let registry = Registry::builder().tool(watched.clone()).build()?;
-//! let call = ToolCall::new("call_1", "test.echo", Arguments::from_value(serde_json::json!({"text": "hi"})));
-//! assert_eq!(Executor::default().run(&registry, call, |_| async {}).await, Outcome::Done(Output::text("hi")));
+//! let watched = WatchedTool::new(echo());
+//! let registry = ToolRegistry::builder().tool(watched.clone()).build()?;
+//! let call = ToolInvocation::new("call_1", "test.echo", CallArguments::from_value(serde_json::json!({"text": "hi"})));
+//! assert_eq!(ToolExecutor::default().run(&registry, call, |_| async {}).await, CallOutcome::StatusDone(ToolOutput::text("hi")));
 //! assert_eq!(watched.runs().len(), 1);
 //! # Ok::<(), throughline_tools::RegistryError>(()) })?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -25,27 +25,27 @@ use serde_json::Value;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use throughline_tools::{
-    Effect, FunctionTool, NoArguments, Progress, Tool, ToolContext, ToolError, ToolSpec, tool,
+    Effect, FunctionTool, NoArguments, Tool, ToolContext, ToolError, ToolProgress, ToolSpec, tool,
 };
-use throughline_wire::{Arguments, CallId, Output};
+use throughline_wire::{CallArguments, CallId, ToolOutput};
 
 /// How much [`flood`] writes at a time, in bytes.
 const FLOOD_PIECE_BYTES: u64 = 64 * 1024;
 
 #[derive(Deserialize, JsonSchema)]
-struct Text {
+struct TextArguments {
     /// What to say.
     text: String,
 }
 
 #[derive(Deserialize, JsonSchema)]
-struct Span {
+struct SleepArguments {
     /// How long, in milliseconds.
     ms: u64,
 }
 
 #[derive(Deserialize, JsonSchema)]
-struct Amount {
+struct FloodArguments {
     /// How much, in bytes.
     bytes: u64,
 }
@@ -64,20 +64,20 @@ fn fake(tool: FunctionTool, effect: Effect) -> FunctionTool {
 
 /// `test.echo {text}`: answers with the text. Pure.
 pub fn echo() -> FunctionTool {
-    let run = |Text { text }: Text, _: ToolContext| async move { text };
+    let run = |TextArguments { text }: TextArguments, _: ToolContext| async move { text };
     fake(tool("test.echo", "Says the text again.", run), Effect::Pure)
 }
 
 /// `test.note {text}`: as echo, but counts as writing, so it waits for the commit and asks first.
 pub fn note() -> FunctionTool {
-    let run = |Text { text }: Text, _: ToolContext| async move { format!("noted: {text}") };
+    let run = |TextArguments { text }: TextArguments, _: ToolContext| async move { format!("noted: {text}") };
     fake(tool("test.note", "Writes the text down.", run), Effect::Write)
 }
 
 /// `test.sleep {ms}`: reports once, sleeps, and stops at once when it is told to, with `slept` as partial output.
 pub fn sleep() -> FunctionTool {
-    let run = |Span { ms }: Span, context: ToolContext| async move {
-        context.report(Progress::at(0.0).of(ms as f64).saying("asleep"));
+    let run = |SleepArguments { ms }: SleepArguments, context: ToolContext| async move {
+        context.report(ToolProgress::new(0.0).with_total(ms as f64).with_message("asleep"));
         context.write("slept").await;
         tokio::select! {
             () = tokio::time::sleep(Duration::from_millis(ms)) => Ok(format!("slept {ms} ms")),
@@ -95,14 +95,16 @@ pub fn stubborn() -> FunctionTool {
 
 /// `test.fail {text}`: fails with the text.
 pub fn fail() -> FunctionTool {
-    let run = |Text { text }: Text, _: ToolContext| async move { Err::<String, _>(ToolError::new(text)) };
+    let run = |TextArguments { text }: TextArguments, _: ToolContext| async move {
+        Err::<String, _>(ToolError::new(text))
+    };
     fake(tool("test.fail", "Fails.", run), Effect::Read)
 }
 
 /// `test.panic {text}`: panics with the text.
 pub fn panics() -> FunctionTool {
     #[allow(clippy::panic, reason = "it is what this tool is for")]
-    async fn run(Text { text }: Text, _: ToolContext) -> String {
+    async fn run(TextArguments { text }: TextArguments, _: ToolContext) -> String {
         panic!("{text}")
     }
     fake(tool("test.panic", "Panics.", run), Effect::Read)
@@ -110,7 +112,7 @@ pub fn panics() -> FunctionTool {
 
 /// `test.flood {bytes}`: writes so much output, as fast as it is taken.
 pub fn flood() -> FunctionTool {
-    let run = |Amount { bytes }: Amount, context: ToolContext| async move {
+    let run = |FloodArguments { bytes }: FloodArguments, context: ToolContext| async move {
         let piece = "0123456789abcde\n".repeat(FLOOD_PIECE_BYTES as usize / 16);
         let mut left = bytes;
         while left > 0 && !context.is_cancelled() {
@@ -126,14 +128,14 @@ pub fn flood() -> FunctionTool {
 
 /// A tool with a record of its runs. Clones share the record.
 #[derive(Clone)]
-pub struct Watched {
+pub struct WatchedTool {
     tool: Arc<dyn Tool>,
-    runs: Arc<Mutex<Vec<Run>>>,
+    runs: Arc<Mutex<Vec<WatchedRun>>>,
 }
 
 /// One run of a watched tool.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Run {
+pub struct WatchedRun {
     /// Which call.
     pub call_id: CallId,
     /// Which try, from 1.
@@ -144,28 +146,28 @@ pub struct Run {
     pub returned: bool,
 }
 
-impl Watched {
+impl WatchedTool {
     /// Watches a tool.
     pub fn new(tool: impl Tool + 'static) -> Self {
         Self { tool: Arc::new(tool), runs: Arc::default() }
     }
 
     /// All runs so far, oldest first.
-    pub fn runs(&self) -> Vec<Run> {
+    pub fn runs(&self) -> Vec<WatchedRun> {
         self.runs.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
 #[async_trait]
-impl Tool for Watched {
+impl Tool for WatchedTool {
     fn definition(&self) -> ToolSpec {
         self.tool.definition()
     }
 
-    async fn call(&self, arguments: &Arguments, context: ToolContext) -> Result<Output, ToolError> {
+    async fn call(&self, arguments: &CallArguments, context: ToolContext) -> Result<ToolOutput, ToolError> {
         let number = {
             let mut runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
-            runs.push(Run {
+            runs.push(WatchedRun {
                 call_id: context.call_id().clone(),
                 attempt: context.attempt(),
                 arguments: arguments.value.clone(),
@@ -185,38 +187,41 @@ impl Tool for Watched {
 mod tests {
     use super::*;
     use serde_json::json;
-    use throughline_tools::{Executor, Registry, ToolCall};
-    use throughline_wire::Outcome;
+    use throughline_tools::{ToolExecutor, ToolInvocation, ToolRegistry};
+    use throughline_wire::CallOutcome;
     use tokio::time::Instant;
 
-    async fn run(name: &str, arguments: Value) -> Outcome {
-        let registry = Registry::builder().tools(all()).build().expect("legal");
-        let call = ToolCall::new("c", name, Arguments::from_value(arguments));
-        Executor::default().run(&registry, call, |_| async {}).await
+    async fn run(name: &str, arguments: Value) -> CallOutcome {
+        let registry = ToolRegistry::builder().tools(all()).build().expect("legal");
+        let call = ToolInvocation::new("c", name, CallArguments::from_value(arguments));
+        ToolExecutor::default().run(&registry, call, |_| async {}).await
     }
 
     #[tokio::test(start_paused = true)]
     async fn each_ends_as_its_name_says() {
         let began = Instant::now();
-        assert_eq!(run("test.echo", json!({"text": "hi"})).await, Outcome::Done(Output::text("hi")));
-        assert_eq!(run("test.note", json!({"text": "hi"})).await, Outcome::Done(Output::text("noted: hi")));
-        assert!(
-            matches!(run("test.fail", json!({"text": "no"})).await, Outcome::Failed { message, .. } if message == "no")
+        assert_eq!(run("test.echo", json!({"text": "hi"})).await, CallOutcome::Done(ToolOutput::text("hi")));
+        assert_eq!(
+            run("test.note", json!({"text": "hi"})).await,
+            CallOutcome::Done(ToolOutput::text("noted: hi"))
         );
         assert!(
-            matches!(run("test.panic", json!({"text": "oh"})).await, Outcome::Failed { message, .. } if message.contains("oh"))
+            matches!(run("test.fail", json!({"text": "no"})).await, CallOutcome::Failed { message, .. } if message == "no")
+        );
+        assert!(
+            matches!(run("test.panic", json!({"text": "oh"})).await, CallOutcome::Failed { message, .. } if message.contains("oh"))
         );
         assert!(began.elapsed() < Duration::from_secs(1));
         assert_eq!(
             run("test.sleep", json!({"ms": 1_500})).await,
-            Outcome::Done(Output::text("slept 1500 ms"))
+            CallOutcome::Done(ToolOutput::text("slept 1500 ms"))
         );
         assert_eq!(began.elapsed().as_millis(), 1_500);
         assert!(
-            matches!(run("test.sleep", json!({"ms": 60_000})).await, Outcome::TimedOut { partial: Some(output), .. } if output.text == "slept")
+            matches!(run("test.sleep", json!({"ms": 60_000})).await, CallOutcome::TimedOut { partial: Some(output), .. } if output.text == "slept")
         );
-        assert!(matches!(run("test.stubborn", json!({})).await, Outcome::TimedOut { .. }));
-        let Outcome::Done(output) = run("test.flood", json!({"bytes": 3_000_000})).await else {
+        assert!(matches!(run("test.stubborn", json!({})).await, CallOutcome::TimedOut { .. }));
+        let CallOutcome::Done(output) = run("test.flood", json!({"bytes": 3_000_000})).await else {
             panic!("not done")
         };
         assert_eq!(output.size, 3_000_000);
@@ -225,11 +230,11 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_watched_tool_tells_what_ran_and_what_returned() {
-        let watched = Watched::new(stubborn());
-        let registry = Registry::builder().tool(watched.clone()).build().expect("legal");
-        let call = ToolCall::new("c", "test.stubborn", Arguments::from_value(json!({})));
-        Executor::default().run(&registry, call, |_| async {}).await;
-        let expected = Run { call_id: "c".into(), attempt: 1, arguments: json!({}), returned: false };
+        let watched = WatchedTool::new(stubborn());
+        let registry = ToolRegistry::builder().tool(watched.clone()).build().expect("legal");
+        let call = ToolInvocation::new("c", "test.stubborn", CallArguments::from_value(json!({})));
+        ToolExecutor::default().run(&registry, call, |_| async {}).await;
+        let expected = WatchedRun { call_id: "c".into(), attempt: 1, arguments: json!({}), returned: false };
         assert_eq!(watched.runs(), [expected]);
     }
 }

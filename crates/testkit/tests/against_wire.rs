@@ -6,49 +6,50 @@ mod client;
 use client::{Over, Reply as Raw};
 use serde_json::{Value, json};
 use throughline_testkit::{
-    CallMove, Dialect, ErrorMove, Finish, Model, Move, Queue, Script, Upstream, UpstreamHandle,
+    CallMove, ErrorMove, FakeDialect, FakeModel, FakeUpstream, FakeUpstreamHandle, ModelScript, ScriptFinish,
+    ScriptMove, ScriptQueue,
 };
 use throughline_wire::{
-    Arguments, BrokenCall, Call, CallId, ClosedStep, DecodeOptions, End, FinishReason, Media, Message,
-    ModelRequest, NotStarted, Outcome, Output, Profile, RawArguments, Reply, Started, StepDecoder,
-    ToolChoice, ToolDefinition, Transfer, UserPart,
+    BrokenCall, Call, CallArguments, CallId, CallOutcome, ClosedStep, DecodeOptions, FinishReason, Media,
+    Message, ModelReply, ModelRequest, NotStarted, RawArguments, StartState, StepDecoder, StreamEnd,
+    ToolChoice, ToolDefinition, ToolOutput, TransferMode, UpstreamProfile, UserPart,
 };
 
-fn theirs(dialect: Dialect) -> throughline_wire::Dialect {
+fn theirs(dialect: FakeDialect) -> throughline_wire::Dialect {
     match dialect {
-        Dialect::OpenaiChat => throughline_wire::Dialect::OpenaiChat,
-        Dialect::OpenaiResponses => throughline_wire::Dialect::OpenaiResponses,
-        Dialect::Anthropic => throughline_wire::Dialect::Anthropic,
-        Dialect::Gemini => throughline_wire::Dialect::Gemini,
-        Dialect::Ollama => throughline_wire::Dialect::Ollama,
+        FakeDialect::OpenaiChat => throughline_wire::Dialect::OpenaiChat,
+        FakeDialect::OpenaiResponses => throughline_wire::Dialect::OpenaiResponses,
+        FakeDialect::Anthropic => throughline_wire::Dialect::Anthropic,
+        FakeDialect::Gemini => throughline_wire::Dialect::Gemini,
+        FakeDialect::Ollama => throughline_wire::Dialect::Ollama,
     }
 }
 
-fn model(dialect: Dialect) -> &'static str {
+fn model(dialect: FakeDialect) -> &'static str {
     // The strictest rules about signatures hold from Gemini 3 on.
-    if dialect == Dialect::Gemini { "gemini-3-pro" } else { "mock" }
+    if dialect == FakeDialect::Gemini { "gemini-3-pro" } else { "mock" }
 }
 
-async fn start(model: impl Model) -> UpstreamHandle {
-    Upstream::start(model).await.expect("starts")
+async fn start(model: impl FakeModel) -> FakeUpstreamHandle {
+    FakeUpstream::start(model).await.expect("starts")
 }
 
 async fn send(
-    upstream: &UpstreamHandle,
-    dialect: Dialect,
+    upstream: &FakeUpstreamHandle,
+    dialect: FakeDialect,
     request: &ModelRequest,
-    transfer: Transfer,
+    transfer: TransferMode,
 ) -> Raw {
-    let encoded =
-        throughline_wire::encode(theirs(dialect), request, &Profile::default(), transfer).expect("encodes");
+    let encoded = throughline_wire::encode(theirs(dialect), request, &UpstreamProfile::default(), transfer)
+        .expect("encodes");
     let whole = encoded.path.starts_with("/v1/") || encoded.path.starts_with("/api/");
     let path = if whole { encoded.path } else { format!("{}{}", dialect.base_path(), encoded.path) };
     client::post(upstream, &path, &encoded.body).await
 }
 
-fn decode(dialect: Dialect, body: &[u8], piece: usize) -> Reply {
+fn decode(dialect: FakeDialect, body: &[u8], piece: usize) -> ModelReply {
     let mut decoder = StepDecoder::new(theirs(dialect), DecodeOptions::default());
-    let mut reply = Reply::default();
+    let mut reply = ModelReply::default();
     for piece in body.chunks(piece) {
         decoder.push(piece, &mut |event| reply.apply(event));
     }
@@ -56,7 +57,7 @@ fn decode(dialect: Dialect, body: &[u8], piece: usize) -> Reply {
     reply
 }
 
-fn asking(dialect: Dialect, messages: Vec<Message>) -> ModelRequest {
+fn asking(dialect: FakeDialect, messages: Vec<Message>) -> ModelRequest {
     let tool = |name: &str| {
         ToolDefinition::new(
             name,
@@ -79,7 +80,7 @@ fn user(text: &str) -> Message {
 }
 
 /// The step as the engine would close it, with these outcomes in turn.
-fn closed(dialect: Dialect, reply: &Reply, outcomes: &[Outcome]) -> Message {
+fn closed(dialect: FakeDialect, reply: &ModelReply, outcomes: &[CallOutcome]) -> Message {
     let calls = reply.calls.iter().enumerate().map(|(i, call)| {
         let arguments = match call.ending.clone().expect("an ending") {
             Ok(arguments) => Ok(arguments),
@@ -99,44 +100,45 @@ fn closed(dialect: Dialect, reply: &Reply, outcomes: &[Outcome]) -> Message {
         thinking: reply.thinking.clone(),
         text: reply.text.clone(),
         calls: calls.collect(),
-        provider_state: reply.state.clone(),
+        provider_state: reply.provider_state.clone(),
         model: model(dialect).into(),
     })
 }
 
-fn every_outcome() -> Vec<Outcome> {
+fn every_outcome() -> Vec<CallOutcome> {
     let picture = Media::new("image/png".into(), "iVBORw0KGgo=".into());
     vec![
-        Outcome::Done(Output::text("21 °C")),
-        Outcome::Done(Output::default()),
-        Outcome::Done(Output { media: vec![picture], ..Output::text("a picture") }),
-        Outcome::Failed { message: "boom".into(), partial: Some(Output::text("half")) },
-        Outcome::Denied { reason: Some("no".into()) },
-        Outcome::Cancelled(Started::No),
-        Outcome::Cancelled(Started::Yes { ran_ms: 1, partial: None }),
-        Outcome::TimedOut { limit_ms: 1, partial: None },
-        Outcome::NotStarted(NotStarted::UnknownTool { closest: vec!["f".into()] }),
-        Outcome::NotStarted(NotStarted::InvalidArguments { message: "/city: missing".into() }),
-        Outcome::NotStarted(NotStarted::Interrupted),
-        Outcome::Unknown,
+        CallOutcome::Done(ToolOutput::text("21 °C")),
+        CallOutcome::Done(ToolOutput::default()),
+        CallOutcome::Done(ToolOutput { media: vec![picture], ..ToolOutput::text("a picture") }),
+        CallOutcome::Failed { message: "boom".into(), partial: Some(ToolOutput::text("half")) },
+        CallOutcome::Denied { reason: Some("no".into()) },
+        CallOutcome::Cancelled(StartState::No),
+        CallOutcome::Cancelled(StartState::Yes { ran_ms: 1, partial: None }),
+        CallOutcome::TimedOut { limit_ms: 1, partial: None },
+        CallOutcome::NotStarted(NotStarted::UnknownTool { closest: vec!["f".into()] }),
+        CallOutcome::NotStarted(NotStarted::InvalidArguments { message: "/city: missing".into() }),
+        CallOutcome::NotStarted(NotStarted::Interrupted),
+        CallOutcome::Unknown,
     ]
 }
 
-fn two_calls() -> Script {
+fn two_calls() -> ModelScript {
     let calls = ["北京", "Oslo"].map(|city| CallMove::new("f", json!({"city": city})));
-    Script::new()
+    ModelScript::new()
         .think("Which cities? \"Two\".")
         .say("Let me look 🙂. ")
-        .then(Move::Parallel(calls.into()))
+        .then(ScriptMove::Parallel(calls.into()))
         .say("Done.")
 }
 
 /// R: W1, W4, W7: text, thought, calls and finish of each dialect, streamed and whole, whatever the pieces.
 #[tokio::test]
 async fn what_is_streamed_is_understood() {
-    for dialect in Dialect::ALL {
-        let upstream = start(Queue::new([two_calls()])).await;
-        for (transfer, piece) in [(Transfer::Stream, 1), (Transfer::Stream, 1000), (Transfer::Whole, 1 << 20)]
+    for dialect in FakeDialect::ALL {
+        let upstream = start(ScriptQueue::new([two_calls()])).await;
+        for (transfer, piece) in
+            [(TransferMode::Stream, 1), (TransferMode::Stream, 1000), (TransferMode::Whole, 1 << 20)]
         {
             let raw = send(&upstream, dialect, &asking(dialect, vec![user("hi")]), transfer).await;
             assert_eq!((raw.status, raw.over), (200, Over::Whole), "{dialect}: {}", raw.text());
@@ -161,7 +163,7 @@ async fn what_is_streamed_is_understood() {
                 Some(FinishReason::ToolCalls),
                 "{dialect}"
             );
-            assert_eq!(reply.end, Some(End::Complete), "{dialect} {transfer:?}");
+            assert_eq!(reply.end, Some(StreamEnd::Complete), "{dialect} {transfer:?}");
             assert_eq!(reply.problems, [], "{dialect} {transfer:?}");
             assert!(reply.usage.is_some_and(|usage| usage.output_tokens > Some(0)), "{dialect} {transfer:?}");
         }
@@ -174,31 +176,32 @@ async fn what_is_streamed_is_understood() {
 #[tokio::test]
 async fn every_history_is_accepted_and_arrives_as_it_was() {
     let outcomes = every_outcome();
-    for dialect in Dialect::ALL {
-        let upstream = start(Queue::new([two_calls()])).await;
+    for dialect in FakeDialect::ALL {
+        let upstream = start(ScriptQueue::new([two_calls()])).await;
         let mut history = vec![user("hi")];
         for pair in outcomes.chunks(2) {
-            let raw = send(&upstream, dialect, &asking(dialect, history.clone()), Transfer::Stream).await;
+            let raw = send(&upstream, dialect, &asking(dialect, history.clone()), TransferMode::Stream).await;
             assert_eq!(raw.status, 200, "{dialect}: {}", raw.text());
             history.push(closed(dialect, &decode(dialect, &raw.body, 64), pair));
         }
         let mut last = asking(dialect, history.clone());
         last.tool_choice = ToolChoice::None;
-        assert_eq!(send(&upstream, dialect, &last, Transfer::Stream).await.status, 200, "{dialect}");
+        assert_eq!(send(&upstream, dialect, &last, TransferMode::Stream).await.status, 200, "{dialect}");
         history.push(user("and now?"));
-        let raw = send(&upstream, dialect, &asking(dialect, history), Transfer::Stream).await;
+        let raw = send(&upstream, dialect, &asking(dialect, history), TransferMode::Stream).await;
         assert_eq!(raw.status, 200, "{dialect}: {}", raw.text());
         assert_eq!(upstream.violations(), [], "{dialect}");
 
         let requests = upstream.requests();
         let at_the_end = &requests[requests.len() - 2];
-        let told: Vec<String> = at_the_end.answered().iter().map(|(_, result)| result.text.clone()).collect();
+        let results: Vec<String> =
+            at_the_end.answered_calls().iter().map(|(_, result)| result.text.clone()).collect();
         let is_none = !at_the_end.may_call();
         assert!(is_none, "{dialect}: tools are off in the last step");
-        if dialect != Dialect::OpenaiChat && dialect != Dialect::Ollama {
+        if dialect != FakeDialect::OpenaiChat && dialect != FakeDialect::Ollama {
             // There, a tool's picture follows as a user message.
-            let expected: Vec<String> = outcomes.iter().map(Outcome::told_to_model).collect();
-            assert_eq!(told, expected, "{dialect}");
+            let expected: Vec<String> = outcomes.iter().map(CallOutcome::model_text).collect();
+            assert_eq!(results, expected, "{dialect}");
         }
         assert_eq!(at_the_end.instructions.as_deref(), Some("Be brief."), "{dialect}");
     }
@@ -207,13 +210,13 @@ async fn every_history_is_accepted_and_arrives_as_it_was() {
 /// R: W7, T9: a conversation that changes its upstream on the way.
 #[tokio::test]
 async fn a_history_made_elsewhere_is_accepted_too() {
-    for from in Dialect::ALL {
-        for to in Dialect::ALL {
-            let upstream = start(Queue::new([two_calls()])).await;
-            let raw = send(&upstream, from, &asking(from, vec![user("hi")]), Transfer::Stream).await;
+    for from in FakeDialect::ALL {
+        for to in FakeDialect::ALL {
+            let upstream = start(ScriptQueue::new([two_calls()])).await;
+            let raw = send(&upstream, from, &asking(from, vec![user("hi")]), TransferMode::Stream).await;
             let step = closed(from, &decode(from, &raw.body, 64), &every_outcome());
             let raw =
-                send(&upstream, to, &asking(to, vec![user("hi"), step, user("go on")]), Transfer::Stream)
+                send(&upstream, to, &asking(to, vec![user("hi"), step, user("go on")]), TransferMode::Stream)
                     .await;
             assert_eq!(raw.status, 200, "{from} -> {to}: {}", raw.text());
         }
@@ -223,13 +226,15 @@ async fn a_history_made_elsewhere_is_accepted_too() {
 /// R: W5: half a call is shown and never run, and goes back as what it was.
 #[tokio::test]
 async fn broken_calls_are_broken_everywhere() {
-    for dialect in Dialect::ALL {
-        let half =
-            Script::new().say("a").call("f", json!({"city": "Oslo"})).call("g", "{\"city\": \"Par".into());
-        let upstream = start(Queue::new([half])).await;
-        let raw = send(&upstream, dialect, &asking(dialect, vec![user("hi")]), Transfer::Stream).await;
+    for dialect in FakeDialect::ALL {
+        let half = ModelScript::new()
+            .say("a")
+            .call("f", json!({"city": "Oslo"}))
+            .call("g", "{\"city\": \"Par".into());
+        let upstream = start(ScriptQueue::new([half])).await;
+        let raw = send(&upstream, dialect, &asking(dialect, vec![user("hi")]), TransferMode::Stream).await;
         let reply = decode(dialect, &raw.body, 7);
-        if dialect == Dialect::Gemini {
+        if dialect == FakeDialect::Gemini {
             // It never sends broken arguments, but says so.
             assert_eq!(reply.finish.map(|(reason, _)| reason), Some(FinishReason::Error), "{dialect}");
             continue;
@@ -239,9 +244,10 @@ async fn broken_calls_are_broken_everywhere() {
             matches!(ending, Some(Err((BrokenCall::InvalidJson { .. }, RawArguments(_))))),
             "{dialect}: {ending:?}"
         );
-        let why = Outcome::NotStarted(NotStarted::InvalidArguments { message: "EOF".into() });
-        let history = vec![user("hi"), closed(dialect, &reply, &[Outcome::Done(Output::text("ok")), why])];
-        let raw = send(&upstream, dialect, &asking(dialect, history), Transfer::Stream).await;
+        let why = CallOutcome::NotStarted(NotStarted::InvalidArguments { message: "EOF".into() });
+        let history =
+            vec![user("hi"), closed(dialect, &reply, &[CallOutcome::Done(ToolOutput::text("ok")), why])];
+        let raw = send(&upstream, dialect, &asking(dialect, history), TransferMode::Stream).await;
         assert_eq!(raw.status, 200, "{dialect}: {}", raw.text());
     }
 }
@@ -249,45 +255,47 @@ async fn broken_calls_are_broken_everywhere() {
 /// R: W5, R3: whatever breaks the stream, the end says so and no call that was open survives it.
 #[tokio::test]
 async fn faults_are_seen_for_what_they_are() {
-    let call = || Script::new().say("a").call("f", json!({"city": "Oslo"}));
-    for dialect in Dialect::ALL {
+    let call = || ModelScript::new().say("a").call("f", json!({"city": "Oslo"}));
+    for dialect in FakeDialect::ALL {
         for (fault, expected) in [
-            (Move::Cut, End::Truncated),
-            (Move::Reset, End::Truncated),
-            (Move::End, End::Truncated),
-            (Move::Error(ErrorMove::new("overloaded")), End::Error(Default::default())),
+            (ScriptMove::Cut, StreamEnd::Truncated),
+            (ScriptMove::Reset, StreamEnd::Truncated),
+            (ScriptMove::End, StreamEnd::Truncated),
+            (ScriptMove::Error(ErrorMove::new("overloaded")), StreamEnd::Error(Default::default())),
         ] {
-            let upstream = start(Queue::new([call().then(fault.clone())])).await;
-            let raw = send(&upstream, dialect, &asking(dialect, vec![user("hi")]), Transfer::Stream).await;
+            let upstream = start(ScriptQueue::new([call().then(fault.clone())])).await;
+            let raw =
+                send(&upstream, dialect, &asking(dialect, vec![user("hi")]), TransferMode::Stream).await;
             let end = decode(dialect, &raw.body, 7).end.expect("an end");
             match (&end, &expected) {
-                (End::Error(error), End::Error(_)) => {
+                (StreamEnd::Error(error), StreamEnd::Error(_)) => {
                     assert_eq!(error.message, "overloaded", "{dialect} {fault:?}");
                 }
                 _ => assert_eq!(end, expected, "{dialect} {fault:?}"),
             }
         }
-        let half =
-            Script::new().then(Move::HalfCall(CallMove::new("f", "{\"city\": \"Os".into()))).then(Move::Cut);
-        let upstream = start(Queue::new([half])).await;
-        let raw = send(&upstream, dialect, &asking(dialect, vec![user("hi")]), Transfer::Stream).await;
+        let half = ModelScript::new()
+            .then(ScriptMove::HalfCall(CallMove::new("f", "{\"city\": \"Os".into())))
+            .then(ScriptMove::Cut);
+        let upstream = start(ScriptQueue::new([half])).await;
+        let raw = send(&upstream, dialect, &asking(dialect, vec![user("hi")]), TransferMode::Stream).await;
         let reply = decode(dialect, &raw.body, 7);
-        assert_eq!(reply.end, Some(End::Truncated), "{dialect}");
+        assert_eq!(reply.end, Some(StreamEnd::Truncated), "{dialect}");
         for call in &reply.calls {
             assert!(matches!(call.ending, Some(Err((BrokenCall::Cut, _)))), "{dialect}: {:?}", call.ending);
         }
         // Cut at every 16th byte: never complete, never an error, never a call with other arguments.
-        let upstream = start(Queue::new([call()])).await;
-        let whole = send(&upstream, dialect, &asking(dialect, vec![user("hi")]), Transfer::Stream).await;
+        let upstream = start(ScriptQueue::new([call()])).await;
+        let whole = send(&upstream, dialect, &asking(dialect, vec![user("hi")]), TransferMode::Stream).await;
         for at in (0..whole.body.len()).step_by(16) {
             let reply = decode(dialect, &whole.body[..at], 1 << 20);
             for call in &reply.calls {
-                if let Some(Ok(Arguments { value, .. })) = &call.ending {
+                if let Some(Ok(CallArguments { value, .. })) = &call.ending {
                     assert_eq!(*value, json!({"city": "Oslo"}), "{dialect} cut at {at}");
                 }
             }
             assert!(
-                matches!(reply.end, Some(End::Truncated | End::Complete)),
+                matches!(reply.end, Some(StreamEnd::Truncated | StreamEnd::Complete)),
                 "{dialect} cut at {at}: {:?}",
                 reply.end
             );
@@ -297,18 +305,23 @@ async fn faults_are_seen_for_what_they_are() {
 
 #[tokio::test]
 async fn finish_reasons_and_refused_requests() {
-    for dialect in Dialect::ALL {
-        for (finish, expected) in [(Finish::Stop, FinishReason::Stop), (Finish::Length, FinishReason::Length)]
+    for dialect in FakeDialect::ALL {
+        for (finish, expected) in
+            [(ScriptFinish::Stop, FinishReason::Stop), (ScriptFinish::Length, FinishReason::Length)]
         {
-            let script = Script::new().say("a").then(Move::Finish(finish));
-            let upstream = start(Queue::new([script])).await;
-            let raw = send(&upstream, dialect, &asking(dialect, vec![user("hi")]), Transfer::Stream).await;
+            let script = ModelScript::new().say("a").then(ScriptMove::Finish(finish));
+            let upstream = start(ScriptQueue::new([script])).await;
+            let raw =
+                send(&upstream, dialect, &asking(dialect, vec![user("hi")]), TransferMode::Stream).await;
             let reply = decode(dialect, &raw.body, 7);
             assert_eq!(reply.finish.map(|(reason, _)| reason), Some(expected), "{dialect}");
         }
-        let upstream = start(Queue::new([Script::rate_limited(1)])).await;
-        let raw = send(&upstream, dialect, &asking(dialect, vec![user("hi")]), Transfer::Stream).await;
+        let upstream = start(ScriptQueue::new([ModelScript::rate_limited(1)])).await;
+        let raw = send(&upstream, dialect, &asking(dialect, vec![user("hi")]), TransferMode::Stream).await;
         let end = decode(dialect, &raw.body, 7).end;
-        assert!(matches!(&end, Some(End::Error(error)) if !error.message.is_empty()), "{dialect}: {end:?}");
+        assert!(
+            matches!(&end, Some(StreamEnd::Error(error)) if !error.message.is_empty()),
+            "{dialect}: {end:?}"
+        );
     }
 }

@@ -5,11 +5,11 @@ mod client;
 use client::talk::{Call, Offer, Step, Talk, offer};
 use client::{Over, asking, path, post};
 use serde_json::{Value, json};
-use throughline_testkit::demo::Demo;
-use throughline_testkit::{Dialect, Upstream, UpstreamHandle};
+use throughline_testkit::demo::DemoModel;
+use throughline_testkit::{FakeDialect, FakeUpstream, FakeUpstreamHandle};
 
-async fn demo() -> UpstreamHandle {
-    Upstream::start(Demo::instant()).await.expect("starts")
+async fn demo() -> FakeUpstreamHandle {
+    FakeUpstream::start(DemoModel::instant()).await.expect("starts")
 }
 
 fn all_tools() -> Vec<Offer> {
@@ -67,7 +67,7 @@ async fn run(call: &Call) -> String {
 
 async fn ask(prompt: &str) -> Vec<Step> {
     let upstream = demo().await;
-    let steps = Talk::new(&upstream, Dialect::OpenaiChat, &all_tools()).ask(prompt, 5, run).await;
+    let steps = Talk::new(&upstream, FakeDialect::OpenaiChat, &all_tools()).ask(prompt, 5, run).await;
     assert_eq!(upstream.violations(), []);
     steps
 }
@@ -80,7 +80,7 @@ fn calls(steps: &[Step]) -> Vec<(&str, &str)> {
         .collect()
 }
 
-fn told(steps: &[Step]) -> String {
+fn all_text(steps: &[Step]) -> String {
     steps.iter().map(|step| step.text.as_str()).collect()
 }
 
@@ -209,9 +209,9 @@ async fn every_example_is_answered_with_the_values_of_its_tools() {
     ] {
         let steps = ask(prompt).await;
         assert_eq!(calls(&steps), expected_calls, "{prompt}");
-        let said = told(&steps);
+        let text = all_text(&steps);
         for word in words {
-            assert!(said.contains(word), "{prompt}: {word:?} is missing in:\n{said}");
+            assert!(text.contains(word), "{prompt}: {word:?} is missing in:\n{text}");
         }
     }
 }
@@ -227,12 +227,18 @@ async fn the_gesture_comes_in_mid_sentence_and_thoughts_apart() {
 /// R: T4: the last step has tools off, and the demo answers without a call.
 #[tokio::test]
 async fn it_stops_calling_when_it_may_not() {
-    for dialect in [Dialect::OpenaiChat, Dialect::OpenaiResponses, Dialect::Anthropic, Dialect::Gemini] {
+    for dialect in
+        [FakeDialect::OpenaiChat, FakeDialect::OpenaiResponses, FakeDialect::Anthropic, FakeDialect::Gemini]
+    {
         let upstream = demo().await;
         let mut talk = Talk::new(&upstream, dialect, &all_tools());
         let steps = talk.ask("Call the clock again and again", 3, run).await;
         assert_eq!(calls(&steps).len(), 3, "{dialect}");
-        assert!(told(&steps).contains("after 3 calls no more are allowed"), "{dialect}: {}", told(&steps));
+        assert!(
+            all_text(&steps).contains("after 3 calls no more are allowed"),
+            "{dialect}: {}",
+            all_text(&steps)
+        );
     }
 }
 
@@ -248,27 +254,39 @@ async fn it_says_so_when_a_tool_is_not_offered() {
         ("Call a tool that does not exist", "demo_weather"),
         ("Which files are there", "files_list"),
     ] {
-        let steps = Talk::new(&upstream, Dialect::OpenaiChat, &[]).ask(prompt, 5, run).await;
-        assert!(calls(&steps).is_empty() && told(&steps).contains(word), "{prompt}: {}", told(&steps));
+        let steps = Talk::new(&upstream, FakeDialect::OpenaiChat, &[]).ask(prompt, 5, run).await;
+        assert!(
+            calls(&steps).is_empty() && all_text(&steps).contains(word),
+            "{prompt}: {}",
+            all_text(&steps)
+        );
     }
-    let help = Talk::new(&upstream, Dialect::OpenaiChat, &[]).ask("help", 5, run).await;
-    assert!(!told(&help).contains("Smile!"), "examples that cannot work are not given");
+    let help = Talk::new(&upstream, FakeDialect::OpenaiChat, &[]).ask("help", 5, run).await;
+    assert!(!all_text(&help).contains("Smile!"), "examples that cannot work are not given");
 }
 
 /// The same answer over every wire, and the next message in the same conversation too.
 #[tokio::test]
 async fn every_dialect_carries_the_same_conversation() {
-    for dialect in Dialect::ALL {
+    for dialect in FakeDialect::ALL {
         let upstream = demo().await;
         let mut talk = Talk::new(&upstream, dialect, &all_tools());
         let steps = talk.ask("Weather in Beijing, Paris", 5, run).await;
         let expected = [("demo_weather", r#"{"city":"Beijing"}"#), ("demo_weather", r#"{"city":"Paris"}"#)];
         assert_eq!(calls(&steps), expected, "{dialect}");
-        assert!(told(&steps).contains("| Paris | light rain | 12 °C |"), "{dialect}: {}", told(&steps));
+        assert!(
+            all_text(&steps).contains("| Paris | light rain | 12 °C |"),
+            "{dialect}: {}",
+            all_text(&steps)
+        );
         let steps = talk.ask("Think aloud", 5, run).await;
         assert!(steps[0].thinking.contains("bat"), "{dialect}");
         let steps = talk.ask("Put a meeting with Ada into my calendar for Friday at noon", 5, run).await;
-        assert!(told(&steps).contains("Friday, 27 November 2026 at 12:00"), "{dialect}: {}", told(&steps));
+        assert!(
+            all_text(&steps).contains("Friday, 27 November 2026 at 12:00"),
+            "{dialect}: {}",
+            all_text(&steps)
+        );
         assert_eq!(upstream.violations(), [], "{dialect}");
         assert_eq!(upstream.requests().last().map(|seen| seen.step()), Some(3), "{dialect}");
     }
@@ -279,32 +297,32 @@ async fn pictures_are_measured_not_seen() {
     const PIXEL: &str =
         "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
     let upstream = demo().await;
-    for dialect in Dialect::ALL {
+    for dialect in FakeDialect::ALL {
         let mut body = asking(dialect, "");
         let data = format!("data:image/png;base64,{PIXEL}");
         let (pointer, content) = match dialect {
-            Dialect::OpenaiChat => {
+            FakeDialect::OpenaiChat => {
                 ("/messages/0/content", json!([{"type": "image_url", "image_url": {"url": data}}]))
             }
-            Dialect::OpenaiResponses => {
+            FakeDialect::OpenaiResponses => {
                 ("/input/0/content", json!([{"type": "input_image", "image_url": data}]))
             }
-            Dialect::Anthropic => (
+            FakeDialect::Anthropic => (
                 "/messages/0/content",
                 json!([{"type": "image",
                 "source": {"type": "base64", "media_type": "image/png", "data": PIXEL}}]),
             ),
-            Dialect::Gemini => {
+            FakeDialect::Gemini => {
                 ("/contents/0/parts", json!([{"inlineData": {"mimeType": "image/png", "data": PIXEL}}]))
             }
-            Dialect::Ollama => {
+            FakeDialect::Ollama => {
                 ("/messages/0", json!({"role": "user", "content": "what is it", "images": [PIXEL]}))
             }
         };
         *body.pointer_mut(pointer).expect("there") = content;
         let reply = post(&upstream, &path(dialect, "demo"), &body).await;
-        let said = client::talk::read(dialect, &reply).text;
-        assert!(said.contains("**PNG**, 1 × 1 pixels, 70 B"), "{dialect}: {said} {}", reply.text());
+        let text = client::talk::read(dialect, &reply).text;
+        assert!(text.contains("**PNG**, 1 × 1 pixels, 70 B"), "{dialect}: {text} {}", reply.text());
     }
 }
 
@@ -313,7 +331,7 @@ async fn pictures_are_measured_not_seen() {
 async fn it_streams_at_a_lively_pace() {
     let upstream = throughline_testkit::demo::start().await.expect("starts");
     let began = tokio::time::Instant::now();
-    let reply = post(&upstream, "/api/chat", &asking(Dialect::Ollama, "Think aloud")).await;
+    let reply = post(&upstream, "/api/chat", &asking(FakeDialect::Ollama, "Think aloud")).await;
     let (tokens, took) = (reply.events().len() as f64, began.elapsed().as_secs_f64());
     assert_eq!(reply.over, Over::Whole);
     let rate = tokens / took;
@@ -324,13 +342,13 @@ async fn it_streams_at_a_lively_pace() {
 #[tokio::test(start_paused = true)]
 async fn it_understands_the_built_in_tools() {
     use throughline_tools::builtin::{demo, live2d, time};
-    use throughline_tools::{Executor, Registry, Toggles, ToolCall};
-    use throughline_wire::{Arguments, NotStarted, Outcome};
+    use throughline_tools::{ToolExecutor, ToolInvocation, ToolRegistry, ToolToggles};
+    use throughline_wire::{CallArguments, CallOutcome, NotStarted};
 
     let registry =
-        Registry::builder().tools(demo::tools()).tools(live2d::tools()).tool(time::TimeNow::default());
+        ToolRegistry::builder().tools(demo::tools()).tools(live2d::tools()).tool(time::TimeNow::default());
     let registry = registry.build().expect("legal");
-    let offered = registry.offered(&Toggles::default());
+    let offered = registry.offered(&ToolToggles::default());
     let offers: Vec<Offer> = offered
         .iter()
         .map(|tool| Offer {
@@ -342,16 +360,19 @@ async fn it_understands_the_built_in_tools() {
         let outcome = match offered.iter().find(|tool| tool.wire_name.as_str() == call.name) {
             Some(tool) => {
                 let arguments = serde_json::from_str(&call.arguments).expect("JSON");
-                let call =
-                    ToolCall::new(call.id.as_str(), tool.name.clone(), Arguments::from_value(arguments));
-                Executor::default().run(&registry, call, |_| async {}).await
+                let call = ToolInvocation::new(
+                    call.id.as_str(),
+                    tool.name.clone(),
+                    CallArguments::from_value(arguments),
+                );
+                ToolExecutor::default().run(&registry, call, |_| async {}).await
             }
             None => {
-                let closest = registry.closest(&call.name, &Toggles::default());
-                Outcome::NotStarted(NotStarted::UnknownTool { closest })
+                let closest = registry.suggest(&call.name, &ToolToggles::default());
+                CallOutcome::NotStarted(NotStarted::UnknownTool { closest })
             }
         };
-        outcome.told_to_model()
+        outcome.model_text()
     };
     let upstream = demo().await;
     for (prompt, words) in [
@@ -367,9 +388,10 @@ async fn it_understands_the_built_in_tools() {
         ("Call a tool that does not exist", ["closest name: `demo_weather`", "That worked:"]),
         ("Call a tool with wrong arguments", ["> /city: missing, expected string.", "That worked:"]),
     ] {
-        let said = told(&Talk::new(&upstream, Dialect::OpenaiChat, &offers).ask(prompt, 5, &run).await);
+        let text =
+            all_text(&Talk::new(&upstream, FakeDialect::OpenaiChat, &offers).ask(prompt, 5, &run).await);
         for word in words {
-            assert!(said.contains(word), "{prompt}: {word:?} is missing in:\n{said}");
+            assert!(text.contains(word), "{prompt}: {word:?} is missing in:\n{text}");
         }
     }
     assert_eq!(upstream.violations(), []);
@@ -389,8 +411,8 @@ async fn notes_and_pictures_of_results_do_not_change_the_subject() {
             {"role": "tool", "tool_call_id": "a", "content": "2026-11-21T09:05:00+00:00"},
             {"role": "user", "content": after}]});
         let reply = post(&upstream, "/v1/chat/completions", &body).await.json();
-        let said = reply["choices"][0]["message"]["content"].as_str().unwrap_or_default();
-        assert!(said.contains("**09:05**"), "{said}");
+        let text = reply["choices"][0]["message"]["content"].as_str().unwrap_or_default();
+        assert!(text.contains("**09:05**"), "{text}");
         assert_eq!(upstream.requests().last().map(|seen| seen.step()), Some(2));
     }
 }

@@ -6,16 +6,17 @@ use client::{Over, hello, path, post};
 use serde_json::{Value, json};
 use throughline_testkit::seen::{SeenChoice, SeenMessage};
 use throughline_testkit::{
-    CallIds, CallMove, Dialect, Finish, Habits, Move, Queue, ReasoningEcho, Script, Upstream, UpstreamHandle,
+    CallIdRule, CallMove, FakeDialect, FakeUpstream, FakeUpstreamHandle, ModelScript, ReasoningEchoRule,
+    ScriptFinish, ScriptMove, ScriptQueue, UpstreamHabits,
 };
 
-async fn mock() -> UpstreamHandle {
-    Upstream::start(Queue::new([Script::new().say("ok")])).await.expect("starts")
+async fn mock() -> FakeUpstreamHandle {
+    FakeUpstream::start(ScriptQueue::new([ModelScript::new().say("ok")])).await.expect("starts")
 }
 
 /// A thought, a text, two calls: one whole, one whose fragments are named.
-fn script() -> Script {
-    Script::new().think("Hm.").say("Hi all").then(Move::Call(CallMove {
+fn script() -> ModelScript {
+    ModelScript::new().think("Hm.").say("Hi all").then(ScriptMove::Call(CallMove {
         name: "f".into(),
         arguments: Some(json!({"a": 1})),
         id: Some("call_1".into()),
@@ -23,8 +24,8 @@ fn script() -> Script {
     }))
 }
 
-async fn body(dialect: Dialect, script: Script, request: Value) -> String {
-    let upstream = Upstream::start(Queue::new([script])).await.expect("starts");
+async fn body(dialect: FakeDialect, script: ModelScript, request: Value) -> String {
+    let upstream = FakeUpstream::start(ScriptQueue::new([script])).await.expect("starts");
     let reply = post(&upstream, &path(dialect, "mock"), &request).await;
     assert_eq!((reply.status, reply.over), (200, Over::Whole), "{}", reply.text());
     reply.text()
@@ -44,7 +45,7 @@ fn check(body: &str, parts: &[&str]) {
 async fn chat_completions_bytes() {
     let request = json!({"model": "m", "messages": [{"role": "user", "content": "x"}], "stream": true,
         "stream_options": {"include_usage": true}});
-    let body = body(Dialect::OpenaiChat, script(), request).await;
+    let body = body(FakeDialect::OpenaiChat, script(), request).await;
     check(
         &body,
         &[
@@ -69,7 +70,7 @@ async fn chat_completions_bytes() {
 
 #[tokio::test]
 async fn usage_is_sent_only_if_asked_for() {
-    let body = body(Dialect::OpenaiChat, script(), hello(Dialect::OpenaiChat)).await;
+    let body = body(FakeDialect::OpenaiChat, script(), hello(FakeDialect::OpenaiChat)).await;
     assert!(!body.contains("usage"));
 }
 
@@ -78,9 +79,9 @@ async fn parallel_calls_take_turns() {
     let calls =
         ["f", "g"].map(|name| CallMove { fragment_chars: Some(4), ..CallMove::new(name, json!({"a": 1})) });
     let body = body(
-        Dialect::OpenaiChat,
-        Script::new().then(Move::Parallel(calls.into())),
-        hello(Dialect::OpenaiChat),
+        FakeDialect::OpenaiChat,
+        ModelScript::new().then(ScriptMove::Parallel(calls.into())),
+        hello(FakeDialect::OpenaiChat),
     );
     check(
         &body.await,
@@ -97,7 +98,7 @@ async fn parallel_calls_take_turns() {
 
 #[tokio::test]
 async fn responses_bytes() {
-    let body = body(Dialect::OpenaiResponses, script(), hello(Dialect::OpenaiResponses)).await;
+    let body = body(FakeDialect::OpenaiResponses, script(), hello(FakeDialect::OpenaiResponses)).await;
     check(
         &body,
         &[
@@ -149,8 +150,8 @@ async fn responses_bytes() {
 
 #[tokio::test]
 async fn a_response_that_is_cut_by_the_budget_is_incomplete() {
-    let script = Script::new().say("Hi").then(Move::Finish(Finish::Length));
-    let body = body(Dialect::OpenaiResponses, script, hello(Dialect::OpenaiResponses)).await;
+    let script = ModelScript::new().say("Hi").then(ScriptMove::Finish(ScriptFinish::Length));
+    let body = body(FakeDialect::OpenaiResponses, script, hello(FakeDialect::OpenaiResponses)).await;
     check(
         &body,
         &["event: response.incomplete\n", "\"incomplete_details\":{\"reason\":\"max_output_tokens\"}"],
@@ -159,7 +160,7 @@ async fn a_response_that_is_cut_by_the_budget_is_incomplete() {
 
 #[tokio::test]
 async fn anthropic_bytes() {
-    let body = body(Dialect::Anthropic, script(), hello(Dialect::Anthropic)).await;
+    let body = body(FakeDialect::Anthropic, script(), hello(FakeDialect::Anthropic)).await;
     check(
         &body,
         &[
@@ -184,7 +185,7 @@ async fn anthropic_bytes() {
 
 #[tokio::test]
 async fn gemini_bytes_as_events_and_as_an_array() {
-    let body = body(Dialect::Gemini, script(), hello(Dialect::Gemini)).await;
+    let body = body(FakeDialect::Gemini, script(), hello(FakeDialect::Gemini)).await;
     check(
         &body,
         &[
@@ -195,8 +196,8 @@ async fn gemini_bytes_as_events_and_as_an_array() {
             "\"thoughtsTokenCount\":2",
         ],
     );
-    let upstream = Upstream::start(Queue::new([script()])).await.expect("starts");
-    let reply = post(&upstream, "/v1beta/models/m:streamGenerateContent", &hello(Dialect::Gemini)).await;
+    let upstream = FakeUpstream::start(ScriptQueue::new([script()])).await.expect("starts");
+    let reply = post(&upstream, "/v1beta/models/m:streamGenerateContent", &hello(FakeDialect::Gemini)).await;
     assert!(reply.head.contains("application/json"), "{}", reply.head);
     assert_eq!(
         reply.json().as_array().map(Vec::len),
@@ -204,15 +205,15 @@ async fn gemini_bytes_as_events_and_as_an_array() {
         "two of the thought, two texts, a call, the finish"
     );
     let reply =
-        post(&upstream, "/v1beta/models/tuned%2Fm:generateContent", &hello(Dialect::Gemini)).await.json();
+        post(&upstream, "/v1beta/models/tuned%2Fm:generateContent", &hello(FakeDialect::Gemini)).await.json();
     assert_eq!(reply["candidates"][0]["content"]["parts"][2]["functionCall"]["name"], "f");
     assert_eq!(upstream.requests()[1].model, "tuned/m");
 }
 
 #[tokio::test]
 async fn gemini_never_sends_broken_arguments() {
-    let script = Script::new().call("f", "{\"a\":".into());
-    let body = body(Dialect::Gemini, script, hello(Dialect::Gemini)).await;
+    let script = ModelScript::new().call("f", "{\"a\":".into());
+    let body = body(FakeDialect::Gemini, script, hello(FakeDialect::Gemini)).await;
     assert!(!body.contains("\"functionCall\""), "{body}");
     check(
         &body,
@@ -222,7 +223,7 @@ async fn gemini_never_sends_broken_arguments() {
 
 #[tokio::test]
 async fn ollama_bytes() {
-    let body = body(Dialect::Ollama, script(), hello(Dialect::Ollama)).await;
+    let body = body(FakeDialect::Ollama, script(), hello(FakeDialect::Ollama)).await;
     check(
         &body,
         &[
@@ -241,16 +242,16 @@ async fn ollama_bytes() {
 async fn whole_bodies() {
     for (dialect, text, call, finish) in [
         (
-            Dialect::OpenaiChat,
+            FakeDialect::OpenaiChat,
             "/choices/0/message/content",
             "/choices/0/message/tool_calls/0/function/name",
             "/choices/0/finish_reason",
         ),
-        (Dialect::OpenaiResponses, "/output/1/content/0/text", "/output/2/name", "/status"),
-        (Dialect::Anthropic, "/content/1/text", "/content/2/name", "/stop_reason"),
-        (Dialect::Ollama, "/message/content", "/message/tool_calls/0/function/name", "/done_reason"),
+        (FakeDialect::OpenaiResponses, "/output/1/content/0/text", "/output/2/name", "/status"),
+        (FakeDialect::Anthropic, "/content/1/text", "/content/2/name", "/stop_reason"),
+        (FakeDialect::Ollama, "/message/content", "/message/tool_calls/0/function/name", "/done_reason"),
     ] {
-        let upstream = Upstream::start(Queue::new([script()])).await.expect("starts");
+        let upstream = FakeUpstream::start(ScriptQueue::new([script()])).await.expect("starts");
         let mut request = hello(dialect);
         request["stream"] = false.into();
         let reply = post(&upstream, &path(dialect, "mock"), &request).await.json();
@@ -264,12 +265,12 @@ async fn whole_bodies() {
 #[tokio::test]
 async fn minted_ids_look_right_and_never_repeat() {
     for (dialect, prefix) in [
-        (Dialect::OpenaiChat, "call_"),
-        (Dialect::Anthropic, "toolu_01"),
-        (Dialect::OpenaiResponses, "call_"),
+        (FakeDialect::OpenaiChat, "call_"),
+        (FakeDialect::Anthropic, "toolu_01"),
+        (FakeDialect::OpenaiResponses, "call_"),
     ] {
-        let script = Script::new().call("f", json!({})).call("f", json!({}));
-        let upstream = Upstream::start(Queue::new([script])).await.expect("starts");
+        let script = ModelScript::new().call("f", json!({})).call("f", json!({}));
+        let upstream = FakeUpstream::start(ScriptQueue::new([script])).await.expect("starts");
         let mut ids = std::collections::HashSet::new();
         for _ in 0..3 {
             let reply = post(&upstream, &path(dialect, "mock"), &hello(dialect)).await;
@@ -282,21 +283,21 @@ async fn minted_ids_look_right_and_never_repeat() {
     }
 }
 
-async fn refused(upstream: &UpstreamHandle, dialect: Dialect, body: Value) -> (u16, String) {
+async fn refused(upstream: &FakeUpstreamHandle, dialect: FakeDialect, body: Value) -> (u16, String) {
     let reply = post(upstream, &path(dialect, "gemini-3-pro"), &body).await;
     if reply.status == 200 {
         return (200, String::new());
     }
     let json = reply.json();
     let message = match dialect {
-        Dialect::Ollama => &json["error"],
+        FakeDialect::Ollama => &json["error"],
         _ => &json["error"]["message"],
     };
     (reply.status, message.as_str().unwrap_or_default().to_owned())
 }
 
 /// Each row: what is put where into a legal request, and words of the refusal.
-async fn check_refusals(dialect: Dialect, legal: &Value, rows: &[(&str, Value, &str)]) {
+async fn check_refusals(dialect: FakeDialect, legal: &Value, rows: &[(&str, Value, &str)]) {
     let upstream = mock().await;
     let (status, message) = refused(&upstream, dialect, legal.clone()).await;
     assert_eq!((status, message.as_str()), (200, ""), "{dialect}: the legal request");
@@ -334,7 +335,7 @@ async fn chat_completions_refusals() {
         ],
     });
     check_refusals(
-        Dialect::OpenaiChat,
+        FakeDialect::OpenaiChat,
         &legal,
         &[
             ("/foo", 1.into(), "Unrecognized request argument supplied: foo"),
@@ -366,27 +367,32 @@ async fn chat_completions_refusals() {
 
 #[tokio::test]
 async fn habits_of_compatible_servers() {
-    let habits = Habits { call_ids: CallIds::Mistral, reasoning: ReasoningEcho::Required };
-    let upstream = Upstream::with(habits).serve(Queue::new([Script::new()])).await.expect("starts");
+    let habits = UpstreamHabits { call_ids: CallIdRule::Mistral, reasoning: ReasoningEchoRule::Required };
+    let upstream = FakeUpstream::with_habits(habits)
+        .serve(ScriptQueue::new([ModelScript::new()]))
+        .await
+        .expect("starts");
     let body = |id: &str| {
         json!({"model": "m", "messages": [{"role": "user", "content": "x"},
             {"role": "assistant", "content": "", "reasoning_content": "", "tool_calls":
                 [{"id": id, "type": "function", "function": {"name": "f", "arguments": "{}"}}]},
             {"role": "tool", "tool_call_id": id, "content": "1"}]})
     };
-    assert_eq!(refused(&upstream, Dialect::OpenaiChat, body("abcDEF123")).await.0, 200);
-    let long = refused(&upstream, Dialect::OpenaiChat, body("call_1")).await;
+    assert_eq!(refused(&upstream, FakeDialect::OpenaiChat, body("abcDEF123")).await.0, 200);
+    let long = refused(&upstream, FakeDialect::OpenaiChat, body("call_1")).await;
     assert!(
         long.1.contains("Tool call id was call_1 but must be a-z, A-Z, 0-9, with a length of 9."),
         "{long:?}"
     );
-    let minted =
-        Upstream::with(habits).serve(Queue::new([Script::new().call("f", json!({}))])).await.expect("starts");
-    let reply = post(&minted, "/v1/chat/completions", &hello(Dialect::OpenaiChat)).await;
-    assert_eq!(client::talk::read(Dialect::OpenaiChat, &reply).calls[0].id.len(), 9);
+    let minted = FakeUpstream::with_habits(habits)
+        .serve(ScriptQueue::new([ModelScript::new().call("f", json!({}))]))
+        .await
+        .expect("starts");
+    let reply = post(&minted, "/v1/chat/completions", &hello(FakeDialect::OpenaiChat)).await;
+    assert_eq!(client::talk::read(FakeDialect::OpenaiChat, &reply).calls[0].id.len(), 9);
     let mut silent = body("abcDEF123");
     silent["messages"][1]["reasoning_content"] = Value::Null;
-    let silent = refused(&upstream, Dialect::OpenaiChat, silent).await;
+    let silent = refused(&upstream, FakeDialect::OpenaiChat, silent).await;
     assert!(
         silent.1.contains("Missing `reasoning_content` field in the assistant message at message index 1"),
         "{silent:?}"
@@ -405,7 +411,7 @@ async fn responses_refusals() {
     });
     let reasoning = json!({"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "forged"});
     check_refusals(
-        Dialect::OpenaiResponses,
+        FakeDialect::OpenaiResponses,
         &legal,
         &[
             ("/messages", json!([]), "Unknown parameter: 'messages'."),
@@ -448,8 +454,10 @@ async fn responses_refusals() {
 #[tokio::test]
 async fn responses_reasoning_echo() {
     let upstream =
-        Upstream::start(Queue::new([Script::new().think("Hm.").call("f", json!({}))])).await.expect("starts");
-    let reply = post(&upstream, "/v1/responses", &hello(Dialect::OpenaiResponses)).await;
+        FakeUpstream::start(ScriptQueue::new([ModelScript::new().think("Hm.").call("f", json!({}))]))
+            .await
+            .expect("starts");
+    let reply = post(&upstream, "/v1/responses", &hello(FakeDialect::OpenaiResponses)).await;
     let items: Vec<Value> = reply
         .events()
         .into_iter()
@@ -457,26 +465,26 @@ async fn responses_reasoning_echo() {
         .map(|event| event["item"].clone())
         .collect();
     let with = |items: Vec<Value>| {
-        let mut request = hello(Dialect::OpenaiResponses);
+        let mut request = hello(FakeDialect::OpenaiResponses);
         if let Some(input) = request["input"].as_array_mut() {
             input.extend(items);
             input.push(json!({"type": "function_call_output", "call_id": reply.events().last().expect("completed")["response"]["output"][1]["call_id"], "output": "1"}));
         }
         request
     };
-    assert_eq!(refused(&upstream, Dialect::OpenaiResponses, with(items.clone())).await.0, 200);
+    assert_eq!(refused(&upstream, FakeDialect::OpenaiResponses, with(items.clone())).await.0, 200);
     assert!(
         matches!(&upstream.requests()[1].messages[1], SeenMessage::Assistant { thinking, .. } if thinking == "Hm.")
     );
     let (reasoning, call) = (items[0].clone(), items[1].clone());
-    let swapped = refused(&upstream, Dialect::OpenaiResponses, with(vec![call, reasoning.clone()])).await;
+    let swapped = refused(&upstream, FakeDialect::OpenaiResponses, with(vec![call, reasoning.clone()])).await;
     assert!(
         swapped.1.contains("of type 'reasoning' was provided without its required following item"),
         "{swapped:?}"
     );
     let mut forged = items;
     forged[0]["summary"][0]["text"] = "Hm!".into();
-    let forged = refused(&upstream, Dialect::OpenaiResponses, with(forged)).await;
+    let forged = refused(&upstream, FakeDialect::OpenaiResponses, with(forged)).await;
     assert!(forged.1.contains("could not be verified"), "{forged:?}");
 }
 
@@ -491,7 +499,7 @@ async fn anthropic_refusals() {
     });
     let text = json!({"type": "text", "text": "first"});
     check_refusals(
-        Dialect::Anthropic,
+        FakeDialect::Anthropic,
         &legal,
         &[
             ("/foo", 1.into(), "foo: Extra inputs are not permitted"),
@@ -565,7 +573,7 @@ async fn gemini_refusals() {
             {"role": "user", "parts": [response("f"), response("g")]}],
     });
     check_refusals(
-        Dialect::Gemini,
+        FakeDialect::Gemini,
         &legal,
         &[
             ("/foo", 1.into(), "Unknown name \"foo\": Cannot find field."),
@@ -598,7 +606,7 @@ async fn ollama_refusals() {
             {"role": "tool", "tool_name": "f", "content": "1"}, {"role": "tool", "tool_name": "g", "content": "2"}],
     });
     check_refusals(
-        Dialect::Ollama,
+        FakeDialect::Ollama,
         &legal,
         &[
             ("/tool_choice", "auto".into(), "json: unknown field \"tool_choice\""),
@@ -621,28 +629,28 @@ async fn requests_are_understood_alike() {
     let schema = json!({"type": "object", "properties": {"a": {"type": "integer"}}});
     let requests = [
         (
-            Dialect::OpenaiChat,
+            FakeDialect::OpenaiChat,
             json!({"model": "m", "messages": [{"role": "system", "content": "S"}, {"role": "user", "content": "U"},
             {"role": "assistant", "content": "A", "tool_calls": [{"id": "i", "type": "function", "function": {"name": "f", "arguments": "{\"a\":1}"}}]},
             {"role": "tool", "tool_call_id": "i", "content": "R"}],
             "tools": [{"type": "function", "function": {"name": "f", "description": "D", "parameters": schema}}], "tool_choice": "none"}),
         ),
         (
-            Dialect::OpenaiResponses,
+            FakeDialect::OpenaiResponses,
             json!({"model": "m", "instructions": "S", "input": [{"role": "user", "content": [{"type": "input_text", "text": "U"}]},
             {"role": "assistant", "content": "A"}, {"type": "function_call", "call_id": "i", "name": "f", "arguments": "{\"a\":1}"},
             {"type": "function_call_output", "call_id": "i", "output": "R"}],
             "tools": [{"type": "function", "name": "f", "description": "D", "parameters": schema, "strict": false}], "tool_choice": "none"}),
         ),
         (
-            Dialect::Anthropic,
+            FakeDialect::Anthropic,
             json!({"model": "m", "max_tokens": 1, "system": "S", "messages": [{"role": "user", "content": "U"},
             {"role": "assistant", "content": [{"type": "text", "text": "A"}, {"type": "tool_use", "id": "i", "name": "f", "input": {"a": 1}}]},
             {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "i", "content": [{"type": "text", "text": "R"}]}]}],
             "tools": [{"name": "f", "description": "D", "input_schema": schema}], "tool_choice": {"type": "none"}}),
         ),
         (
-            Dialect::Gemini,
+            FakeDialect::Gemini,
             json!({"systemInstruction": {"parts": [{"text": "S"}]}, "contents": [{"role": "user", "parts": [{"text": "U"}]},
             {"role": "model", "parts": [{"text": "A"}, {"functionCall": {"id": "i", "name": "f", "args": {"a": 1}}}]},
             {"role": "user", "parts": [{"functionResponse": {"id": "i", "name": "f", "response": {"output": "R"}}}]}],
@@ -650,7 +658,7 @@ async fn requests_are_understood_alike() {
             "toolConfig": {"functionCallingConfig": {"mode": "NONE"}}}),
         ),
         (
-            Dialect::Ollama,
+            FakeDialect::Ollama,
             json!({"model": "m", "stream": false, "messages": [{"role": "system", "content": "S"}, {"role": "user", "content": "U"},
             {"role": "assistant", "content": "A", "tool_calls": [{"id": "i", "function": {"name": "f", "arguments": {"a": 1}}}]},
             {"role": "tool", "tool_name": "f", "content": "R"}],
@@ -667,7 +675,7 @@ async fn requests_are_understood_alike() {
             ("m", Some("S"), "U", 2),
             "{dialect}"
         );
-        let answered = seen.answered();
+        let answered = seen.answered_calls();
         let (call, result) = answered[0];
         assert_eq!(
             (call.id.as_str(), call.name.as_str(), &call.arguments),
@@ -682,7 +690,7 @@ async fn requests_are_understood_alike() {
         assert!(matches!(&seen.messages[1], SeenMessage::Assistant { text, .. } if text == "A"), "{dialect}");
         let tool = seen.tool("f").expect("offered");
         assert_eq!((tool.description.as_str(), &tool.parameters), ("D", &schema), "{dialect}");
-        let choice = if dialect == Dialect::Ollama { SeenChoice::Auto } else { SeenChoice::None };
+        let choice = if dialect == FakeDialect::Ollama { SeenChoice::Auto } else { SeenChoice::None };
         assert_eq!(seen.tool_choice, choice, "{dialect}");
     }
 }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use throughline_engine::fold::Message;
+use throughline_engine::fold::AssistantMessage;
 use throughline_engine::{Event, EventKind};
 use throughline_testkit::sim;
 
@@ -41,20 +41,20 @@ fn logs() -> BTreeMap<String, Vec<Event>> {
 
 /// Turns that each bring a type of event, or a status of a call, that those before did not, then any.
 fn simulated() -> BTreeMap<String, Vec<Event>> {
-    let mut kept = BTreeMap::new();
+    let mut vectors = BTreeMap::new();
     let mut seen = std::collections::BTreeSet::new();
     for seed in SEEDS {
         let Ok(log) = sim::events(seed) else { continue };
-        if log.len() > EVENTS_MAX || kept.len() == KEPT {
+        if log.len() > EVENTS_MAX || vectors.len() == KEPT {
             continue;
         }
         let new: Vec<String> = log.iter().map(trait_of).filter(|of| !seen.contains(of)).collect();
         if !new.is_empty() {
             seen.extend(new);
-            kept.insert(format!("sim-{seed}"), log);
+            vectors.insert(format!("sim-{seed}"), log);
         }
     }
-    kept
+    vectors
 }
 
 fn trait_of(event: &Event) -> String {
@@ -75,7 +75,7 @@ fn the_vectors_of_the_page_are_what_logs_fold_to() {
     for (name, log) in &logs {
         let known: Vec<_> = log.iter().filter(|event| event.kind != EventKind::Unrecognised).collect();
         assert!(!known.is_empty(), "{name}");
-        let vector = json!({"log": log, "message": Message::of(log)});
+        let vector = json!({"log": log, "message": AssistantMessage::from_events(log)});
         let path = vectors().join(format!("{name}.json"));
         if bless {
             // A line an event, so that a difference is one line.
@@ -85,10 +85,10 @@ fn the_vectors_of_the_page_are_what_logs_fold_to() {
             let text = format!("{{\"log\":[\n{}\n],\"message\":\n{message}}}\n", events.join(",\n"));
             fs::write(&path, text).expect("the vector is written");
         }
-        let kept =
+        let vectors =
             fs::read_to_string(&path).unwrap_or_else(|_| panic!("{name}: THROUGHLINE_BLESS=1 writes it"));
-        let kept: Value = serde_json::from_str(&kept).expect("JSON");
-        assert_eq!(kept, vector, "{name}: THROUGHLINE_BLESS=1 writes it anew");
+        let vectors: Value = serde_json::from_str(&vectors).expect("JSON");
+        assert_eq!(vectors, vector, "{name}: THROUGHLINE_BLESS=1 writes it anew");
     }
     let files = fs::read_dir(vectors()).expect("the vectors").count();
     assert_eq!(files, logs.len(), "a vector without a log: THROUGHLINE_BLESS=1 takes it away");

@@ -6,23 +6,24 @@ use client::{Over, asking, get, hello, open, path, post, read};
 use serde_json::json;
 use std::time::Duration;
 use throughline_testkit::{
-    Break, Dialect, Ending, Move, Pace, Queue, Rules, Script, Seen, Upstream, Vendor, mock,
+    BodyBreak, ExchangeEnd, FakeDialect, FakeUpstream, ModelScript, ReplyPace, ScenarioRules, ScriptMove,
+    ScriptQueue, SeenRequest, UpstreamVendor, mock,
 };
 use tokio::io::AsyncReadExt;
 
-async fn playing(script: Script) -> throughline_testkit::UpstreamHandle {
-    Upstream::start(Queue::new([script])).await.expect("starts")
+async fn playing(script: ModelScript) -> throughline_testkit::FakeUpstreamHandle {
+    FakeUpstream::start(ScriptQueue::new([script])).await.expect("starts")
 }
 
 #[tokio::test]
 async fn every_dialect_streams_to_its_end() {
-    let upstream = playing(Script::new().say("Hello there.")).await;
+    let upstream = playing(ModelScript::new().say("Hello there.")).await;
     for (dialect, end) in [
-        (Dialect::OpenaiChat, "data: [DONE]\n\n"),
-        (Dialect::OpenaiResponses, "}}\n\n"),
-        (Dialect::Anthropic, "event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n"),
-        (Dialect::Gemini, "}\n\n"),
-        (Dialect::Ollama, "}\n"),
+        (FakeDialect::OpenaiChat, "data: [DONE]\n\n"),
+        (FakeDialect::OpenaiResponses, "}}\n\n"),
+        (FakeDialect::Anthropic, "event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n"),
+        (FakeDialect::Gemini, "}\n\n"),
+        (FakeDialect::Ollama, "}\n"),
     ] {
         let reply = post(&upstream, &path(dialect, "mock"), &hello(dialect)).await;
         assert_eq!((reply.status, reply.over), (200, Over::Whole), "{dialect}");
@@ -30,24 +31,25 @@ async fn every_dialect_streams_to_its_end() {
     }
     assert_eq!(upstream.violations(), []);
     assert_eq!(upstream.requests().len(), 5);
-    assert_eq!(upstream.ended(5).await, Ending::Complete);
+    assert_eq!(upstream.wait_for_end(5).await, ExchangeEnd::Complete);
     upstream.shutdown().await;
 }
 
 #[tokio::test]
 async fn a_body_is_cut_at_the_byte_and_the_move_that_the_script_says() {
-    let whole = Script::new().say("one two three");
+    let whole = ModelScript::new().say("one two three");
     for (script, over, ending) in [
-        (whole.clone().broken_at(100, Break::Cut), Over::Cut, Break::Cut),
-        (whole.clone().broken_at(100, Break::Reset), Over::Reset, Break::Reset),
-        (whole.clone().broken_at(100, Break::End), Over::Whole, Break::End),
-        (whole.clone().then(Move::Cut), Over::Cut, Break::Cut),
-        (whole.clone().then(Move::Reset), Over::Reset, Break::Reset),
-        (whole.clone().then(Move::End), Over::Whole, Break::End),
+        (whole.clone().broken_at(100, BodyBreak::Cut), Over::Cut, BodyBreak::Cut),
+        (whole.clone().broken_at(100, BodyBreak::Reset), Over::Reset, BodyBreak::Reset),
+        (whole.clone().broken_at(100, BodyBreak::End), Over::Whole, BodyBreak::End),
+        (whole.clone().then(ScriptMove::Cut), Over::Cut, BodyBreak::Cut),
+        (whole.clone().then(ScriptMove::Reset), Over::Reset, BodyBreak::Reset),
+        (whole.clone().then(ScriptMove::End), Over::Whole, BodyBreak::End),
     ] {
         let at_byte = script.cut.is_some();
         let upstream = playing(script).await;
-        let reply = post(&upstream, &path(Dialect::OpenaiChat, ""), &hello(Dialect::OpenaiChat)).await;
+        let reply =
+            post(&upstream, &path(FakeDialect::OpenaiChat, ""), &hello(FakeDialect::OpenaiChat)).await;
         assert_eq!(reply.over, over, "{ending:?}");
         if at_byte {
             assert_eq!(reply.body.len(), 100, "{ending:?}");
@@ -56,13 +58,13 @@ async fn a_body_is_cut_at_the_byte_and_the_move_that_the_script_says() {
             assert!(text.contains("three") && !text.contains("[DONE]"), "{ending:?}: {text}");
             assert!(!text.contains("\"finish_reason\":\"stop\""), "{ending:?}: {text}");
         }
-        assert_eq!(upstream.ended(1).await, Ending::Broken(ending));
+        assert_eq!(upstream.wait_for_end(1).await, ExchangeEnd::Broken(ending));
     }
 }
 
 #[tokio::test]
 async fn a_plain_body_can_be_cut_too() {
-    let upstream = playing(Script::new().say("one two three").then(Move::Cut)).await;
+    let upstream = playing(ModelScript::new().say("one two three").then(ScriptMove::Cut)).await;
     let body = json!({"model": "mock", "messages": [{"role": "user", "content": "hi"}]});
     let reply = post(&upstream, "/v1/chat/completions", &body).await;
     assert_eq!(reply.over, Over::Cut);
@@ -71,31 +73,31 @@ async fn a_plain_body_can_be_cut_too() {
 
 #[tokio::test]
 async fn a_stalled_stream_says_nothing_until_the_client_leaves_which_is_noticed() {
-    let upstream = playing(Script::new().say("wait").then(Move::Stall)).await;
-    let mut stream = open(&upstream, "/api/chat", &hello(Dialect::Ollama)).await;
-    upstream.sent(1, 1).await;
+    let upstream = playing(ModelScript::new().say("wait").then(ScriptMove::Stall)).await;
+    let mut stream = open(&upstream, "/api/chat", &hello(FakeDialect::Ollama)).await;
+    upstream.wait_for_bytes(1, 1).await;
     let mut first = [0; 4096];
     let received = stream.read(&mut first).await.expect("the beginning");
     assert!(received > 0 && upstream.exchanges()[0].ending.is_none());
     drop(stream);
-    assert_eq!(upstream.ended(1).await, Ending::ClientGone);
+    assert_eq!(upstream.wait_for_end(1).await, ExchangeEnd::ClientDisconnected);
 }
 
 #[tokio::test]
 async fn stopping_ends_a_reply_in_progress() {
-    let upstream = playing(Script::new().then(Move::Stall)).await;
-    let mut stream = open(&upstream, "/v1/messages", &hello(Dialect::Anthropic)).await;
-    upstream.asked(1).await;
+    let upstream = playing(ModelScript::new().then(ScriptMove::Stall)).await;
+    let mut stream = open(&upstream, "/v1/messages", &hello(FakeDialect::Anthropic)).await;
+    upstream.wait_for_request(1).await;
     upstream.shutdown().await;
     assert_eq!(read(&mut stream).await.over, Over::Cut);
 }
 
 #[tokio::test]
 async fn a_connection_is_used_again_after_a_complete_reply() {
-    let upstream = playing(Script::new().say("again")).await;
-    let mut stream = open(&upstream, "/api/chat", &hello(Dialect::Ollama)).await;
+    let upstream = playing(ModelScript::new().say("again")).await;
+    let mut stream = open(&upstream, "/api/chat", &hello(FakeDialect::Ollama)).await;
     assert_eq!(read(&mut stream).await.over, Over::Whole);
-    let body = hello(Dialect::Ollama).to_string();
+    let body = hello(FakeDialect::Ollama).to_string();
     let chunked = format!(
         "POST /api/chat HTTP/1.1\r\ntransfer-encoding: chunked\r\nconnection: close\r\n\r\n{:x}\r\n{}\r\n{:x}\r\n{}\r\n0\r\n\r\n",
         5,
@@ -112,35 +114,35 @@ async fn a_connection_is_used_again_after_a_complete_reply() {
 #[tokio::test]
 async fn http_answers_carry_status_headers_and_the_dialects_own_error() {
     for (dialect, expected) in [
-        (Dialect::OpenaiChat, "/error/code"),
-        (Dialect::OpenaiResponses, "/error/message"),
-        (Dialect::Anthropic, "/error/type"),
-        (Dialect::Gemini, "/error/status"),
-        (Dialect::Ollama, "/error"),
+        (FakeDialect::OpenaiChat, "/error/code"),
+        (FakeDialect::OpenaiResponses, "/error/message"),
+        (FakeDialect::Anthropic, "/error/type"),
+        (FakeDialect::Gemini, "/error/status"),
+        (FakeDialect::Ollama, "/error"),
     ] {
-        let upstream = playing(Script::rate_limited(7)).await;
+        let upstream = playing(ModelScript::rate_limited(7)).await;
         let reply = post(&upstream, &path(dialect, "mock"), &hello(dialect)).await;
         assert_eq!(reply.status, 429, "{dialect}");
         assert!(reply.head.contains("\r\nretry-after: 7"), "{}", reply.head);
         let json = reply.json();
         assert!(json.pointer(expected).is_some_and(|v| v.as_str().is_some_and(|s| !s.is_empty())), "{json}");
     }
-    let upstream = playing(Script::html(502)).await;
-    let reply = post(&upstream, "/api/chat", &hello(Dialect::Ollama)).await;
+    let upstream = playing(ModelScript::html(502)).await;
+    let reply = post(&upstream, "/api/chat", &hello(FakeDialect::Ollama)).await;
     assert!(reply.status == 502 && reply.head.contains("text/html") && reply.text().starts_with("<html>"));
 }
 
 #[tokio::test]
 async fn tools_are_refused_in_the_words_of_each_server_and_only_if_there_are_any() {
     let tool = json!({"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}});
-    for vendor in Vendor::ALL {
-        let upstream = Upstream::start(Queue::new([Script {
-            moves: vec![Move::Say("fine".into())],
-            ..Script::tools_unsupported(vendor)
+    for vendor in UpstreamVendor::ALL {
+        let upstream = FakeUpstream::start(ScriptQueue::new([ModelScript {
+            moves: vec![ScriptMove::Say("fine".into())],
+            ..ModelScript::tools_unsupported(vendor)
         }]))
         .await
         .expect("starts");
-        let mut body = hello(Dialect::OpenaiChat);
+        let mut body = hello(FakeDialect::OpenaiChat);
         assert_eq!(post(&upstream, "/v1/chat/completions", &body).await.status, 200);
         body["tools"] = json!([tool]);
         let reply = post(&upstream, "/v1/chat/completions", &body).await;
@@ -151,17 +153,19 @@ async fn tools_are_refused_in_the_words_of_each_server_and_only_if_there_are_any
 
 #[tokio::test]
 async fn errors_and_garbage_come_inside_a_200_stream() {
-    for dialect in Dialect::ALL {
+    for dialect in FakeDialect::ALL {
         let error = throughline_testkit::ErrorMove::new("Token limit reached");
-        let upstream = playing(Script::new().say("Let me").then(Move::Error(error))).await;
+        let upstream = playing(ModelScript::new().say("Let me").then(ScriptMove::Error(error))).await;
         let reply = post(&upstream, &path(dialect, "mock"), &hello(dialect)).await;
         let text = reply.text();
         assert_eq!((reply.status, reply.over), (200, Over::Whole), "{dialect}");
         assert!(text.contains("Token limit reached") && text.contains("error"), "{dialect}: {text}");
     }
-    let upstream =
-        playing(Script::new().say("a").then(Move::Garbage(64)).then(Move::Raw(": x\n\n".into()))).await;
-    let reply = post(&upstream, "/v1/chat/completions", &hello(Dialect::OpenaiChat)).await;
+    let upstream = playing(
+        ModelScript::new().say("a").then(ScriptMove::Garbage(64)).then(ScriptMove::Raw(": x\n\n".into())),
+    )
+    .await;
+    let reply = post(&upstream, "/v1/chat/completions", &hello(FakeDialect::OpenaiChat)).await;
     assert!(std::str::from_utf8(&reply.body).is_err());
     assert!(reply.text().contains(": x\n\n") && reply.text().ends_with("[DONE]\n\n"));
 }
@@ -170,11 +174,13 @@ async fn errors_and_garbage_come_inside_a_200_stream() {
 #[tokio::test(start_paused = true)]
 async fn pace_and_silences_are_kept() {
     let began = tokio::time::Instant::now();
-    let slow = Pace { tokens_per_second: Some(2.0), ..Pace::INSTANT };
-    let script =
-        Script { first_byte_ms: 3_000, ..Script::new().say("a b c d").then(Move::Pause(5_000)).paced(slow) };
+    let slow = ReplyPace { tokens_per_second: Some(2.0), ..ReplyPace::INSTANT };
+    let script = ModelScript {
+        first_byte_ms: 3_000,
+        ..ModelScript::new().say("a b c d").then(ScriptMove::Pause(5_000)).with_pace(slow)
+    };
     let upstream = playing(script).await;
-    let reply = post(&upstream, "/api/chat", &hello(Dialect::Ollama)).await;
+    let reply = post(&upstream, "/api/chat", &hello(FakeDialect::Ollama)).await;
     assert_eq!(reply.events().len(), 5, "four tokens and the last line");
     let took = began.elapsed();
     assert!(took >= Duration::from_secs(10) && took < Duration::from_secs(11), "{took:?}");
@@ -184,8 +190,9 @@ async fn pace_and_silences_are_kept() {
 async fn a_reply_goes_on_when_the_file_that_it_waits_for_is_there() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("go");
-    let upstream = playing(Script::new().say("before").then(Move::WaitFor(file.clone())).say("after")).await;
-    let question = hello(Dialect::OpenaiChat);
+    let upstream =
+        playing(ModelScript::new().say("before").then(ScriptMove::WaitFor(file.clone())).say("after")).await;
+    let question = hello(FakeDialect::OpenaiChat);
     let mut asked = std::pin::pin!(post(&upstream, "/v1/chat/completions", &question));
     let early = tokio::time::timeout(Duration::from_millis(100), asked.as_mut()).await;
     assert!(early.is_err(), "it is not over while the file is missing");
@@ -195,7 +202,7 @@ async fn a_reply_goes_on_when_the_file_that_it_waits_for_is_there() {
 
 #[tokio::test]
 async fn lists_of_models_and_unknown_paths() {
-    let upstream = playing(Script::new()).await;
+    let upstream = playing(ModelScript::new()).await;
     for (path, pointer, value) in [
         ("/v1/models", "/data/0/id", "mock"),
         ("/v1beta/models", "/models/0/name", "models/mock"),
@@ -211,10 +218,11 @@ async fn lists_of_models_and_unknown_paths() {
 
 #[tokio::test]
 async fn a_model_is_any_function_of_what_was_seen() {
-    let upstream = Upstream::start(|seen: &Seen| Script::new().say(seen.user_text().to_uppercase()))
-        .await
-        .expect("starts");
-    for dialect in Dialect::ALL {
+    let upstream =
+        FakeUpstream::start(|seen: &SeenRequest| ModelScript::new().say(seen.user_text().to_uppercase()))
+            .await
+            .expect("starts");
+    for dialect in FakeDialect::ALL {
         let reply = post(&upstream, &path(dialect, "mock"), &asking(dialect, "echo")).await;
         assert!(reply.text().contains("ECHO"), "{dialect}");
         assert_eq!(upstream.requests().last().map(|seen| (seen.dialect, seen.step())), Some((dialect, 1)));
@@ -223,7 +231,7 @@ async fn a_model_is_any_function_of_what_was_seen() {
 
 #[tokio::test]
 async fn a_scenario_file_is_served() {
-    let rules = Rules::parse(
+    let rules = ScenarioRules::parse(
         r#"
         models = ["scripted-1"]
         [[rules]]
@@ -239,13 +247,13 @@ async fn a_scenario_file_is_served() {
     )
     .expect("legal");
     let upstream = mock::serve(([127, 0, 0, 1], 0).into(), rules).await.expect("starts");
-    let first = post(&upstream, "/api/chat", &hello(Dialect::Ollama)).await.text();
+    let first = post(&upstream, "/api/chat", &hello(FakeDialect::Ollama)).await.text();
     assert!(first.contains("first") && first.contains("\"se\"") && first.contains("\"length\""), "{first}");
-    assert_eq!(post(&upstream, "/api/chat", &asking(Dialect::Ollama, "Cut it")).await.over, Over::Cut);
-    let busy = post(&upstream, "/api/chat", &asking(Dialect::Ollama, "http")).await;
+    assert_eq!(post(&upstream, "/api/chat", &asking(FakeDialect::Ollama, "Cut it")).await.over, Over::Cut);
+    let busy = post(&upstream, "/api/chat", &asking(FakeDialect::Ollama, "http")).await;
     assert_eq!((busy.status, busy.json()), (503, json!({"error": "busy"})));
     assert!(busy.head.contains("x-a: b"));
-    let none = post(&upstream, "/api/chat", &asking(Dialect::Ollama, "other")).await;
+    let none = post(&upstream, "/api/chat", &asking(FakeDialect::Ollama, "other")).await;
     assert!(
         none.status == 400 && none.text().contains("No rule of this mock's script applies to request 4"),
         "{}",
@@ -262,7 +270,7 @@ fn a_wrong_scenario_is_refused_with_the_place_and_the_valid_names() {
         ("[[rules]]\nthen = { move = [] }", "unknown field `move`"),
         ("{\"rules\": [{}]}", "missing field `then`"),
     ] {
-        let error = Rules::parse(text).expect_err(text);
+        let error = ScenarioRules::parse(text).expect_err(text);
         assert!(error.contains(expected), "{error}");
     }
 }
@@ -270,9 +278,9 @@ fn a_wrong_scenario_is_refused_with_the_place_and_the_valid_names() {
 /// The scenarios that others test with: each does what its word says, in each dialect.
 #[tokio::test]
 async fn the_trouble_scenarios_do_what_they_say() {
-    assert!(Rules::trouble().rules.len() > 20);
-    for dialect in Dialect::ALL {
-        let upstream = Upstream::start(Rules::trouble()).await.expect("starts");
+    assert!(ScenarioRules::trouble().rules.len() > 20);
+    for dialect in FakeDialect::ALL {
+        let upstream = FakeUpstream::start(ScenarioRules::trouble()).await.expect("starts");
         let ask = async |word: &str| post(&upstream, &path(dialect, "trouble"), &asking(dialect, word)).await;
         for (word, over, part) in [
             ("two tools", Over::Whole, "demo_weather"),
@@ -294,7 +302,7 @@ async fn the_trouble_scenarios_do_what_they_say() {
             assert!(reply.text().contains(part), "{dialect} {word}: {}", reply.text());
         }
         let early = ask("cut early").await;
-        let sends_halves = !matches!(dialect, Dialect::Gemini | Dialect::Ollama);
+        let sends_halves = !matches!(dialect, FakeDialect::Gemini | FakeDialect::Ollama);
         assert_eq!(
             (early.over, early.text().contains("demo_weather")),
             (Over::Cut, sends_halves),
@@ -309,15 +317,15 @@ async fn the_trouble_scenarios_do_what_they_say() {
 
 #[tokio::test]
 async fn only_the_newest_exchanges_are_kept() {
-    let upstream = Upstream::at(([127, 0, 0, 1], 0).into())
-        .keep(2)
-        .serve(Queue::new([Script::new()]))
+    let upstream = FakeUpstream::on_address(([127, 0, 0, 1], 0).into())
+        .retain(2)
+        .serve(ScriptQueue::new([ModelScript::new()]))
         .await
         .expect("starts");
     for _ in 0..3 {
-        post(&upstream, "/api/chat", &hello(Dialect::Ollama)).await;
+        post(&upstream, "/api/chat", &hello(FakeDialect::Ollama)).await;
     }
-    assert_eq!(upstream.ended(3).await, Ending::Complete);
+    assert_eq!(upstream.wait_for_end(3).await, ExchangeEnd::Complete);
     let numbers: Vec<u64> = upstream.exchanges().iter().map(|exchange| exchange.number).collect();
     assert_eq!(numbers, [2, 3]);
 }

@@ -1,11 +1,11 @@
 //! Who answers: prompt, models and the use of tools under one name.
 
-use crate::config::{AgentLimitsSection, Mode, Protocol, ResultsAs, Steering};
-use crate::prompt::Template;
+use crate::config::{AgentLimitsSection, ResultsAs, SteeringMode, TextProtocolKind, ToolMode};
+use crate::prompt::PromptTemplate;
 use throughline_engine::{
-    Confirm, Execution, LoopGuard, OnInterrupted, Policy, Rule, StartRule, UpstreamChoice,
+    ConfirmMode, ExecutionMode, LoopGuard, OnInterrupted, Policy, PolicyRule, StartRule, UpstreamChoice,
 };
-use throughline_tools::{Toggle, Toggles};
+use throughline_tools::{ToolToggle, ToolToggles};
 
 /// A named set of prompt, models and tool settings.
 #[derive(Clone, Debug)]
@@ -15,19 +15,19 @@ pub struct Agent {
     /// The model, then those to fall back on.
     pub models: Vec<UpstreamChoice>,
     /// How calls travel. R: T3
-    pub mode: Mode,
+    pub mode: ToolMode,
     /// Template of the system prompt. R: X5
-    pub prompt: Option<Template>,
+    pub prompt: Option<PromptTemplate>,
     /// Sampling.
-    pub settings: throughline_wire::Settings,
+    pub settings: throughline_wire::ModelSettings,
     /// Use of tools.
-    pub tool_call: ToolCall,
+    pub tool_call: AgentTools,
     /// What may run unasked, and what may not run at all; the first rule that fits decides. R: A1
-    pub policy: Vec<Rule>,
+    pub policy: Vec<PolicyRule>,
     /// When the model goes in circles. R: T10
     pub guard: LoopGuard,
     /// What becomes of a message that comes while a reply runs. R: T14
-    pub steering: Steering,
+    pub steering: SteeringMode,
     /// What becomes of a turn whose process died, when another takes it over. R: S3
     pub on_interrupted: OnInterrupted,
     /// Bounds that differ from those of all agents.
@@ -35,18 +35,18 @@ pub struct Agent {
 }
 
 impl Agent {
-    /// An agent of this name with nothing but models, and tools as [`ToolCall::default`] has them.
+    /// An agent of this name with nothing but models, and tools as [`AgentTools::default`] has them.
     pub fn new(name: impl Into<String>, models: Vec<UpstreamChoice>) -> Self {
         Self {
             name: name.into(),
             models,
-            mode: Mode::Auto,
+            mode: ToolMode::Auto,
             prompt: None,
-            settings: throughline_wire::Settings::default(),
-            tool_call: ToolCall::default(),
+            settings: throughline_wire::ModelSettings::default(),
+            tool_call: AgentTools::default(),
             policy: Vec::new(),
             guard: LoopGuard::default(),
-            steering: Steering::default(),
+            steering: SteeringMode::default(),
             on_interrupted: OnInterrupted::Continue,
             limits: AgentLimitsSection::default(),
         }
@@ -60,32 +60,32 @@ impl Agent {
 
 /// How an agent uses tools.
 #[derive(Clone, Debug)]
-pub struct ToolCall {
+pub struct AgentTools {
     /// Whether it has any.
-    pub tools: Toggle,
+    pub tools: ToolToggle,
     /// Who starts calls.
-    pub mode: CallMode,
+    pub mode: CallStartMode,
     /// Which of them.
-    pub toggles: Toggles,
+    pub toggles: ToolToggles,
     /// Steps with calls in a turn.
     pub max_iterations: u32,
     /// Time limit of a tool that has none of its own, in milliseconds.
     pub timeout_ms: u64,
     /// What is asked about beside what the rules say. R: A1
-    pub confirmation: Confirmation,
+    pub confirmation: ConfirmationMode,
     /// How many run at once.
-    pub execution: Execution,
+    pub execution: ExecutionMode,
     /// The protocol of text mode. R: X1
-    pub protocol: Protocol,
+    pub protocol: TextProtocolKind,
     /// When those that change nothing start.
     pub start: StartRule,
     /// Who says results in text mode.
     pub results: ResultsAs,
 }
 
-/// Who starts calls: `tool_call.mode` of seed 002 (T3). How calls travel is [`Mode`].
+/// Who starts calls: `tool_call.mode` of seed 002 (T3). How calls travel is [`ToolMode`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum CallMode {
+pub enum CallStartMode {
     /// They run as the rules say.
     #[default]
     Auto,
@@ -95,7 +95,7 @@ pub enum CallMode {
 
 /// `require_confirmation`. R: A1
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Confirmation {
+pub enum ConfirmationMode {
     /// The rules decide.
     #[default]
     ByPolicy,
@@ -103,29 +103,29 @@ pub enum Confirmation {
     Everything,
 }
 
-impl ToolCall {
+impl AgentTools {
     /// What is asked about beside what the rules say. R: T3, A1
-    pub fn confirm(&self) -> Confirm {
+    pub fn confirm(&self) -> ConfirmMode {
         match (self.mode, self.confirmation) {
-            (CallMode::Manual, _) => Confirm::Manual,
-            (CallMode::Auto, Confirmation::Everything) => Confirm::Everything,
-            (CallMode::Auto, Confirmation::ByPolicy) => Confirm::ByRule,
+            (CallStartMode::Manual, _) => ConfirmMode::Manual,
+            (CallStartMode::Auto, ConfirmationMode::Everything) => ConfirmMode::Everything,
+            (CallStartMode::Auto, ConfirmationMode::ByPolicy) => ConfirmMode::ByRule,
         }
     }
 }
 
-impl Default for ToolCall {
+impl Default for AgentTools {
     /// Tools on, everything else as in seed 002: what an agent that is not written in a file has.
     fn default() -> Self {
         Self {
-            tools: Toggle::On,
-            mode: CallMode::Auto,
-            toggles: Toggles::default(),
+            tools: ToolToggle::On,
+            mode: CallStartMode::Auto,
+            toggles: ToolToggles::default(),
             max_iterations: 5,
             timeout_ms: 30_000,
-            confirmation: Confirmation::ByPolicy,
-            execution: Execution::Serial,
-            protocol: Protocol::Vcp,
+            confirmation: ConfirmationMode::ByPolicy,
+            execution: ExecutionMode::Serial,
+            protocol: TextProtocolKind::Vcp,
             start: StartRule::Eager,
             results: ResultsAs::User,
         }

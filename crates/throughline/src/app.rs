@@ -1,35 +1,37 @@
 //! An application: upstreams, agents, tools and a log, ready to run turns.
 
 use crate::agent::Agent;
-use crate::approval::Approval;
-use crate::builder::Builder;
-use crate::clients::{ClientAnswered, ClientError, ClientHandle, ClientTool, Clients};
-use crate::clock::Clock;
-use crate::config::{ConfiguredSource, Mode, Protocol, Settings, ToolsSection};
+use crate::app_plan::{AppPlan, BuilderOverrides};
+use crate::approval::ApprovalMode;
+use crate::approval_store::{ApprovalStore, ApprovalStoreError, ApprovalStores};
+use crate::builder::ThroughlineBuilder;
+use crate::clients::{ClientAnswerResult, ClientError, ClientHandle, ClientRegistry, ClientToolSpec};
+use crate::clock::TurnClock;
+use crate::config::{AppSettings, ConfiguredSource, TextProtocolKind, ToolMode, ToolsSection};
 use crate::conversation::Conversation;
-use crate::driver::{ApprovalHandler, Keep};
+use crate::driver::{ApprovalHandler, ApprovalSink};
 use crate::error::Error;
 use crate::input::UserInput;
 use crate::media::MediaStore;
-use crate::memory::{Memories, Memory, MemoryError};
 use crate::models::{self, ModelFacts};
-use crate::observer::{KeepRaw, Observer};
-use crate::offer::{self, Offer};
-use crate::own_agents::OwnAgents;
-use crate::plan::{Overlay, Plan};
+use crate::observer::{KeepRaw, TurnObserver};
 use crate::prompt;
-use crate::turn::Turn;
+use crate::tool_selection::{self, ToolSelection};
+use crate::turn::TurnHandle;
 use crate::upstream::Upstream;
+use crate::user_agents::UserAgents;
 use crate::wire;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
-use throughline_engine::{ClientAnswer, ConversationId, Remembered, Scope, TurnId, UnmatchedRule};
+use throughline_engine::{
+    ApprovalScope, ClientAnswer, ConversationId, RememberedDecision, TurnId, UnmatchedRule,
+};
 use throughline_store::Log;
-use throughline_tools::mcp::Pins;
-use throughline_tools::process::Surroundings;
-use throughline_tools::{Executor, Registry, Source, SourceFault, Toggle, Toolbox};
+use throughline_tools::mcp::PinStore;
+use throughline_tools::process::SpawnContext;
+use throughline_tools::{SourceFault, ToolExecutor, ToolRegistry, ToolSource, ToolToggle, Toolbox};
 use throughline_wire::{CallId, Message, ToolChoice};
 use tokio::sync::OnceCell;
 
@@ -52,7 +54,7 @@ pub const SOURCES_WAIT_MAX: Duration = Duration::from_secs(10);
 ///
 /// let weather = tool("weather.today", "Today's weather in a city", |args: City, _context| async move {
 ///     format!("{}: sunny, 22 °C", args.city)
-/// }).effect(Effect::Read).agent_callable();
+/// }).effect(Effect::ReadResult).agent_callable();
 ///
 /// # let server = testkit::Upstream::start(testkit::Queue::new([
 /// #     testkit::Script::new().say("Let me look. ").call("weather_today", serde_json::json!({"city": "Paris"})),
@@ -75,32 +77,32 @@ pub const SOURCES_WAIT_MAX: Duration = Duration::from_secs(10);
 /// ```
 #[derive(Clone)]
 pub struct Throughline {
-    pub(crate) inner: Arc<Inner>,
+    pub(crate) inner: Arc<AppInner>,
 }
 
-pub(crate) struct Inner {
+pub(crate) struct AppInner {
     /// Replaced as a whole; a turn keeps the one that it began with.
-    pub(crate) plan: RwLock<Arc<Plan>>,
-    pub(crate) overlay: Overlay,
+    pub(crate) plan: RwLock<Arc<AppPlan>>,
+    pub(crate) overrides: BuilderOverrides,
     pub(crate) toolbox: Toolbox,
     /// Sources that nobody has started yet: that takes a runtime.
-    pub(crate) waiting: Mutex<Vec<Arc<dyn Source>>>,
-    pub(crate) first_wait: OnceCell<()>,
-    pub(crate) surroundings: Surroundings,
-    pub(crate) pins: Pins,
-    pub(crate) memories: Arc<dyn Memories>,
+    pub(crate) pending_sources: Mutex<Vec<Arc<dyn ToolSource>>>,
+    pub(crate) initial_source_wait: OnceCell<()>,
+    pub(crate) spawn_context: SpawnContext,
+    pub(crate) pins: PinStore,
+    pub(crate) approval_stores: Arc<dyn ApprovalStores>,
     /// Why the last answer that should always hold was not kept.
-    pub(crate) forgetful: Mutex<Option<MemoryError>>,
+    pub(crate) approval_store_error: Mutex<Option<ApprovalStoreError>>,
     /// What the last configuration said of sources and built-in tools. Held while one is being loaded.
-    pub(crate) configured: tokio::sync::Mutex<(BTreeMap<String, ConfiguredSource>, ToolsSection)>,
-    pub(crate) prompts: prompt::Cache,
-    pub(crate) executor: Executor,
+    pub(crate) configured_sources: tokio::sync::Mutex<(BTreeMap<String, ConfiguredSource>, ToolsSection)>,
+    pub(crate) prompts: prompt::ToolsTextCache,
+    pub(crate) executor: ToolExecutor,
     pub(crate) log: Arc<dyn Log>,
-    pub(crate) approval: Approval,
+    pub(crate) approval: ApprovalMode,
     pub(crate) approval_handler: Option<ApprovalHandler>,
-    pub(crate) clients: Clients,
-    pub(crate) own_agents: OwnAgents,
-    pub(crate) observer: Option<Arc<dyn Observer>>,
+    pub(crate) clients: ClientRegistry,
+    pub(crate) user_agents: UserAgents,
+    pub(crate) observer: Option<Arc<dyn TurnObserver>>,
     /// Where content is that is too large for the log; `None` = nothing is.
     pub(crate) media: Option<Arc<dyn MediaStore>>,
     /// Of every turn, whatever its request says.
@@ -109,13 +111,13 @@ pub(crate) struct Inner {
 
 /// What loading a configuration again has changed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Reloaded {
+pub struct ReloadReport {
     /// Sources of tools that are new, or whose settings have changed: they were started anew.
     pub started: Vec<String>,
     /// Sources that are gone.
     pub stopped: Vec<String>,
     /// Sections that have changed and take effect only when the program starts again.
-    pub after_restart: Vec<&'static str>,
+    pub restart_required: Vec<&'static str>,
 }
 
 /// One turn to be run, with everything that can differ from the application's own settings.
@@ -130,13 +132,13 @@ pub struct TurnRequest {
     /// `upstream/model` in place of the agent's models.
     pub model: Option<String>,
     /// How calls travel; `None` = as the agent says. The history fits any. R: T3
-    pub mode: Option<Mode>,
+    pub mode: Option<ToolMode>,
     /// Who answers questions; `None` = as the application says.
-    pub approval: Option<Approval>,
+    pub approval: Option<ApprovalMode>,
     /// Told in the events.
     pub conversation_id: Option<ConversationId>,
     /// What people have said before that holds for this turn, beside what always holds. R: A2
-    pub remembered: Vec<Remembered>,
+    pub remembered: Vec<RememberedDecision>,
     /// Whose turn it is, in an application with several users: only their own clients run tools for them.
     pub user: Option<String>,
     /// Its id, unique everywhere; `None` = a new one.
@@ -144,30 +146,30 @@ pub struct TurnRequest {
     /// Instructions behind the agent's own.
     pub instructions: Option<String>,
     /// Sampling that differs from the agent's.
-    pub settings: wire::Settings,
+    pub settings: wire::ModelSettings,
     /// Tools of whoever asks, offered under exactly their names. A call of one waits until it is answered by
     /// [`Throughline::answer_client_call`], at most `own_tool_ms_max`. What they leave open of effect and time does not
     /// matter: they run where they were declared.
-    pub own_tools: Vec<ClientTool>,
-    /// Whether the model may or must call tools. A call is forced in the first step only, and of `own_tools` if there are
+    pub request_tools: Vec<ClientToolSpec>,
+    /// Whether the model may or must call tools. A call is forced in the first step only, and of `request_tools` if there are
     /// any; [`ToolChoice::None`] holds for the whole turn, and no tool is offered in it.
     pub tool_choice: ToolChoice,
-    /// Whether the agent's tools are offered beside `own_tools`; its own switches hold besides.
-    pub tools: Toggle,
+    /// Whether the agent's tools are offered beside `request_tools`; its own switches hold besides.
+    pub tools: ToolToggle,
     /// Who speaks.
-    pub persona: Persona,
+    pub persona: PersonaMode,
     /// Fewer tries of the first model call than the agent would make, for whoever tries again by itself.
     pub first_step_attempts_max: Option<u32>,
-    /// Whether the raw bytes of the upstreams are given to the [`Observer`].
+    /// Whether the raw bytes of the upstreams are given to the [`TurnObserver`].
     pub keep_raw: KeepRaw,
     /// The span of whoever asks, as W3C Trace Context writes it (`traceparent`): kept with the turn and told to the
-    /// [`Observer`], and of no other effect. R: O1
+    /// [`TurnObserver`], and of no other effect. R: O1
     pub trace_parent: Option<String>,
 }
 
 /// Who speaks in a turn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Persona {
+pub enum PersonaMode {
     /// The agent: with its prompt, its tools and its sampling.
     #[default]
     Agent,
@@ -177,15 +179,15 @@ pub enum Persona {
 
 impl Throughline {
     /// An empty builder.
-    pub fn builder() -> Builder {
-        Builder::default()
+    pub fn builder() -> ThroughlineBuilder {
+        ThroughlineBuilder::default()
     }
 
     /// Asks once, without history.
     ///
     /// # Errors
     /// Only what keeps a turn from beginning; everything later is told by its events.
-    pub async fn ask(&self, input: impl Into<UserInput>) -> Result<Turn, Error> {
+    pub async fn ask(&self, input: impl Into<UserInput>) -> Result<TurnHandle, Error> {
         self.start(TurnRequest { input: input.into(), ..TurnRequest::default() }).await
     }
 
@@ -204,7 +206,7 @@ impl Throughline {
         &self,
         client_id: impl Into<String>,
         user: Option<String>,
-        tools: Vec<ClientTool>,
+        tools: Vec<ClientToolSpec>,
     ) -> Result<ClientHandle, ClientError> {
         self.inner.clients.connect(client_id.into(), user, tools)
     }
@@ -216,17 +218,17 @@ impl Throughline {
         user: Option<String>,
         call: &CallId,
         answer: ClientAnswer,
-    ) -> ClientAnswered {
+    ) -> ClientAnswerResult {
         self.inner.clients.answer(&user, call, None, answer).await
     }
 
     /// The tools that there are now: those of the program and of the sources that have told theirs.
-    pub fn tools(&self) -> Arc<Registry> {
+    pub fn tools(&self) -> Arc<ToolRegistry> {
         self.inner.toolbox.registry()
     }
 
     /// The tools that a turn of this user would find: those that there are, and those of the user's connected clients.
-    pub fn tools_of(&self, user: &Option<String>) -> Arc<Registry> {
+    pub fn tools_for(&self, user: &Option<String>) -> Arc<ToolRegistry> {
         self.inner.clients.registry(&self.tools(), user)
     }
 
@@ -237,19 +239,19 @@ impl Throughline {
 
     /// Starts the sources of tools, and waits until each has said something, but no longer than `limit`. The names of
     /// those that have not are returned; their tools come when they come.
-    pub async fn ready(&self, limit: Duration) -> Vec<String> {
+    pub async fn wait_ready(&self, limit: Duration) -> Vec<String> {
         self.start_sources();
-        self.inner.toolbox.ready(limit).await
+        self.inner.toolbox.wait_ready(limit).await
     }
 
     /// What is not as it should be with sources and their tools.
-    pub fn faults(&self) -> Vec<SourceFault> {
+    pub fn source_faults(&self) -> Vec<SourceFault> {
         self.inner.toolbox.faults()
     }
 
     /// Stops the sources of tools. Turns that are running keep their tools, which may fail.
-    pub async fn stop(&self) {
-        self.inner.waiting.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    pub async fn stop_sources(&self) {
+        self.inner.pending_sources.lock().unwrap_or_else(PoisonError::into_inner).clear();
         self.inner.toolbox.stop().await;
     }
 
@@ -258,37 +260,37 @@ impl Throughline {
     ///
     /// # Errors
     /// There is no agent of that name; its prompt cannot be rendered.
-    pub fn offer(
+    pub fn select_tools(
         &self,
         agent: Option<&str>,
-        mode: Option<Mode>,
-        protocol: Option<Protocol>,
-    ) -> Result<Offer, Error> {
-        self.offer_to(&None, agent, mode, protocol)
+        mode: Option<ToolMode>,
+        protocol: Option<TextProtocolKind>,
+    ) -> Result<ToolSelection, Error> {
+        self.select_tools_for_user(&None, agent, mode, protocol)
     }
 
     /// The same for one user of several: with the agents and the connected clients of that one.
     ///
     /// # Errors
     /// As in [`offer`](Self::offer).
-    pub fn offer_to(
+    pub fn select_tools_for_user(
         &self,
         user: &Option<String>,
         agent: Option<&str>,
-        mode: Option<Mode>,
-        protocol: Option<Protocol>,
-    ) -> Result<Offer, Error> {
+        mode: Option<ToolMode>,
+        protocol: Option<TextProtocolKind>,
+    ) -> Result<ToolSelection, Error> {
         let plan = self.plan();
         let agent = &*self.agent_for(agent, user)?;
-        offer::offer(offer::Asked {
+        tool_selection::select_tools(tool_selection::SelectionInput {
             user: &plan.user,
             agent,
             model: agent.models.first(),
             mode: mode.unwrap_or(agent.mode),
             protocol: protocol.unwrap_or(agent.tool_call.protocol),
-            registry: &self.tools_of(user),
+            registry: &self.tools_for(user),
             prompts: &self.inner.prompts,
-            now_ms: Clock::start().now(),
+            now_ms: TurnClock::start().now(),
         })
     }
 
@@ -296,44 +298,44 @@ impl Throughline {
     ///
     /// # Errors
     /// Its prompt cannot be rendered.
-    pub fn offer_of(
+    pub fn select_tools_for_agent(
         &self,
         agent: &Agent,
         user: &Option<String>,
-        mode: Option<Mode>,
-        protocol: Option<Protocol>,
-    ) -> Result<Offer, Error> {
-        agent.offer(&self.tools_of(user), &self.plan().user, mode, protocol)
+        mode: Option<ToolMode>,
+        protocol: Option<TextProtocolKind>,
+    ) -> Result<ToolSelection, Error> {
+        agent.select_tools(&self.tools_for(user), &self.plan().user, mode, protocol)
     }
 
     /// Takes a configuration in place of the one before. Turns that are running go on with what they began with; sources
-    /// whose settings are the same are left alone. What the program said with [`Builder`] stays on top.
+    /// whose settings are the same are left alone. What the program said with [`ThroughlineBuilder`] stays on top.
     ///
     /// # Errors
-    /// As in [`Builder::build`]; then nothing has changed.
-    pub async fn reload(&self, settings: Settings) -> Result<Reloaded, Error> {
+    /// As in [`ThroughlineBuilder::build`]; then nothing has changed.
+    pub async fn reload(&self, settings: AppSettings) -> Result<ReloadReport, Error> {
         let inner = &self.inner;
         // One after the other: two at once would start and stop each other's sources.
-        let mut configured = inner.configured.lock().await;
-        let sources = settings.sources.sources(&inner.surroundings, &inner.pins);
+        let mut configured = inner.configured_sources.lock().await;
+        let sources = settings.sources.sources(&inner.spawn_context, &inner.pins);
         let section = settings.tools.clone();
-        let plan = Plan::new(settings, &inner.overlay)?;
+        let plan = AppPlan::new(settings, &inner.overrides)?;
         *inner.plan.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(plan);
         self.start_sources();
         let (sources_before, section_before) = &*configured;
-        let mut reloaded = Reloaded::default();
+        let mut reloaded = ReloadReport::default();
         for name in sources_before.keys().filter(|name| !sources.contains_key(*name)) {
             inner.toolbox.remove(name).await;
             reloaded.stopped.push(name.clone());
         }
         for (name, source) in &sources {
-            if sources_before.get(name).is_none_or(|before| before.said != source.said) {
+            if sources_before.get(name).is_none_or(|before| before.settings_hash != source.settings_hash) {
                 inner.toolbox.add(source.source.clone());
                 reloaded.started.push(name.clone());
             }
         }
         if *section_before != section {
-            reloaded.after_restart.push("tools");
+            reloaded.restart_required.push("tools");
         }
         *configured = (sources, section);
         Ok(reloaded)
@@ -351,7 +353,7 @@ impl Throughline {
     }
 
     /// Takes an upstream away. Turns that are running keep it.
-    pub fn forget_upstream(&self, name: &str) {
+    pub fn remove_upstream(&self, name: &str) {
         let mut plan = self.inner.plan.write().unwrap_or_else(PoisonError::into_inner);
         *plan = Arc::new(plan.without_upstream(name));
     }
@@ -392,7 +394,7 @@ impl Throughline {
 
     /// What is known of a model at an upstream.
     pub fn model_facts(&self, upstream: &str, model: &str) -> ModelFacts {
-        models::facts(&self.plan().models, upstream, model)
+        models::model_facts(&self.plan().models, upstream, model)
     }
 
     /// The agents, by name.
@@ -401,18 +403,18 @@ impl Throughline {
     }
 
     /// Who answers questions in turns that do not say it themselves.
-    pub fn approval(&self) -> &Approval {
+    pub fn approval(&self) -> &ApprovalMode {
         &self.inner.approval
     }
 
     /// Where answers are kept that always hold, in a program that knows no users.
-    pub fn memory(&self) -> Arc<dyn Memory> {
-        self.inner.memories.of(None)
+    pub fn approval_store(&self) -> Arc<dyn ApprovalStore> {
+        self.inner.approval_stores.for_user(None)
     }
 
     /// Why the last answer that should always hold was not kept; `None` = it was.
-    pub fn memory_fault(&self) -> Option<MemoryError> {
-        self.inner.forgetful.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    pub fn approval_store_error(&self) -> Option<ApprovalStoreError> {
+        self.inner.approval_store_error.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// The agent that answers this user under a name (`None` = the application's own). The configuration's come first: nobody
@@ -421,66 +423,70 @@ impl Throughline {
         let plan = self.plan();
         match (plan.agent(name), name) {
             (Ok(agent), _) => Ok(Arc::new(agent.clone())),
-            (Err(unknown), Some(name)) => self.inner.own_agents.get(user, name).ok_or(unknown),
+            (Err(unknown), Some(name)) => self.inner.user_agents.get(user, name).ok_or(unknown),
             (Err(unknown), None) => Err(unknown),
         }
     }
 
     /// What a user said should always hold was changed in the store, and not by a turn of this application: the next turn
     /// reads it again. R: A2
-    pub fn always_changed(&self, user: Option<&str>) {
-        self.inner.memories.of(user).changed_elsewhere();
+    pub fn invalidate_permanent_approvals(&self, user: Option<&str>) {
+        self.inner.approval_stores.for_user(user).invalidate();
     }
 
-    pub(crate) async fn always_holds(&self, user: Option<&str>) -> Result<Vec<Remembered>, Error> {
-        let memory = self.inner.memories.of(user);
-        if let Some(kept) = memory.at_hand() {
-            return Ok(kept.into_iter().map(|kept| kept.answer).collect());
+    pub(crate) async fn permanent_approvals(
+        &self,
+        user: Option<&str>,
+    ) -> Result<Vec<RememberedDecision>, Error> {
+        let store = self.inner.approval_stores.for_user(user);
+        if let Some(stored) = store.cached() {
+            return Ok(stored.into_iter().map(|stored| stored.answer).collect());
         }
-        let kept = tokio::task::spawn_blocking(move || memory.all()).await;
+        let stored = tokio::task::spawn_blocking(move || store.all()).await;
         // A memory that panics is one that cannot be read.
-        let kept = kept.unwrap_or_else(|error| {
-            Err(MemoryError::File { path: PathBuf::new(), why: error.to_string() })
+        let stored = stored.unwrap_or_else(|error| {
+            Err(ApprovalStoreError::File { path: PathBuf::new(), why: error.to_string() })
         })?;
-        Ok(kept.into_iter().map(|kept| kept.answer).collect())
+        Ok(stored.into_iter().map(|stored| stored.answer).collect())
     }
 
     /// What becomes of an answer that holds longer than the turn. R: A2
-    pub(crate) fn keeper(
+    pub(crate) fn approval_sink(
         &self,
-        clock: Clock,
+        clock: TurnClock,
         user: Option<&str>,
-        of_conversation: Arc<dyn Fn(Remembered) + Send + Sync>,
-    ) -> Keep {
-        let (app, memory) = (self.clone(), self.inner.memories.of(user));
-        Arc::new(move |answer: Remembered| match answer.scope {
-            Scope::Call | Scope::Turn => {}
-            Scope::Conversation => of_conversation(answer),
-            Scope::Always => {
-                let kept = memory.keep(answer, clock.now());
-                *app.inner.forgetful.lock().unwrap_or_else(PoisonError::into_inner) = kept.err();
+        on_conversation: Arc<dyn Fn(RememberedDecision) + Send + Sync>,
+    ) -> ApprovalSink {
+        let (app, store) = (self.clone(), self.inner.approval_stores.for_user(user));
+        Arc::new(move |answer: RememberedDecision| match answer.scope {
+            ApprovalScope::Call | ApprovalScope::Turn => {}
+            ApprovalScope::Conversation => on_conversation(answer),
+            ApprovalScope::Always => {
+                let stored = store.save(answer, clock.now());
+                *app.inner.approval_store_error.lock().unwrap_or_else(PoisonError::into_inner) = stored.err();
             }
         })
     }
 
-    pub(crate) fn plan(&self) -> Arc<Plan> {
+    pub(crate) fn plan(&self) -> Arc<AppPlan> {
         // It is replaced whole.
         self.inner.plan.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     fn start_sources(&self) {
-        let waiting = std::mem::take(&mut *self.inner.waiting.lock().unwrap_or_else(PoisonError::into_inner));
-        for source in waiting {
+        let pending =
+            std::mem::take(&mut *self.inner.pending_sources.lock().unwrap_or_else(PoisonError::into_inner));
+        for source in pending {
             self.inner.toolbox.add(source);
         }
     }
 
     /// The first turn should not be without tools only because their servers are still starting.
-    pub(crate) async fn sources_have_spoken(&self) {
+    pub(crate) async fn wait_for_sources(&self) {
         let wait = || async {
-            let wait_ms = self.inner.configured.lock().await.1.wait_ms;
-            self.ready(wait_ms.map_or(SOURCES_WAIT_MAX, Duration::from_millis)).await;
+            let wait_ms = self.inner.configured_sources.lock().await.1.wait_ms;
+            self.wait_ready(wait_ms.map_or(SOURCES_WAIT_MAX, Duration::from_millis)).await;
         };
-        self.inner.first_wait.get_or_init(wait).await;
+        self.inner.initial_source_wait.get_or_init(wait).await;
     }
 }

@@ -1,14 +1,16 @@
 //! Who answers when a tool wants to change something.
 
 use serde_json::Value;
-use throughline_engine::{ApprovalId, ApprovalRule, Decision, Input, Question, Remember, ToolAnswer};
+use throughline_engine::{
+    ApprovalDecision, ApprovalId, ApprovalRule, ApprovalTarget, RememberRequest, ToolAnswer, TurnInput,
+};
 use throughline_wire::{CallId, ToolName};
 
 /// Who answers the questions of a turn.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Approval {
+pub enum ApprovalMode {
     /// A person, through [`Turn::approve`](crate::Turn::approve), or the program, through
-    /// [`Builder::on_approval`](crate::Builder::on_approval). Without an answer a question expires as denied.
+    /// [`ThroughlineBuilder::on_approval`](crate::Builder::on_approval). Without an answer a question expires as denied.
     #[default]
     Ask,
     /// Everything is allowed beforehand.
@@ -20,12 +22,12 @@ pub enum Approval {
     },
 }
 
-impl From<Approval> for ApprovalRule {
-    fn from(approval: Approval) -> Self {
+impl From<ApprovalMode> for ApprovalRule {
+    fn from(approval: ApprovalMode) -> Self {
         match approval {
-            Approval::Ask => ApprovalRule::Ask,
-            Approval::AllowAll => ApprovalRule::ApproveAll,
-            Approval::DenyAll { reason } => ApprovalRule::DenyAll { reason },
+            ApprovalMode::Ask => ApprovalRule::Ask,
+            ApprovalMode::AllowAll => ApprovalRule::ApproveAll,
+            ApprovalMode::DenyAll { reason } => ApprovalRule::DenyAll { reason },
         }
     }
 }
@@ -33,7 +35,7 @@ impl From<Approval> for ApprovalRule {
 /// A question.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub struct ApprovalAsk {
+pub struct ApprovalRequest {
     /// The key of the answer.
     pub approval_id: ApprovalId,
     /// Which call asks.
@@ -48,7 +50,7 @@ pub struct ApprovalAsk {
     pub question: String,
     /// The rule that asks.
     pub rule: String,
-    /// Hash of the arguments: an [`Answer::for_arguments`] of it is refused if they have changed.
+    /// Hash of the arguments: an [`ApprovalResponse::for_arguments`] of it is refused if they have changed.
     pub arguments_hash: String,
     /// Hash of the tool's definition that an answer is bound to.
     pub fingerprint: String,
@@ -58,49 +60,49 @@ pub struct ApprovalAsk {
 /// starts, the question comes again. R: A2, A3
 ///
 /// ```
-/// use throughline::{Answer, Constraints, Remember, Scope};
+/// use throughline::{ApprovalResponse, ArgumentConstraints, RememberRequest, Scope};
 /// use serde_json::json;
 ///
-/// let with_care = Answer::approve().with_arguments(json!({"path": "notes/draft.md", "text": "…"}));
-/// let for_now = Answer::approve().remember(Remember::exactly(Scope::Conversation));
-/// let in_here = Answer::approve().remember(Remember {
-///     scope: Scope::Always,
+/// let with_care = ApprovalResponse::approve().with_arguments(json!({"path": "notes/draft.md", "text": "…"}));
+/// let for_now = ApprovalResponse::approve().remember(RememberRequest::exactly(Scope::Conversation));
+/// let in_here = ApprovalResponse::approve().remember(RememberRequest {
+///     scope: Scope::AlwaysAnswers,
 ///     constraints: serde_json::from_value(json!({"arguments": {"path": {"under": "notes"}}}))?,
 /// });
-/// assert!(matches!(in_here.remember.unwrap().constraints, Constraints::Arguments(_)));
+/// assert!(matches!(in_here.remember.unwrap().constraints, ArgumentConstraints::Arguments(_)));
 /// # assert!(with_care.arguments.is_some() && for_now.remember.is_some());
 /// # Ok::<(), serde_json::Error>(())
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub struct Answer {
+pub struct ApprovalResponse {
     /// Run it or not.
-    pub decision: Decision,
+    pub decision: ApprovalDecision,
     /// Why; a denial's reason is told to the model.
     pub reason: Option<String>,
     /// Run it with these arguments instead. They are checked first: if they do not fit the tool's schema, the question
     /// stays open and a `problem` of code `invalid_edit` says why. The model is told of the change.
     pub arguments: Option<Value>,
     /// What is to be kept of the answer for later calls.
-    pub remember: Option<Remember>,
+    pub remember: Option<RememberRequest>,
     /// Hash of the arguments that were looked at; if they are others by now, the answer is refused with a `problem` of
     /// code `stale_answer`.
     pub arguments_hash: Option<String>,
 }
 
-impl Answer {
+impl ApprovalResponse {
     /// Run it.
     pub fn approve() -> Self {
-        Self::plain(Decision::Approve, None)
+        Self::from_decision(ApprovalDecision::Approve, None)
     }
 
     /// Do not run it; the model is told why.
     pub fn deny(reason: impl Into<String>) -> Self {
-        Self::plain(Decision::Deny, Some(reason.into()))
+        Self::from_decision(ApprovalDecision::Deny, Some(reason.into()))
     }
 
     /// A decision and nothing else.
-    pub fn plain(decision: Decision, reason: Option<String>) -> Self {
+    pub fn from_decision(decision: ApprovalDecision, reason: Option<String>) -> Self {
         Self { decision, reason, arguments: None, remember: None, arguments_hash: None }
     }
 
@@ -113,7 +115,7 @@ impl Answer {
 
     /// To be kept for later calls.
     #[must_use]
-    pub fn remember(mut self, remember: Remember) -> Self {
+    pub fn remember(mut self, remember: RememberRequest) -> Self {
         self.remember = Some(remember);
         self
     }
@@ -128,13 +130,21 @@ impl Answer {
     /// The same to a question that a running tool asks: what is filled in comes as arguments.
     pub(crate) fn into_tool_answer(self) -> ToolAnswer {
         match self.decision {
-            Decision::Approve => ToolAnswer::Accept { content: self.arguments },
-            Decision::Deny => ToolAnswer::Decline,
+            ApprovalDecision::Approve => ToolAnswer::Accept { content: self.arguments },
+            ApprovalDecision::Deny => ToolAnswer::Decline,
         }
     }
 
-    pub(crate) fn into_input(self, question: Question, by: &str) -> Input {
+    pub(crate) fn into_input(self, question: ApprovalTarget, by: &str) -> TurnInput {
         let Self { decision, reason, arguments, remember, arguments_hash } = self;
-        Input::Approval { question, decision, by: by.to_owned(), reason, arguments_hash, arguments, remember }
+        TurnInput::Approval {
+            question,
+            decision,
+            by: by.to_owned(),
+            reason,
+            arguments_hash,
+            arguments,
+            remember,
+        }
     }
 }

@@ -1,109 +1,109 @@
 //! Puts an application together.
 
-use crate::app::{Inner, Throughline};
-use crate::approval::{Answer, Approval, ApprovalAsk};
-use crate::clients::{CLIENT_GRACE_DEFAULT, Clients};
-use crate::config::{Mode, Protocol, ResultsAs, Settings};
+use crate::app::{AppInner, Throughline};
+use crate::app_plan::{AppPlan, BuilderOverrides};
+use crate::approval::{ApprovalMode, ApprovalRequest, ApprovalResponse};
+use crate::approval_store::{ApprovalStore, ApprovalStores, InMemoryApprovalStores, SharedApprovalStore};
+use crate::clients::{CLIENT_GRACE_DEFAULT, ClientRegistry};
+use crate::config::{AppSettings, ResultsAs, TextProtocolKind, ToolMode};
 use crate::driver::ApprovalHandler;
 use crate::error::Error;
 use crate::media::MediaStore;
-use crate::memory::{Everybodys, InMemoryByUser, Memories, Memory};
-use crate::observer::{KeepRaw, Observer};
-use crate::own_agents::OwnAgents;
-use crate::plan::{Overlay, Plan};
+use crate::observer::{KeepRaw, TurnObserver};
 use crate::prompt;
 use crate::upstream::Upstream;
+use crate::user_agents::UserAgents;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, RwLock};
 use std::time::Duration;
-use throughline_engine::{Execution, RetryPolicy, StartRule, TurnLimits};
+use throughline_engine::{ExecutionMode, RetryPolicy, StartRule, TurnLimits};
 use throughline_store::{Log, MemoryLog};
-use throughline_tools::mcp::Pins;
-use throughline_tools::process::Surroundings;
-use throughline_tools::{Executor, ExecutorLimits, Source, Spool, Tool, Toolbox};
-use throughline_wire::Limits;
+use throughline_tools::mcp::PinStore;
+use throughline_tools::process::SpawnContext;
+use throughline_tools::{ExecutorLimits, OutputSpool, Tool, ToolExecutor, ToolSource, Toolbox};
+use throughline_wire::DecodeLimits;
 use tokio::sync::OnceCell;
 
 /// Puts an application together. Every call says one thing; what is not said has a default.
 #[derive(Default)]
-pub struct Builder {
-    settings: Option<Settings>,
-    overlay: Overlay,
+pub struct ThroughlineBuilder {
+    settings: Option<AppSettings>,
+    overrides: BuilderOverrides,
     tools: Vec<Arc<dyn Tool>>,
-    sources: Vec<Arc<dyn Source>>,
-    surroundings: Option<Surroundings>,
-    pins: Option<Pins>,
-    memories: Option<Arc<dyn Memories>>,
+    sources: Vec<Arc<dyn ToolSource>>,
+    spawn_context: Option<SpawnContext>,
+    pins: Option<PinStore>,
+    approval_stores: Option<Arc<dyn ApprovalStores>>,
     log: Option<Arc<dyn Log>>,
-    approval: Approval,
+    approval: ApprovalMode,
     approval_handler: Option<ApprovalHandler>,
     executor_limits: ExecutorLimits,
     spool: Option<PathBuf>,
     client_grace: Option<Duration>,
-    observer: Option<Arc<dyn Observer>>,
+    observer: Option<Arc<dyn TurnObserver>>,
     media: Option<Arc<dyn MediaStore>>,
     keep_raw: KeepRaw,
 }
 
-impl Builder {
+impl ThroughlineBuilder {
     /// Everything that a configuration says; what is said here besides is on top of it.
-    pub fn settings(mut self, settings: Settings) -> Self {
+    pub fn settings(mut self, settings: AppSettings) -> Self {
         self.settings = Some(settings);
         self
     }
 
     /// Adds an upstream. One of the same name is replaced.
     pub fn upstream(mut self, upstream: Upstream) -> Self {
-        self.overlay.upstreams.push(upstream);
+        self.overrides.upstreams.push(upstream);
         self
     }
 
     /// The model: its name alone if there is one upstream, else `upstream/model`.
     pub fn model(mut self, model: impl Into<String>) -> Self {
-        self.overlay.model = Some(model.into());
+        self.overrides.model = Some(model.into());
         self
     }
 
     /// A model to go on with when those before cannot be had, before the first token only. R: T11
     pub fn fallback(mut self, model: impl Into<String>) -> Self {
-        self.overlay.fallbacks.push(model.into());
+        self.overrides.fallbacks.push(model.into());
         self
     }
 
     /// The template of the system prompt; `{{ tools }}`, `{{ date }}` and the others of [`prompt`] are known. Text with
     /// braces of its own stands between `{% raw %}` and `{% endraw %}`. R: X5
     pub fn prompt(mut self, prompt: impl Into<String>) -> Self {
-        self.overlay.prompt = Some(prompt.into());
+        self.overrides.prompt = Some(prompt.into());
         self
     }
 
-    /// How calls travel. Default: in the upstream's own field; [`Mode::Text`] for models that cannot call tools. R: T3
-    pub fn mode(mut self, mode: Mode) -> Self {
-        self.overlay.mode = Some(mode);
+    /// How calls travel. Default: in the upstream's own field; [`ToolMode::Text`] for models that cannot call tools. R: T3
+    pub fn mode(mut self, mode: ToolMode) -> Self {
+        self.overrides.mode = Some(mode);
         self
     }
 
     /// The grammar of text mode. Default: `vcp`. R: X1
-    pub fn protocol(mut self, protocol: Protocol) -> Self {
-        self.overlay.protocol = Some(protocol);
+    pub fn protocol(mut self, protocol: TextProtocolKind) -> Self {
+        self.overrides.protocol = Some(protocol);
         self
     }
 
     /// Who says the results of calls in text mode. Default: the user, in a frame. R: T9
     pub fn results_as(mut self, results: ResultsAs) -> Self {
-        self.overlay.results = Some(results);
+        self.overrides.results = Some(results);
         self
     }
 
     /// Calls of one step run beside each other, as far as the tools' concurrency classes allow. R: T7
     pub fn parallel(mut self) -> Self {
-        self.overlay.execution = Execution::Parallel;
+        self.overrides.execution = ExecutionMode::Parallel;
         self
     }
 
     /// When tools that change nothing start. Default: while the model still talks. R: T6
     pub fn start_rule(mut self, start: StartRule) -> Self {
-        self.overlay.start = start;
+        self.overrides.start = start;
         self
     }
 
@@ -121,37 +121,37 @@ impl Builder {
 
     /// Adds a source of tools that come and go. It is started by the first turn, or by
     /// [`Throughline::ready`]. R: L2
-    pub fn source(mut self, source: Arc<dyn Source>) -> Self {
+    pub fn source(mut self, source: Arc<dyn ToolSource>) -> Self {
         self.sources.push(source);
         self
     }
 
     /// Where programs of the configuration are started: environment, folder, helper. Default: as this process.
-    pub fn surroundings(mut self, surroundings: Surroundings) -> Self {
-        self.surroundings = Some(surroundings);
+    pub fn spawn_context(mut self, spawn_context: SpawnContext) -> Self {
+        self.spawn_context = Some(spawn_context);
         self
     }
 
     /// Definitions of MCP servers' tools that were agreed to. Default: those of this program's lifetime.
-    pub fn pins(mut self, pins: Pins) -> Self {
+    pub fn pins(mut self, pins: PinStore) -> Self {
         self.pins = Some(pins);
         self
     }
 
     /// Where answers are kept that always hold, in a program with one user. Default: in memory, until the program ends,
     /// and for each user apart. R: A2
-    pub fn memory(self, memory: Arc<dyn Memory>) -> Self {
-        self.memories(Arc::new(Everybodys(memory)))
+    pub fn approval_store(self, store: Arc<dyn ApprovalStore>) -> Self {
+        self.approval_stores(Arc::new(SharedApprovalStore(store)))
     }
 
     /// Where answers are kept that always hold, for each user apart.
-    pub fn memories(mut self, memories: Arc<dyn Memories>) -> Self {
-        self.memories = Some(memories);
+    pub fn approval_stores(mut self, stores: Arc<dyn ApprovalStores>) -> Self {
+        self.approval_stores = Some(stores);
         self
     }
 
     /// Who answers when a tool wants to change something. Default: whoever holds the turn is asked.
-    pub fn approval(mut self, approval: Approval) -> Self {
+    pub fn approval(mut self, approval: ApprovalMode) -> Self {
         self.approval = approval;
         self
     }
@@ -159,15 +159,15 @@ impl Builder {
     /// Lets the program answer questions. Whoever holds the turn may still answer first.
     ///
     /// ```
-    /// use throughline::{Answer, Throughline};
+    /// use throughline::{ApprovalResponse, Throughline};
     /// let builder = Throughline::builder().on_approval(|ask| async move {
-    ///     if ask.tool.as_str() == "calendar.add" { Answer::approve() } else { Answer::deny("only the calendar") }
+    ///     if ask.tool.as_str() == "calendar.add" { ApprovalResponse::approve() } else { ApprovalResponse::deny("only the calendar") }
     /// });
     /// ```
     pub fn on_approval<F, Fut>(mut self, answer: F) -> Self
     where
-        F: Fn(ApprovalAsk) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = Answer> + Send + 'static,
+        F: Fn(ApprovalRequest) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = ApprovalResponse> + Send + 'static,
     {
         self.approval_handler = Some(Arc::new(move |ask| Box::pin(answer(ask))));
         self
@@ -181,13 +181,13 @@ impl Builder {
 
     /// Bounds of a turn.
     pub fn limits(mut self, limits: TurnLimits) -> Self {
-        self.overlay.limits = Some(limits);
+        self.overrides.limits = Some(limits);
         self
     }
 
     /// Bounds of the decoder.
-    pub fn decode_limits(mut self, limits: Limits) -> Self {
-        self.overlay.decode_limits = Some(limits);
+    pub fn decode_limits(mut self, limits: DecodeLimits) -> Self {
+        self.overrides.decode_limits = Some(limits);
         self
     }
 
@@ -199,7 +199,7 @@ impl Builder {
 
     /// Retries of a model call before its first token. R: T11
     pub fn retry(mut self, retry: RetryPolicy) -> Self {
-        self.overlay.retry = Some(retry);
+        self.overrides.retry = Some(retry);
         self
     }
 
@@ -216,7 +216,7 @@ impl Builder {
     }
 
     /// Who watches all turns: for metrics, histories of calls, raw bytes. Default: nobody. R: O1
-    pub fn observer(mut self, observer: Arc<dyn Observer>) -> Self {
+    pub fn observer(mut self, observer: Arc<dyn TurnObserver>) -> Self {
         self.observer = Some(observer);
         self
     }
@@ -240,38 +240,40 @@ impl Builder {
     /// no template, tools that cannot be registered.
     pub fn build(self) -> Result<Throughline, Error> {
         let settings = self.settings.unwrap_or_default();
-        let surroundings = self.surroundings.unwrap_or_else(Surroundings::of_this_process);
-        let pins = self.pins.unwrap_or_else(Pins::in_memory);
-        let configured = settings.sources.sources(&surroundings, &pins);
+        let spawn_context = self.spawn_context.unwrap_or_else(SpawnContext::of_this_process);
+        let pins = self.pins.unwrap_or_else(PinStore::in_memory);
+        let configured = settings.sources.sources(&spawn_context, &pins);
         let section = settings.tools.clone();
-        let plan = Plan::new(settings, &self.overlay)?;
+        let plan = AppPlan::new(settings, &self.overrides)?;
         let toolbox = Toolbox::new(self.tools)?;
-        let executor = Executor::new(self.executor_limits);
+        let executor = ToolExecutor::new(self.executor_limits);
         let executor = match self.spool {
-            Some(directory) => executor.with_spool(Spool::new(directory)),
+            Some(directory) => executor.with_spool(OutputSpool::new(directory)),
             None => executor,
         };
-        let mut waiting = self.sources;
-        waiting.extend(configured.values().map(|configured| configured.source.clone()));
+        let mut pending_sources = self.sources;
+        pending_sources.extend(configured.values().map(|configured| configured.source.clone()));
         Ok(Throughline {
-            inner: Arc::new(Inner {
+            inner: Arc::new(AppInner {
                 plan: RwLock::new(Arc::new(plan)),
-                overlay: self.overlay,
+                overrides: self.overrides,
                 toolbox,
-                waiting: Mutex::new(waiting),
-                first_wait: OnceCell::new(),
-                surroundings,
+                pending_sources: Mutex::new(pending_sources),
+                initial_source_wait: OnceCell::new(),
+                spawn_context,
                 pins,
-                memories: self.memories.unwrap_or_else(|| Arc::new(InMemoryByUser::default())),
-                forgetful: Mutex::default(),
-                configured: tokio::sync::Mutex::new((configured, section)),
-                prompts: prompt::Cache::default(),
+                approval_stores: self
+                    .approval_stores
+                    .unwrap_or_else(|| Arc::new(InMemoryApprovalStores::default())),
+                approval_store_error: Mutex::default(),
+                configured_sources: tokio::sync::Mutex::new((configured, section)),
+                prompts: prompt::ToolsTextCache::default(),
                 executor,
                 log: self.log.unwrap_or_else(|| Arc::new(MemoryLog::default())),
                 approval: self.approval,
                 approval_handler: self.approval_handler,
-                own_agents: OwnAgents::default(),
-                clients: Clients::new(self.client_grace.unwrap_or(CLIENT_GRACE_DEFAULT)),
+                user_agents: UserAgents::default(),
+                clients: ClientRegistry::new(self.client_grace.unwrap_or(CLIENT_GRACE_DEFAULT)),
                 observer: self.observer,
                 media: self.media,
                 keep_raw: self.keep_raw,

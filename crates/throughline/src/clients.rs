@@ -4,100 +4,102 @@
 //! A client is somebody's: its tools are offered in turns of its own user only, and only that user may answer for it.
 //! Whether an answer is the first and in time is decided by the machine of the turn; here are only addresses.
 
-mod answer;
-mod declared;
+mod closed_calls;
 mod handle;
-mod own;
+mod request_tools;
+mod tool_spec;
 
-pub use answer::ClientAnswered;
-pub use declared::{CLIENT_TOOLS_MAX, ClientError, ClientTool};
+pub use closed_calls::ClientAnswerResult;
 pub use handle::{ClientEvent, ClientHandle, IncomingCall};
-pub use own::OWN_TOOLS_MAX;
-pub(crate) use own::own_tools;
+pub use request_tools::REQUEST_TOOLS_MAX;
+pub(crate) use request_tools::request_tools;
+pub use tool_spec::{CLIENT_TOOLS_MAX, ClientError, ClientToolSpec};
 
-use crate::driver::Command;
-use answer::Ended;
-use declared::Declared;
+use crate::driver::TurnCommand;
+use closed_calls::ClosedCalls;
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
-use throughline_engine::{CallStatus, ClientAnswer, Event, EventKind, Input, Millis, REQUESTER, TurnId};
-use throughline_tools::Registry;
-use throughline_wire::{CallId, NotStarted, Outcome, ToolName};
+use throughline_engine::{
+    CallStatus, ClientAnswer, Event, EventKind, REQUESTER, TurnId, TurnInput, UnixMillis,
+};
+use throughline_tools::ToolRegistry;
+use throughline_wire::{CallId, CallOutcome, NotStarted, ToolName};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
+use tool_spec::DeclaredTools;
 
 /// How long a client's tools stay offered after its connection is lost, unless the application says otherwise.
 pub const CLIENT_GRACE_DEFAULT: Duration = Duration::from_secs(60);
 
 /// Who a client belongs to. `None` = the one user of an application without accounts.
-pub(crate) type User = Option<String>;
+pub(crate) type ClientOwner = Option<String>;
 
 /// The clients of an application. Cheap to clone; all clones are one.
 #[derive(Clone)]
-pub(crate) struct Clients(Arc<Inner>);
+pub(crate) struct ClientRegistry(Arc<ClientRegistryInner>);
 
-struct Inner {
-    state: Mutex<State>,
+struct ClientRegistryInner {
+    state: Mutex<ClientRegistryState>,
     grace: Duration,
 }
 
 #[derive(Default)]
-struct State {
+struct ClientRegistryState {
     /// By user and id: what two users call their clients is nothing to each other.
-    clients: BTreeMap<(User, String), Client>,
+    clients: BTreeMap<(ClientOwner, String), ConnectedClient>,
     /// Turns that are running: whose, and how they are told something.
-    turns: HashMap<TurnId, (User, mpsc::Sender<Box<Command>>)>,
+    turns: HashMap<TurnId, (ClientOwner, mpsc::Sender<Box<TurnCommand>>)>,
     /// Calls that are offered and have no outcome.
-    open: HashMap<CallId, OpenCall>,
+    open_calls: HashMap<CallId, OfferedCall>,
     /// How calls ended that are no longer open.
-    ended: Ended,
+    closed_calls: ClosedCalls,
     /// Counts connections: a later one comes before an earlier one.
     connections: u64,
     /// Counts changes of what is declared.
-    changes: u64,
-    merged: Option<Merged>,
+    revision: u64,
+    merged: Option<MergedRegistry>,
 }
 
-struct Client {
-    declared: Declared,
-    connection: Connection,
+struct ConnectedClient {
+    declared: DeclaredTools,
+    connection: ClientConnection,
     /// Its last connection's number.
-    number: u64,
+    connection_seq: u64,
 }
 
-enum Connection {
-    There(mpsc::UnboundedSender<ClientEvent>),
+enum ClientConnection {
+    Open(mpsc::UnboundedSender<ClientEvent>),
     /// Lost at this time.
     Lost(Instant),
 }
 
-struct OpenCall {
+struct OfferedCall {
     /// Whose client, and which.
-    client: (User, String),
-    commands: mpsc::Sender<Box<Command>>,
+    client: (ClientOwner, String),
+    commands: mpsc::Sender<Box<TurnCommand>>,
     call: IncomingCall,
 }
 
 /// The last registry that was made with clients' tools, and of what.
-struct Merged {
-    base: Weak<Registry>,
-    changes: u64,
-    user: User,
-    registry: Arc<Registry>,
+struct MergedRegistry {
+    base: Weak<ToolRegistry>,
+    revision: u64,
+    user: ClientOwner,
+    registry: Arc<ToolRegistry>,
 }
 
-impl Clients {
+impl ClientRegistry {
     pub(crate) fn new(grace: Duration) -> Self {
-        Self(Arc::new(Inner { state: Mutex::default(), grace }))
+        Self(Arc::new(ClientRegistryInner { state: Mutex::default(), grace }))
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, ClientRegistryState> {
         // Every change is made whole before the lock is let go.
         let mut state = self.0.state.lock().unwrap_or_else(PoisonError::into_inner);
-        state.forget_lost(self.0.grace);
+        state.expire_disconnected(self.0.grace);
         state
     }
 
@@ -105,10 +107,10 @@ impl Clients {
     pub(crate) fn connect(
         &self,
         client_id: String,
-        user: User,
-        tools: Vec<ClientTool>,
+        user: ClientOwner,
+        tools: Vec<ClientToolSpec>,
     ) -> Result<ClientHandle, ClientError> {
-        let declared = Declared::new(tools)?;
+        let declared = DeclaredTools::new(tools)?;
         if client_id == REQUESTER {
             return Err(ClientError::Reserved { client_id });
         }
@@ -116,50 +118,59 @@ impl Clients {
         // Unbounded is bounded here: there are no more events than calls, and those have their own limits.
         let (events, incoming) = mpsc::unbounded_channel();
         state.connections += 1;
-        state.changes += 1;
-        let number = state.connections;
+        state.revision += 1;
+        let connection_seq = state.connections;
         let id = (user, client_id);
-        for open in state.open.values().filter(|open| open.client == id) {
+        for open in state.open_calls.values().filter(|open| open.client == id) {
             // It was made a moment ago; nobody can have let go of it.
             let _ = events.send(ClientEvent::Call(open.call.clone()));
         }
-        let client = Client { declared, connection: Connection::There(events), number };
+        let client = ConnectedClient { declared, connection: ClientConnection::Open(events), connection_seq };
         state.clients.insert(id.clone(), client);
         drop(state);
-        Ok(ClientHandle::new(self.clone(), id, number, incoming))
+        Ok(ClientHandle::new(self.clone(), id, connection_seq, incoming))
     }
 
-    fn declare(&self, id: &(User, String), number: u64, tools: Vec<ClientTool>) -> Result<(), ClientError> {
-        let declared = Declared::new(tools)?;
+    fn declare(
+        &self,
+        id: &(ClientOwner, String),
+        connection_seq: u64,
+        tools: Vec<ClientToolSpec>,
+    ) -> Result<(), ClientError> {
+        let declared = DeclaredTools::new(tools)?;
         let mut state = self.state();
-        if let Some(client) = state.clients.get_mut(id).filter(|client| client.number == number) {
+        if let Some(client) =
+            state.clients.get_mut(id).filter(|client| client.connection_seq == connection_seq)
+        {
             client.declared = declared;
-            state.changes += 1;
+            state.revision += 1;
         }
         Ok(())
     }
 
-    fn disconnect(&self, id: &(User, String), number: u64) {
+    fn disconnect(&self, id: &(ClientOwner, String), connection_seq: u64) {
         let mut state = self.state();
         // A later connection of the same client is not this one's to end.
-        if let Some(client) = state.clients.get_mut(id).filter(|client| client.number == number) {
-            client.connection = Connection::Lost(Instant::now());
+        if let Some(client) =
+            state.clients.get_mut(id).filter(|client| client.connection_seq == connection_seq)
+        {
+            client.connection = ClientConnection::Lost(Instant::now());
         }
     }
 
     /// The tools of a turn of this user: those that there are, and those of the user's clients in their place.
-    pub(crate) fn registry(&self, base: &Arc<Registry>, user: &User) -> Arc<Registry> {
+    pub(crate) fn registry(&self, base: &Arc<ToolRegistry>, user: &ClientOwner) -> Arc<ToolRegistry> {
         let mut state = self.state();
-        let changes = state.changes;
+        let revision = state.revision;
         if let Some(merged) = &state.merged
-            && merged.changes == changes
+            && merged.revision == revision
             && merged.user == *user
             && merged.base.upgrade().is_some_and(|known| Arc::ptr_eq(&known, base))
         {
             return merged.registry.clone();
         }
         let mut tools = BTreeMap::new();
-        for client in state.of(user) {
+        for client in state.clients_of(user) {
             for tool in client.declared.tools(base) {
                 tools.insert(tool.definition().name, tool);
             }
@@ -168,84 +179,89 @@ impl Clients {
             return base.clone();
         }
         // Each set was checked when it was declared; together they can only share names, and then the later one counts.
-        let Ok(registry) = base.with(tools.into_values()) else { return base.clone() };
+        let Ok(registry) = base.with_tools(tools.into_values()) else { return base.clone() };
         let registry = Arc::new(registry);
-        let merged =
-            Merged { base: Arc::downgrade(base), changes, user: user.clone(), registry: registry.clone() };
+        let merged = MergedRegistry {
+            base: Arc::downgrade(base),
+            revision,
+            user: user.clone(),
+            registry: registry.clone(),
+        };
         state.merged = Some(merged);
         registry
     }
 
     /// Who runs a client-side tool in a turn of this user: of several the one that connected last.
-    pub(crate) fn client_of(&self, tool: &ToolName, user: &User) -> Option<String> {
+    pub(crate) fn client_of(&self, tool: &ToolName, user: &ClientOwner) -> Option<String> {
         let state = self.state();
-        let found = state
+        let newest = state
             .clients
             .iter()
-            .filter(|((owner, _), client)| owner == user && client.declared.has(tool))
-            .max_by_key(|(_, client)| client.number);
-        found.map(|((_, client_id), _)| client_id.clone())
+            .filter(|((owner, _), client)| owner == user && client.declared.contains(tool))
+            .max_by_key(|(_, client)| client.connection_seq);
+        newest.map(|((_, client_id), _)| client_id.clone())
     }
 
     /// Somebody answers for a client.
     pub(crate) async fn answer(
         &self,
-        user: &User,
+        user: &ClientOwner,
         call: &CallId,
         attempt: Option<u32>,
         answer: ClientAnswer,
-    ) -> ClientAnswered {
+    ) -> ClientAnswerResult {
         let commands = {
             let state = self.state();
-            match state.open.get(call) {
+            match state.open_calls.get(call) {
                 // Whoever reads the log may know of a call a moment before it has been offered here.
-                None => match (state.ended.of(call, user), state.turn_of(call)) {
-                    (ClientAnswered::Unknown, Some((owner, _))) if owner != user => {
-                        return ClientAnswered::NotYours;
+                None => match (state.closed_calls.lookup(call, user), state.turn_of(call)) {
+                    (ClientAnswerResult::Unknown, Some((owner, _))) if owner != user => {
+                        return ClientAnswerResult::WrongUser;
                     }
-                    (ClientAnswered::Unknown, Some((_, commands))) => commands.clone(),
+                    (ClientAnswerResult::Unknown, Some((_, commands))) => commands.clone(),
                     (known, _) => return known,
                 },
-                Some(open) if open.client.0 != *user => return ClientAnswered::NotYours,
+                Some(open) if open.client.0 != *user => return ClientAnswerResult::WrongUser,
                 Some(open) => open.commands.clone(),
             }
         };
-        let (reply, answered) = oneshot::channel();
-        let command = Command::ClientAnswers { call: call.clone(), attempt, answer, reply };
+        let (reply, result) = oneshot::channel();
+        let command = TurnCommand::ClientAnswer { call: call.clone(), attempt, answer, reply };
         if commands.send(Box::new(command)).await.is_err() {
-            return ClientAnswered::AlreadyClosed;
+            return ClientAnswerResult::AlreadyClosed;
         }
         // The turn went away without a word: nothing was taken.
-        answered.await.unwrap_or(ClientAnswered::AlreadyClosed)
+        result.await.unwrap_or(ClientAnswerResult::AlreadyClosed)
     }
 }
 
-impl State {
+impl ClientRegistryState {
     /// The running turn that a call belongs to: its id begins with the turn's.
-    fn turn_of(&self, call: &CallId) -> Option<&(User, mpsc::Sender<Box<Command>>)> {
+    fn turn_of(&self, call: &CallId) -> Option<&(ClientOwner, mpsc::Sender<Box<TurnCommand>>)> {
         let (turn, _) = call.as_str().rsplit_once('.')?;
         self.turns.get(&TurnId::new(turn))
     }
 
     /// Clients of a user, the one that connected last at the end.
-    fn of(&self, user: &User) -> Vec<&Client> {
+    fn clients_of(&self, user: &ClientOwner) -> Vec<&ConnectedClient> {
         let of_user = self.clients.iter().filter(|((owner, _), _)| owner == user);
-        let mut clients: Vec<&Client> = of_user.map(|(_, client)| client).collect();
-        clients.sort_unstable_by_key(|client| client.number);
+        let mut clients: Vec<&ConnectedClient> = of_user.map(|(_, client)| client).collect();
+        clients.sort_unstable_by_key(|client| client.connection_seq);
         clients
     }
 
-    fn forget_lost(&mut self, grace: Duration) {
+    fn expire_disconnected(&mut self, grace: Duration) {
         let before = self.clients.len();
         self.clients.retain(|_, client| match client.connection {
-            Connection::There(_) => true,
-            Connection::Lost(at) => at.elapsed() < grace,
+            ClientConnection::Open(_) => true,
+            ClientConnection::Lost(at) => at.elapsed() < grace,
         });
-        self.changes += u64::from(self.clients.len() != before);
+        self.revision += u64::from(self.clients.len() != before);
     }
 
-    fn tell(&self, id: &(User, String), event: ClientEvent) {
-        if let Some(Client { connection: Connection::There(events), .. }) = self.clients.get(id) {
+    fn notify(&self, id: &(ClientOwner, String), event: ClientEvent) {
+        if let Some(ConnectedClient { connection: ClientConnection::Open(events), .. }) = self.clients.get(id)
+        {
             // A client that has just gone will be asked again when it comes back.
             let _ = events.send(event);
         }
@@ -254,106 +270,106 @@ impl State {
 
 /// Whether a client was asked to run this start before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Offered {
-    Now,
+pub(crate) enum OfferOrigin {
+    ThisProcess,
     /// By another process.
-    Before,
+    EarlierProcess,
 }
 
 /// The clients as one turn sees them. Dropping it takes back everything that the turn still offers.
-pub(crate) struct Offers {
-    clients: Clients,
+pub(crate) struct TurnClients {
+    clients: ClientRegistry,
     turn: TurnId,
-    user: User,
-    commands: mpsc::Sender<Box<Command>>,
+    user: ClientOwner,
+    commands: mpsc::Sender<Box<TurnCommand>>,
 }
 
-impl Offers {
+impl TurnClients {
     pub(crate) fn new(
-        clients: Clients,
+        clients: ClientRegistry,
         turn: TurnId,
-        user: User,
-        commands: mpsc::Sender<Box<Command>>,
+        user: ClientOwner,
+        commands: mpsc::Sender<Box<TurnCommand>>,
     ) -> Self {
         clients.state().turns.insert(turn.clone(), (user.clone(), commands.clone()));
         Self { clients, turn, user, commands }
     }
 
     /// Offers a call to its client. If the client is not there any more, that is the answer.
-    pub(crate) fn offer(
+    pub(crate) fn offer_call(
         &self,
         (call, attempt): (CallId, u32),
         client_id: &str,
         tool: ToolName,
         arguments: Value,
-        until: Millis,
-        offered: Offered,
-    ) -> Option<Input> {
+        until: UnixMillis,
+        origin: OfferOrigin,
+    ) -> Option<TurnInput> {
         let mut state = self.clients.state();
         let client = (self.user.clone(), client_id.to_owned());
-        let is_there = state.clients.contains_key(&client);
+        let is_connected = state.clients.contains_key(&client);
         // Who asked for the turn needs no connection, and a client that was asked before this process began may come back:
         // it is asked when it does.
-        if !is_there && client_id != REQUESTER && offered == Offered::Now {
-            let outcome = Outcome::NotStarted(NotStarted::NoViewer);
-            return Some(Input::ToolEnded { call, attempt, outcome });
+        if !is_connected && client_id != REQUESTER && origin == OfferOrigin::ThisProcess {
+            let outcome = CallOutcome::NotStarted(NotStarted::NoViewer);
+            return Some(TurnInput::ToolEnded { call, attempt, outcome });
         }
         let turn = self.turn.clone();
         let incoming = IncomingCall { turn, call: call.clone(), attempt, tool, arguments, until };
-        state.tell(&client, ClientEvent::Call(incoming.clone()));
-        let open = OpenCall { client, commands: self.commands.clone(), call: incoming };
-        state.open.insert(call, open);
+        state.notify(&client, ClientEvent::Call(incoming.clone()));
+        let open = OfferedCall { client, commands: self.commands.clone(), call: incoming };
+        state.open_calls.insert(call, open);
         None
     }
 
     /// A call is no longer wanted; its client may still say how it ended.
-    pub(crate) fn cancel(&self, call: &CallId) {
+    pub(crate) fn cancel_call(&self, call: &CallId) {
         let state = self.clients.state();
-        if let Some(open) = state.open.get(call) {
-            state.tell(&open.client, ClientEvent::Cancelled { call: call.clone() });
+        if let Some(open) = state.open_calls.get(call) {
+            state.notify(&open.client, ClientEvent::Cancelled { call: call.clone() });
         }
     }
 
     /// Takes the ends of calls out of events that the log holds.
-    pub(crate) fn look_at(&self, events: &[Event]) {
+    pub(crate) fn observe(&self, events: &[Event]) {
         for event in events {
             let (EventKind::ToolResult(result), Some(call)) = (&event.kind, &event.tool_id) else { continue };
             let mut state = self.clients.state();
-            if let Some(open) = state.open.remove(call) {
-                let answered = match result.status {
+            if let Some(open) = state.open_calls.remove(call) {
+                let closed_as = match result.status {
                     CallStatus::TimedOut => {
                         // It is too late to ask the client to stop; it should know that nobody waits any more.
-                        state.tell(&open.client, ClientEvent::Cancelled { call: call.clone() });
-                        ClientAnswered::TooLate
+                        state.notify(&open.client, ClientEvent::Cancelled { call: call.clone() });
+                        ClientAnswerResult::TooLate
                     }
-                    _ => ClientAnswered::AlreadyClosed,
+                    _ => ClientAnswerResult::AlreadyClosed,
                 };
-                state.ended.add(call.clone(), open.client.0, answered);
+                state.closed_calls.add(call.clone(), open.client.0, closed_as);
             }
         }
     }
 }
 
-impl Drop for Offers {
+impl Drop for TurnClients {
     fn drop(&mut self) {
         let mut state = self.clients.state();
         state.turns.remove(&self.turn);
-        let left: Vec<CallId> = state
-            .open
+        let abandoned: Vec<CallId> = state
+            .open_calls
             .iter()
             .filter(|(_, open)| open.call.turn == self.turn)
             .map(|(call, _)| call.clone())
             .collect();
-        for call in left {
-            if let Some(open) = state.open.remove(&call) {
-                state.tell(&open.client, ClientEvent::Cancelled { call: call.clone() });
-                state.ended.add(call, open.client.0, ClientAnswered::AlreadyClosed);
+        for call in abandoned {
+            if let Some(open) = state.open_calls.remove(&call) {
+                state.notify(&open.client, ClientEvent::Cancelled { call: call.clone() });
+                state.closed_calls.add(call, open.client.0, ClientAnswerResult::AlreadyClosed);
             }
         }
     }
 }
 
-impl fmt::Debug for Clients {
+impl fmt::Debug for ClientRegistry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Clients").field(&self.state().clients.keys()).finish()
     }

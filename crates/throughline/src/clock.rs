@@ -5,12 +5,12 @@ use tokio::time::{Duration, Instant};
 /// Milliseconds since 1970 that never jump: read from the system once, then counted by the monotonic clock, so that a
 /// corrected system time moves no timer and no duration of a running turn. Follows tokio's virtual time in tests.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Clock {
+pub(crate) struct TurnClock {
     started: Instant,
     started_ms: i64,
 }
 
-impl Clock {
+impl TurnClock {
     pub(crate) fn start() -> Self {
         let since_1970 =
             std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();

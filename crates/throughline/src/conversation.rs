@@ -1,14 +1,14 @@
 //! Turns that know what was said before.
 
 use crate::app::{Throughline, TurnRequest};
-use crate::config::Mode;
+use crate::config::ToolMode;
 use crate::error::Error;
 use crate::hooks::TurnHooks;
 use crate::input::UserInput;
-use crate::said::Said;
-use crate::turn::{Turn, TurnControl};
+use crate::steering_queue::SendResult;
+use crate::turn::{TurnControl, TurnHandle};
 use std::sync::{Arc, Mutex, PoisonError};
-use throughline_engine::{ConversationId, QueuedMessage, Remembered, When};
+use throughline_engine::{ConversationId, MessageTiming, QueuedMessage, RememberedDecision};
 use throughline_wire::{Message, UserPart};
 use uuid::Uuid;
 
@@ -20,7 +20,7 @@ use uuid::Uuid;
 /// # tokio::runtime::Runtime::new()?.block_on(async {
 /// # use throughline::{Throughline, Upstream, wire::Dialect};
 /// # let server = testkit::Upstream::start(testkit::Queue::new([
-/// #     testkit::Script::new().say("Nice to meet you, Ada."), testkit::Script::new().say("Ada."),
+/// #     testkit::Script::new().send("Nice to meet you, Ada."), testkit::Script::new().send("Ada."),
 /// # ])).await?;
 /// # let upstream = Upstream::new("demo", Dialect::OpenaiChat, &server.base_url(testkit::Dialect::OpenaiChat))?;
 /// # let app = Throughline::builder().upstream(upstream).model("demo").build()?;
@@ -37,12 +37,12 @@ pub struct Conversation {
     id: ConversationId,
     history: Arc<Mutex<Vec<Message>>>,
     /// What people have said in it that holds until its end. R: A2
-    remembered: Arc<Mutex<Vec<Remembered>>>,
-    last: Option<TurnControl>,
+    remembered: Arc<Mutex<Vec<RememberedDecision>>>,
+    last_turn: Option<TurnControl>,
     /// What was said to earlier turns and not taken in.
-    left: Vec<QueuedMessage>,
+    leftover: Vec<QueuedMessage>,
     /// What all turns of this conversation have in common.
-    template: TurnRequest,
+    request_template: TurnRequest,
 }
 
 impl Conversation {
@@ -52,9 +52,9 @@ impl Conversation {
             id: ConversationId::new(format!("conv_{}", Uuid::now_v7().simple())),
             history: Arc::default(),
             remembered: Arc::default(),
-            last: None,
-            left: Vec::new(),
-            template: TurnRequest::default(),
+            last_turn: None,
+            leftover: Vec::new(),
+            request_template: TurnRequest::default(),
         }
     }
 
@@ -70,30 +70,30 @@ impl Conversation {
 
     /// From now on another agent answers.
     pub fn set_agent(&mut self, agent: impl Into<String>) {
-        self.template.agent = Some(agent.into());
+        self.request_template.agent = Some(agent.into());
     }
 
     /// From now on this model answers, as `upstream/model`; `None` = the agent's own. The history fits any.
     pub fn set_model(&mut self, model: Option<String>) {
-        self.template.model = model;
+        self.request_template.model = model;
     }
 
     /// From now on calls travel this way; `None` = as the agent says. The history fits any. R: T3, T9
-    pub fn set_mode(&mut self, mode: Option<Mode>) {
-        self.template.mode = mode;
+    pub fn set_mode(&mut self, mode: Option<ToolMode>) {
+        self.request_template.mode = mode;
     }
 
     /// From now on this user's clients run tools (see [`Throughline::connect_client`]).
     pub fn set_user(&mut self, user: Option<String>) {
-        self.template.user = user;
+        self.request_template.user = user;
     }
 
-    /// Says something while a turn runs. See [`TurnControl::say`]; what the turn does not take in is kept for
+    /// Says something while a turn runs. See [`TurnControl::send`]; what the turn does not take in is kept for
     /// [`next_turn`](Self::next_turn). R: T14
-    pub async fn say(&self, input: impl Into<UserInput>, when: When) -> Said {
-        match &self.last {
-            Some(turn) => turn.say(input, when).await,
-            None => Said::TurnIsOver,
+    pub async fn send(&self, input: impl Into<UserInput>, when: MessageTiming) -> SendResult {
+        match &self.last_turn {
+            Some(turn) => turn.send(input, when).await,
+            None => SendResult::TurnEnded,
         }
     }
 
@@ -105,19 +105,19 @@ impl Conversation {
     ///
     /// # Errors
     /// As in [`ask`](Self::ask); what was said stays queued.
-    pub async fn next_turn(&mut self) -> Result<Option<Turn>, Error> {
-        if let Some(last) = &self.last {
-            last.ended().await;
+    pub async fn next_turn(&mut self) -> Result<Option<TurnHandle>, Error> {
+        if let Some(last) = &self.last_turn {
+            last.wait_for_end().await;
         }
-        let left = self.take_queued();
-        if left.is_empty() {
+        let leftover = self.take_queued();
+        if leftover.is_empty() {
             return Ok(None);
         }
-        let parts: Vec<UserPart> = left.iter().flat_map(|message| message.input.clone()).collect();
+        let parts: Vec<UserPart> = leftover.iter().flat_map(|message| message.input.clone()).collect();
         match self.ask(UserInput::from_parts(parts)).await {
             Ok(turn) => Ok(Some(turn)),
             Err(error) => {
-                self.left = left;
+                self.leftover = leftover;
                 Err(error)
             }
         }
@@ -126,9 +126,9 @@ impl Conversation {
     /// What was said and no turn has taken in, oldest first; whoever takes it has it. While a turn runs, what waits for it
     /// is the turn's and stays there.
     pub fn take_queued(&mut self) -> Vec<QueuedMessage> {
-        let mut left = std::mem::take(&mut self.left);
-        left.extend(self.last.iter().flat_map(TurnControl::take_queued));
-        left
+        let mut leftover = std::mem::take(&mut self.leftover);
+        leftover.extend(self.last_turn.iter().flat_map(TurnControl::take_queued));
+        leftover
     }
 
     /// Starts the next turn. If the one before was dropped and is still being stopped, waits for its end.
@@ -136,32 +136,32 @@ impl Conversation {
     /// # Errors
     /// [`Error::TurnRunning`] while the turn before goes on; else as in [`Throughline::ask`]. The conversation stays as
     /// it was.
-    pub async fn ask(&mut self, input: impl Into<UserInput>) -> Result<Turn, Error> {
-        if let Some(last) = &self.last {
+    pub async fn ask(&mut self, input: impl Into<UserInput>) -> Result<TurnHandle, Error> {
+        if let Some(last) = &self.last_turn {
             if !last.is_over() && !last.is_abandoned() {
                 return Err(Error::TurnRunning);
             }
-            last.ended().await;
+            last.wait_for_end().await;
         }
         let request = TurnRequest {
             input: input.into(),
             history: self.history(),
             remembered: self.remembered(),
             conversation_id: Some(self.id.clone()),
-            ..self.template.clone()
+            ..self.request_template.clone()
         };
         let (history, remembered) = (self.history.clone(), self.remembered.clone());
         let hooks = TurnHooks::default()
-            .at_end(move |ended| {
-                history.lock().unwrap_or_else(PoisonError::into_inner).extend(ended.adds);
+            .on_end(move |ended| {
+                history.lock().unwrap_or_else(PoisonError::into_inner).extend(ended.added_messages);
             })
-            .kept(move |answer| {
+            .on_remembered(move |answer| {
                 remembered.lock().unwrap_or_else(PoisonError::into_inner).push(answer);
             });
         let prepared = self.app.prepare(request).await?;
-        let turn = self.app.begin(prepared, hooks).await?;
-        let before = self.last.replace(turn.control());
-        self.left.extend(before.iter().flat_map(TurnControl::take_queued));
+        let turn = self.app.start_prepared(prepared, hooks).await?;
+        let before = self.last_turn.replace(turn.control());
+        self.leftover.extend(before.iter().flat_map(TurnControl::take_queued));
         Ok(turn)
     }
 
@@ -171,18 +171,18 @@ impl Conversation {
     }
 
     /// What people have said should hold until the end of this conversation, oldest first. R: A2
-    pub fn remembered(&self) -> Vec<Remembered> {
+    pub fn remembered(&self) -> Vec<RememberedDecision> {
         self.remembered.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Takes all of it back: calls ask again.
-    pub fn forget(&mut self) {
+    pub fn forget_approvals(&mut self) {
         self.remembered = Arc::default();
     }
 
     /// Forgets what has been said, and what should hold.
     pub fn clear(&mut self) {
-        self.forget();
+        self.forget_approvals();
         // A turn that is still running adds to the old history, which nobody reads any more.
         self.history = Arc::default();
     }

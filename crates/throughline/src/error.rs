@@ -1,10 +1,10 @@
 //! Why something cannot be set up or begun. What goes wrong inside a turn is told by its events.
 
-use crate::clients::OWN_TOOLS_MAX;
+use crate::approval_store::ApprovalStoreError;
+use crate::clients::REQUEST_TOOLS_MAX;
 use crate::config::ConfigError;
-use crate::memory::MemoryError;
 use crate::prompt::TemplateError;
-use crate::upstream::UpstreamError;
+use crate::upstream::UpstreamConfigError;
 use throughline_engine::TurnId;
 use throughline_store::LogError;
 use throughline_tools::RegistryError;
@@ -18,7 +18,7 @@ pub enum Error {
     Config(#[from] ConfigError),
     /// An upstream's description.
     #[error(transparent)]
-    Upstream(#[from] UpstreamError),
+    Upstream(#[from] UpstreamConfigError),
     /// A prompt that is no template, or cannot be rendered.
     #[error("the prompt cannot be used: {0}")]
     Prompt(#[from] TemplateError),
@@ -27,7 +27,7 @@ pub enum Error {
     Tools(#[from] RegistryError),
     /// What people have said should always hold cannot be read, so no turn is begun without it.
     #[error(transparent)]
-    Memory(#[from] MemoryError),
+    ApprovalStore(#[from] ApprovalStoreError),
     /// The log refused the turn.
     #[error("the turn cannot be logged, so it is not begun: {0}")]
     Log(#[from] LogError),
@@ -44,7 +44,7 @@ pub enum Error {
     },
     /// The model could be at any of several upstreams.
     #[error("`{model}` does not begin with the name of an upstream, and there are several: {upstreams}")]
-    WhichUpstream {
+    AmbiguousUpstream {
         /// The model.
         model: String,
         /// Those there are.
@@ -82,7 +82,7 @@ pub enum Error {
         from: String,
     },
     /// The request declares too many tools of its own.
-    #[error("{count} tools of its own are too many for one request; there may be {OWN_TOOLS_MAX}")]
+    #[error("{count} tools of its own are too many for one request; there may be {REQUEST_TOOLS_MAX}")]
     TooManyTools {
         /// So many.
         count: usize,

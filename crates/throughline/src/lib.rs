@@ -5,81 +5,86 @@
 //! decides anything about a turn: every rule is in [`engine`], which is pure.
 //!
 //! - [`Throughline`]: the application, with a worked example.
-//! - [`Turn`]: events as they come ([`Event`]), and the message that they add up to.
+//! - [`TurnHandle`]: events as they come ([`Event`]), and the message that they add up to.
 //! - [`Conversation`]: turns that know what was said before.
-//! - [`Upstream`]: where models are; [`known`] has seventeen of them by name.
+//! - [`Upstream`]: where models are; [`providers`] has seventeen of them by name.
 //! - [`config`]: `throughline.toml`, the environment and flags.
 //! - [`tools`]: how a Rust function becomes a tool.
 //!
-//! Tools that change something ask first; see [`Approval`]. A turn that fails says so in its events and in its message,
+//! Tools that change something ask first; see [`ApprovalMode`]. A turn that fails says so in its events and in its message,
 //! never by a panic and never by an `Err` in mid-stream.
 
+pub mod approval_store;
 pub mod config;
-pub mod described;
 pub mod inspect;
-pub mod known;
-pub mod memory;
 pub mod models;
 pub mod prompt;
+pub mod providers;
+pub mod views;
 
 mod agent;
 mod app;
+mod app_plan;
 mod approval;
-mod begin;
+mod approval_outcome;
 mod builder;
-mod by_hand;
-mod calling;
 mod clients;
 mod clock;
-mod closest;
 mod conversation;
-mod decided;
-mod decoded_again;
 mod driver;
 mod error;
 mod hooks;
 mod input;
+mod manual_call;
 mod media;
 mod observer;
-mod offer;
-mod own_agents;
-mod plan;
-mod said;
+mod redecode;
 mod secret;
-mod stored;
+mod start;
+mod steering_queue;
+mod stored_turn;
+mod suggest;
+mod tool_selection;
+mod tool_transport;
 mod turn;
 mod upstream;
+mod user_agents;
 
-pub use agent::{Agent, CallMode, Confirmation, ToolCall};
-pub use app::{Persona, Reloaded, SOURCES_WAIT_MAX, Throughline, TurnRequest};
-pub use approval::{Answer, Approval, ApprovalAsk};
-pub use builder::Builder;
-pub use by_hand::{Consent, HandCall, HandCalled, HandRefused};
+pub use agent::{Agent, AgentTools, CallStartMode, ConfirmationMode};
+pub use app::{PersonaMode, ReloadReport, SOURCES_WAIT_MAX, Throughline, TurnRequest};
+pub use approval::{ApprovalMode, ApprovalRequest, ApprovalResponse};
+pub use approval_outcome::{ApprovalOutcome, CancelCallResult};
+pub use builder::ThroughlineBuilder;
 pub use clients::{
-    CLIENT_GRACE_DEFAULT, CLIENT_TOOLS_MAX, ClientAnswered, ClientError, ClientEvent, ClientHandle,
-    ClientTool, IncomingCall, OWN_TOOLS_MAX,
+    CLIENT_GRACE_DEFAULT, CLIENT_TOOLS_MAX, ClientAnswerResult, ClientError, ClientEvent, ClientHandle,
+    ClientToolSpec, IncomingCall, REQUEST_TOOLS_MAX,
 };
 pub use conversation::Conversation;
-pub use decided::{CallCancelled, Decided};
-pub use decoded_again::{Again, DecodedAgain, Difference, KeptBytes, KeptExtent, decode_again};
-pub use driver::ToolAnswered;
+pub use driver::ToolAnswerResult;
 pub use error::Error;
-pub use hooks::{TurnEnded, TurnHooks};
+pub use hooks::{TurnHooks, TurnResult};
 pub use input::UserInput;
+pub use manual_call::{ManualCall, ManualCallError, ManualCallResult, ManualConsent};
 pub use media::{MediaError, MediaOwner, MediaStore};
-pub use observer::{KeepRaw, ModelCallFacts, ModelMoment, Observer, TurnFacts};
-pub use offer::{Offer, SourceTokens};
-pub use said::{Said, TakenBack};
+pub use observer::{KeepRaw, ModelCallEvent, ModelCallFacts, TurnFacts, TurnObserver};
+pub use redecode::{
+    DecodeDifference, RecordedBytes, RecordedExtent, RedecodeOutcome, RedecodedReply, redecode,
+};
 pub use secret::Secret;
-pub use stored::{HistoryOf, Prepared, ReadAs, STORED_TURN, StoredTurn};
-pub use turn::{Accepted, Turn, TurnControl};
-pub use upstream::{KeyOrigin, PassedOn, ProbeError, ProbeFailure, Proxy, Timeouts, Upstream, UpstreamError};
+pub use steering_queue::{RetractResult, SendResult};
+pub use stored_turn::{DecodeProfile, HistorySource, PreparedTurn, STORED_TURN_VERSION, StoredTurn};
+pub use tool_selection::{SourceTokens, ToolSelection};
+pub use turn::{CommandAck, TurnControl, TurnHandle};
+pub use upstream::{
+    KeyOrigin, PassthroughResponse, ProbeError, ProbeFailure, Upstream, UpstreamConfigError, UpstreamProxy,
+    UpstreamTimeouts,
+};
 
 pub use throughline_engine as engine;
-pub use throughline_engine::fold::{Block, Message};
+pub use throughline_engine::fold::{AssistantMessage, MessageBlock};
 pub use throughline_engine::{
-    ArgumentTest, CallStatus, Constraints, Decision, Event, EventKind, Policy, Remember, Remembered, Rule,
-    Scope, ToolAnswer, TurnStatus, When,
+    ApprovalDecision, ApprovalScope, ArgumentConstraints, ArgumentTest, CallStatus, Event, EventKind,
+    MessageTiming, Policy, PolicyRule, RememberRequest, RememberedDecision, ToolAnswer, TurnStatus,
 };
 pub use throughline_store as store;
 pub use throughline_tools as tools;

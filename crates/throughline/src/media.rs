@@ -9,7 +9,7 @@ use base64::engine::general_purpose::STANDARD;
 use std::fmt;
 use std::sync::Arc;
 use throughline_engine::TurnId;
-use throughline_wire::{Media, MediaContent, Message, ModelRequest, Outcome, UserPart};
+use throughline_wire::{CallOutcome, Media, MediaContent, Message, ModelRequest, UserPart};
 
 /// Whose content it is, and what it belongs to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -17,7 +17,7 @@ pub struct MediaOwner {
     /// Whose turn it is, in an application with several users.
     pub user: Option<String>,
     /// The turn; `None` = it is being prepared, and whoever keeps the turn names the files of
-    /// [`Prepared::files`](crate::Prepared::files) with it.
+    /// [`PreparedTurn::files`](crate::Prepared::files) with it.
     pub turn_id: Option<TurnId>,
 }
 
@@ -36,7 +36,7 @@ pub trait MediaStore: Send + Sync {
     ///
     /// # Errors
     /// It cannot be kept. It stays in the event then: nothing is lost.
-    async fn keep(&self, owner: &MediaOwner, media_type: &str, bytes: Vec<u8>) -> Result<String, MediaError>;
+    async fn save(&self, owner: &MediaOwner, media_type: &str, bytes: Vec<u8>) -> Result<String, MediaError>;
 
     /// The content of a file; `None` = there is no such file of this user.
     ///
@@ -47,18 +47,18 @@ pub trait MediaStore: Send + Sync {
 
 /// The way of one turn to the store of files.
 #[derive(Clone, Default)]
-pub(crate) struct Shelf {
+pub(crate) struct MediaOffloader {
     store: Option<Arc<dyn MediaStore>>,
     owner: MediaOwner,
 }
 
-impl fmt::Debug for Shelf {
+impl fmt::Debug for MediaOffloader {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Shelf").field("owner", &self.owner).finish_non_exhaustive()
     }
 }
 
-impl Shelf {
+impl MediaOffloader {
     pub(crate) fn new(
         store: Option<Arc<dyn MediaStore>>,
         user: Option<String>,
@@ -68,9 +68,9 @@ impl Shelf {
     }
 
     /// Content over the limit into a file. What cannot be kept stays where it is.
-    pub(crate) async fn put_away(&self, media: &mut Media) {
+    pub(crate) async fn offload(&self, media: &mut Media) {
         let Some(store) = &self.store else { return };
-        let MediaContent::Here { data } = &media.content else { return };
+        let MediaContent::Inline { data } = &media.content else { return };
         if media.bytes() <= store.inline_bytes_max() {
             return;
         }
@@ -78,36 +78,36 @@ impl Shelf {
         let Ok(bytes) = STANDARD.decode(data) else { return };
         let size = bytes.len() as u64;
         // A store that cannot says why where it runs; here nothing is lost.
-        if let Ok(file_id) = store.keep(&self.owner, &media.media_type, bytes).await {
-            media.content = MediaContent::Kept { file_id, bytes: size };
+        if let Ok(file_id) = store.save(&self.owner, &media.media_type, bytes).await {
+            media.content = MediaContent::Stored { file_id, bytes: size };
         }
     }
 
-    pub(crate) async fn put_away_parts(&self, parts: &mut [UserPart]) {
+    pub(crate) async fn offload_parts(&self, parts: &mut [UserPart]) {
         for media in parts.iter_mut().filter_map(UserPart::media_mut) {
-            self.put_away(media).await;
+            self.offload(media).await;
         }
     }
 
-    pub(crate) async fn put_away_messages(&self, messages: &mut [Message]) {
+    pub(crate) async fn offload_messages(&self, messages: &mut [Message]) {
         for media in messages.iter_mut().flat_map(Message::media_mut) {
-            self.put_away(media).await;
+            self.offload(media).await;
         }
     }
 
-    pub(crate) async fn put_away_output(&self, outcome: &mut Outcome) {
+    pub(crate) async fn offload_output(&self, outcome: &mut CallOutcome) {
         for media in outcome.output_mut().into_iter().flat_map(|output| &mut output.media) {
-            self.put_away(media).await;
+            self.offload(media).await;
         }
     }
 
     /// Content out of its files, for a model. What is not there any more stays a reference, which is told as a note.
-    pub(crate) async fn bring_in(&self, request: &mut ModelRequest) {
+    pub(crate) async fn hydrate(&self, request: &mut ModelRequest) {
         let Some(store) = &self.store else { return };
         for media in request.messages.iter_mut().flat_map(Message::media_mut) {
             let Some(file_id) = media.file_id() else { continue };
             if let Ok(Some(bytes)) = store.read(self.owner.user.as_deref(), file_id).await {
-                media.content = MediaContent::Here { data: STANDARD.encode(bytes) };
+                media.content = MediaContent::Inline { data: STANDARD.encode(bytes) };
             }
         }
     }

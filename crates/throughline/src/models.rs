@@ -94,14 +94,14 @@ pub fn all() -> Vec<KnownModel> {
 
 /// What is known of a model at an upstream: what the configuration says of `upstream/model` or `model`, then the table. A date at
 /// the end of a name (`gpt-4o-2024-08-06`, `claude-sonnet-4-5-20250929`) and a maker in front (`anthropic/…`) say nothing else.
-pub fn facts(configured: &BTreeMap<String, ModelFacts>, upstream: &str, model: &str) -> ModelFacts {
-    let said = |name: &str| configured.get(name).copied().unwrap_or_default();
-    let bare = undated(model.rsplit('/').next().unwrap_or(model));
+pub fn model_facts(configured: &BTreeMap<String, ModelFacts>, upstream: &str, model: &str) -> ModelFacts {
+    let configured_facts = |name: &str| configured.get(name).copied().unwrap_or_default();
+    let bare = strip_date(model.rsplit('/').next().unwrap_or(model));
     let known = all().into_iter().find(|known| known.name == bare).map(|known| known.facts);
-    said(&format!("{upstream}/{model}")).or(said(model)).or(known.unwrap_or_default())
+    configured_facts(&format!("{upstream}/{model}")).or(configured_facts(model)).or(known.unwrap_or_default())
 }
 
-fn undated(name: &str) -> &str {
+fn strip_date(name: &str) -> &str {
     let ends_with = |shape: &str| {
         name.len() > shape.len()
             && name.bytes().rev().zip(shape.bytes().rev()).all(|(byte, wanted)| match wanted {
@@ -127,14 +127,14 @@ mod tests {
             assert!(as_of.parse::<jiff::civil::Date>().is_ok(), "{name}: {as_of}");
             let (context, output) = (facts.context_tokens.unwrap(), facts.output_tokens.unwrap());
             assert!(output > 0 && output < context, "{name}");
-            assert_eq!(undated(name), name, "a row holds for all dates of a model");
+            assert_eq!(strip_date(name), name, "a row holds for all dates of a model");
         }
     }
 
     #[test]
     fn a_model_is_known_whatever_stands_around_its_name_and_the_configuration_knows_better() {
         let context = |configured: &BTreeMap<String, ModelFacts>, upstream: &str, model: &str| {
-            facts(configured, upstream, model).context_tokens
+            model_facts(configured, upstream, model).context_tokens
         };
         let nothing = BTreeMap::new();
         for name in ["claude-sonnet-4-5", "claude-sonnet-4-5-20250929", "anthropic/claude-sonnet-4-5"] {
@@ -145,9 +145,14 @@ mod tests {
             assert_eq!(context(&nothing, "x", name), None, "{name}");
         }
         let of = |tokens| ModelFacts { context_tokens: Some(tokens), ..ModelFacts::default() };
-        let said = BTreeMap::from([("here/gpt-4o".to_owned(), of(1)), ("gpt-4o".to_owned(), of(2))]);
-        assert_eq!(context(&said, "here", "gpt-4o"), Some(1));
-        assert_eq!(context(&said, "there", "gpt-4o"), Some(2));
-        assert_eq!(facts(&said, "there", "gpt-4o").output_tokens, Some(16_384), "what is not said stays");
+        let configured_facts =
+            BTreeMap::from([("here/gpt-4o".to_owned(), of(1)), ("gpt-4o".to_owned(), of(2))]);
+        assert_eq!(context(&configured_facts, "here", "gpt-4o"), Some(1));
+        assert_eq!(context(&configured_facts, "there", "gpt-4o"), Some(2));
+        assert_eq!(
+            model_facts(&configured_facts, "there", "gpt-4o").output_tokens,
+            Some(16_384),
+            "what is not said stays"
+        );
     }
 }

@@ -7,10 +7,10 @@
 use serde::{Deserialize, Serialize};
 use std::time::Instant;
 use throughline_engine::{ConversationId, Event, FailureKind, MessageId, TurnId};
-use throughline_wire::{Dialect, Transfer};
+use throughline_wire::{Dialect, TransferMode};
 
 /// Watches all turns of an application. Every method has a body that does nothing.
-pub trait Observer: Send + Sync {
+pub trait TurnObserver: Send + Sync {
     /// The log holds these events of a turn. In order, each once, never before the log has it.
     fn logged(&self, turn: &TurnFacts, events: &[Event]) {
         let _ = (turn, events);
@@ -24,13 +24,13 @@ pub trait Observer: Send + Sync {
 
     /// Nothing more comes of this turn here: its last event is in the log, the log refuses it, another process has it, or this
     /// one stops. Told once, whatever happened, so that nothing needs to be held for it any longer.
-    fn over(&self, turn: &TurnFacts) {
+    fn turn_ended(&self, turn: &TurnFacts) {
         let _ = turn;
     }
 
     /// A model call has come this far.
-    fn model_call(&self, turn: &TurnFacts, call: &ModelCallFacts, moment: ModelMoment) {
-        let _ = (turn, call, moment);
+    fn model_call(&self, turn: &TurnFacts, call: &ModelCallFacts, event: ModelCallEvent) {
+        let _ = (turn, call, event);
     }
 
     /// Bytes of a reply as they came, in order; only of turns that asked for it ([`KeepRaw`]). Together they are the body that
@@ -56,7 +56,7 @@ pub struct TurnFacts {
     /// `native`, `text` or `auto`.
     pub mode: String,
     /// How replies of its first model are asked for; `None` = that model is not there any more.
-    pub transfer: Option<Transfer>,
+    pub transfer: Option<TransferMode>,
     /// The span of whoever asked for it: [`TurnRequest::trace_parent`](crate::TurnRequest::trace_parent).
     pub trace_parent: Option<String>,
     /// Whether the bytes of its upstreams are told.
@@ -93,7 +93,7 @@ pub struct ModelCallFacts {
 /// is [`Sent`](Self::Sent) again. A call that is given up (the turn was stopped) has no [`Ended`](Self::Ended).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum ModelMoment {
+pub enum ModelCallEvent {
     /// The request goes out.
     Sent {
         /// When.
@@ -102,7 +102,7 @@ pub enum ModelMoment {
         bytes: u64,
     },
     /// The status line and headers of an answer are there.
-    Answered {
+    HeadersReceived {
         /// When.
         at: Instant,
         /// HTTP status.

@@ -21,7 +21,7 @@ impl Secret {
     /// `text` without the secret, in whichever form it travels: upstreams like to repeat a wrong key in their error. Short
     /// values ("none", "x") are placeholders of local servers, and stay.
     pub fn redact(&self, text: &str) -> String {
-        throughline_tools::Secrets::new([&self.0]).redact(text).into_owned()
+        throughline_tools::SecretSet::new([&self.0]).redact(text).into_owned()
     }
 }
 

@@ -2,16 +2,16 @@
 
 #![allow(clippy::unwrap_used)]
 
-use throughline::config::{File, Flags, resolve};
+use throughline::config::{ConfigFile, ConfigFlags, resolve};
 use throughline::tools::{Effect, NoArguments, tool};
 use throughline::wire::Dialect;
-use throughline::{Builder, Error, Throughline, TurnRequest, Upstream};
+use throughline::{Error, Throughline, ThroughlineBuilder, TurnRequest, Upstream};
 
 fn local(name: &str) -> Upstream {
     Upstream::new(name, Dialect::OpenaiChat, "http://127.0.0.1:9").unwrap()
 }
 
-fn check_error(builder: Builder, expected: &str) {
+fn check_error(builder: ThroughlineBuilder, expected: &str) {
     match builder.build() {
         Ok(_) => panic!("it was built, without: {expected}"),
         Err(error) => assert_eq!(error.to_string(), expected),
@@ -32,7 +32,7 @@ fn each_mistake_says_what_to_do() {
     );
     check_error(
         Throughline::builder()
-            .upstream(Upstream::known("groq").unwrap().key_from("THROUGHLINE_TEST_NEVER_SET"))
+            .upstream(Upstream::known("groq").unwrap().key_from_variable("THROUGHLINE_TEST_NEVER_SET"))
             .model("m"),
         "upstream `groq` needs a key: set the environment variable THROUGHLINE_TEST_NEVER_SET, \
              or connect it once: throughline connect groq",
@@ -42,14 +42,14 @@ fn each_mistake_says_what_to_do() {
         one().model("m").tool(same()).tool(same()),
         "there are two tools named `a.b`, from rust and from rust",
     );
-    let proxied = local("a").proxy(throughline::Proxy::Url("::".into()));
+    let proxied = local("a").proxy(throughline::UpstreamProxy::Url("::".into()));
     let error = Throughline::builder().upstream(proxied).model("m").build().err().unwrap();
     assert!(matches!(error, Error::BadProxy { .. }), "{error}");
 }
 
 #[test]
 fn a_model_is_found_with_and_without_its_upstream() {
-    let model = |builder: Builder| {
+    let model = |builder: ThroughlineBuilder| {
         let app = builder.build().unwrap();
         let model = app.agents()[0].models[0].clone();
         format!("{} at {}", model.model, model.name)
@@ -73,8 +73,8 @@ async fn an_unknown_agent_is_named_with_those_there_are() {
 fn settings_become_an_application_and_idle_toggles_are_reported() {
     let text = "[upstreams.a]\nknown = \"ollama\"\n[agents.default]\nmodel = \"a/m\"\n\
                 tool_call = { enabled = true, tool_toggles = { \"a.b\" = true, fils = false } }";
-    let file = File::parse("throughline.toml", text).unwrap();
-    let settings = resolve(Some(file), &Default::default(), &Flags::default()).unwrap();
+    let file = ConfigFile::parse("throughline.toml", text).unwrap();
+    let settings = resolve(Some(file), &Default::default(), &ConfigFlags::default()).unwrap();
     let known = tool("a.b", "", |_: NoArguments, _| async { "x" });
     let app = Throughline::builder().settings(settings).prompt("Be brief.").tool(known).build().unwrap();
     assert_eq!(app.unknown_toggles(), [("default".to_owned(), "fils".to_owned())]);

@@ -3,31 +3,31 @@
 #![allow(clippy::unwrap_used)]
 
 use throughline::config::{
-    AgentLimitsSection, ConfigError, Environment, File, Flags, Mode, Protocol, ResultsAs, Settings, Steering,
-    resolve,
+    AgentLimitsSection, AppSettings, ConfigError, ConfigFile, ConfigFlags, EnvVars, ResultsAs, SteeringMode,
+    TextProtocolKind, ToolMode, resolve,
 };
-use throughline::engine::{Confirm, Decide, LoopGuard, StartRule, TurnLimits};
-use throughline::tools::Toggle;
-use throughline::{CallMode, Confirmation, ToolCall};
+use throughline::engine::{ConfirmMode, LoopGuard, RuleAction, StartRule, TurnLimits};
+use throughline::tools::ToolToggle;
+use throughline::{AgentTools, CallStartMode, ConfirmationMode};
 
-fn environment(pairs: &[(&str, &str)]) -> Environment {
+fn environment(pairs: &[(&str, &str)]) -> EnvVars {
     pairs.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect()
 }
 
-fn settings(text: &str, env: &[(&str, &str)], flags: &Flags) -> Result<Settings, ConfigError> {
-    resolve(Some(File::parse("throughline.toml", text)?), &environment(env), flags)
+fn settings(text: &str, env: &[(&str, &str)], flags: &ConfigFlags) -> Result<AppSettings, ConfigError> {
+    resolve(Some(ConfigFile::parse("throughline.toml", text)?), &environment(env), flags)
 }
 
 /// Environment and flags, and two things that are expected of them.
-type Layered<'a> = (&'a [(&'a str, &'a str)], Flags, &'a str, &'a str);
+type Layered<'a> = (&'a [(&'a str, &'a str)], ConfigFlags, &'a str, &'a str);
 
 /// The error of a file, as a person sees it.
 fn check_error(text: &str, expected: &str) {
-    let error = settings(text, &[], &Flags::default()).unwrap_err().to_string();
+    let error = settings(text, &[], &ConfigFlags::default()).unwrap_err().to_string();
     assert_eq!(error, expected, "\n--- got\n{error}\n--- for\n{text}");
 }
 
-fn model_of(settings: &Settings) -> String {
+fn model_of(settings: &AppSettings) -> String {
     let model = &settings.agents[&settings.agent].models[0];
     format!("{}/{}", model.name, model.model)
 }
@@ -35,10 +35,10 @@ fn model_of(settings: &Settings) -> String {
 // R: D1
 #[test]
 fn without_any_configuration_the_demo_model_answers_with_tools() {
-    let settings = resolve(None, &environment(&[]), &Flags::default()).unwrap();
+    let settings = resolve(None, &environment(&[]), &ConfigFlags::default()).unwrap();
     assert_eq!(model_of(&settings), "demo/demo");
     assert!(settings.wants_demo());
-    assert_eq!(settings.agents["default"].tool_call.tools, Toggle::On);
+    assert_eq!(settings.agents["default"].tool_call.tools, ToolToggle::On);
 }
 
 #[test]
@@ -75,12 +75,12 @@ fn a_full_file_is_understood() {
         ports = [8080]
     "#;
     let env = [("DEEPSEEK_API_KEY", "sk-1"), ("TEAM_SECRET", "hush"), ("GROQ_API_KEY", "  ")];
-    let settings = settings(text, &env, &Flags::default()).unwrap();
+    let settings = settings(text, &env, &ConfigFlags::default()).unwrap();
     let agent = &settings.agents["default"];
     let names: Vec<_> = agent.models.iter().map(|model| model.name.as_str()).collect();
     assert_eq!(names, ["deepseek", "mine", "groq"]);
-    assert_eq!(agent.tool_call.toggles.of(&"files.read".into()), Toggle::On);
-    assert_eq!(agent.tool_call.toggles.of(&"files.list".into()), Toggle::Off);
+    assert_eq!(agent.tool_call.toggles.get(&"files.read".into()), ToolToggle::On);
+    assert_eq!(agent.tool_call.toggles.get(&"files.list".into()), ToolToggle::Off);
     assert_eq!(agent.settings.extra["top_p"], 0.9);
     let missing: Vec<_> = settings.upstreams.values().map(|upstream| upstream.missing_key()).collect();
     assert_eq!(missing, [None, Some("GROQ_API_KEY"), Some("MINE_KEY")], "deepseek, groq, mine");
@@ -96,18 +96,18 @@ fn a_full_file_is_understood() {
 #[test]
 fn the_defaults_of_tool_call_are_those_of_the_seed() {
     let text = "[agents.a]\nmodel = \"ollama/qwen3\"";
-    let file = File::parse("throughline.toml", text).unwrap();
+    let file = ConfigFile::parse("throughline.toml", text).unwrap();
     let t = &file.agents["a"].tool_call;
     assert_eq!((t.enabled, t.max_iterations, t.timeout_ms), (false, 5, 30_000));
     assert!(t.default_tool_enabled && !t.require_confirmation && !t.parallel_execution);
     assert!(t.tool_toggles.is_empty() && t.mode.is_none());
-    let settings = settings(text, &[], &Flags::default()).unwrap();
+    let settings = settings(text, &[], &ConfigFlags::default()).unwrap();
     assert_eq!(settings.agent, "a", "the only agent answers");
     let agent = &settings.agents["a"];
-    assert_eq!((agent.mode, agent.steering), (Mode::Auto, Steering::NextStep));
-    let ToolCall { tools, mode, confirmation, protocol, results, .. } = &agent.tool_call;
-    assert_eq!((*tools, *mode), (Toggle::Off, CallMode::Auto));
-    assert_eq!((*confirmation, *protocol), (Confirmation::ByPolicy, Protocol::Vcp));
+    assert_eq!((agent.mode, agent.steering), (ToolMode::Auto, SteeringMode::NextStep));
+    let AgentTools { tools, mode, confirmation, protocol, results, .. } = &agent.tool_call;
+    assert_eq!((*tools, *mode), (ToolToggle::Off, CallStartMode::Auto));
+    assert_eq!((*confirmation, *protocol), (ConfirmationMode::ByPolicy, TextProtocolKind::Vcp));
     assert_eq!(*results, ResultsAs::User);
 }
 
@@ -125,12 +125,15 @@ fn an_agent_says_how_calls_travel_and_who_starts_them() {
         pauses_max = 3
         calls_per_turn_max = 100
     "#;
-    let settings = settings(text, &[], &Flags::default()).unwrap();
+    let settings = settings(text, &[], &ConfigFlags::default()).unwrap();
     let agent = &settings.agents["a"];
-    assert_eq!((agent.mode, agent.steering), (Mode::Text, Steering::AfterTurn));
-    let ToolCall { tools, mode, confirmation, protocol, results, start, .. } = &agent.tool_call;
-    assert_eq!((*tools, *mode, *confirmation), (Toggle::On, CallMode::Manual, Confirmation::Everything));
-    assert_eq!((*protocol, *results, *start), (Protocol::Xml, ResultsAs::Tool, StartRule::Eager));
+    assert_eq!((agent.mode, agent.steering), (ToolMode::Text, SteeringMode::AfterTurn));
+    let AgentTools { tools, mode, confirmation, protocol, results, start, .. } = &agent.tool_call;
+    assert_eq!(
+        (*tools, *mode, *confirmation),
+        (ToolToggle::On, CallStartMode::Manual, ConfirmationMode::Everything)
+    );
+    assert_eq!((*protocol, *results, *start), (TextProtocolKind::Xml, ResultsAs::Tool, StartRule::Eager));
     let limits = agent.limits.over(settings.limits.turn);
     assert_eq!((limits.calls_per_turn_max, limits.approval_ms_max, limits.pauses_max), (7, Some(1000), 3));
 }
@@ -153,11 +156,11 @@ fn rules_and_the_loop_guard_are_the_agents() {
         effect = ["write"]
         arguments = { path = { under = "/home/me/notes" } }
     "#;
-    let settings = settings(text, &[], &Flags::default()).unwrap();
+    let settings = settings(text, &[], &ConfigFlags::default()).unwrap();
     let agent = &settings.agents["a"];
     let decisions: Vec<_> = agent.policy().rules.iter().map(|rule| rule.decide).collect();
-    assert_eq!(decisions, [Decide::Deny, Decide::Allow]);
-    assert_eq!(agent.policy().confirm, Confirm::ByRule);
+    assert_eq!(decisions, [RuleAction::Deny, RuleAction::Allow]);
+    assert_eq!(agent.policy().confirm, ConfirmMode::ByRule);
     assert_eq!(agent.guard, LoopGuard { stop_after: 3, ..LoopGuard::default() });
 }
 
@@ -168,9 +171,10 @@ fn every_limit_of_a_turn_can_be_set_for_one_agent() {
     for (field, value) in known.as_object().unwrap().iter().filter(|(field, _)| *field != "iterations_max") {
         let value = value.as_u64().unwrap() + 1;
         let text = format!("[agents.a]\nmodel = \"demo\"\nlimits = {{ {field} = {value} }}");
-        let limits: AgentLimitsSection =
-            settings(&text, &[], &Flags::default()).unwrap_or_else(|error| panic!("{error}")).agents["a"]
-                .limits;
+        let limits: AgentLimitsSection = settings(&text, &[], &ConfigFlags::default())
+            .unwrap_or_else(|error| panic!("{error}"))
+            .agents["a"]
+            .limits;
         let laid_over = serde_json::to_value(limits.over(TurnLimits::default())).unwrap();
         let changed: Vec<_> =
             known.as_object().unwrap().keys().filter(|&key| laid_over[key] != known[key]).collect();
@@ -256,7 +260,7 @@ fn each_mistake_is_one_message_at_its_line() {
         ("[limits.turn]\niterations = 5", 2, "unknown field `iterations`"),
     ];
     for (text, line, message) in cases {
-        let error = settings(text, &[], &Flags::default()).unwrap_err().to_string();
+        let error = settings(text, &[], &ConfigFlags::default()).unwrap_err().to_string();
         assert!(error.contains(message), "{text}\n{error}");
         assert!(error.contains(&format!("throughline.toml:{line}:")), "{text}\n{error}");
     }
@@ -264,7 +268,7 @@ fn each_mistake_is_one_message_at_its_line() {
 
 #[test]
 fn the_caret_stands_under_the_place_behind_wide_characters_and_tabs() {
-    let error = File::parse("f", "[agents.a]\nmodel = \"demo\"\nextra = { \"天气\" = \t1, = 2 }")
+    let error = ConfigFile::parse("f", "[agents.a]\nmodel = \"demo\"\nextra = { \"天气\" = \t1, = 2 }")
         .unwrap_err()
         .to_string();
     let lines: Vec<_> = error.lines().collect();
@@ -279,16 +283,16 @@ fn the_caret_stands_under_the_place_behind_wide_characters_and_tabs() {
 #[test]
 fn the_environment_is_on_top_of_the_file_and_flags_are_on_top_of_both() {
     let text = "[upstreams.ds]\nknown = \"deepseek\"\n[agents.default]\nmodel = \"ds/a\"\n[agents.b]\nmodel = \"demo\"";
-    let flag = |model: &str| Flags { model: Some(model.into()), ..Flags::default() };
+    let flag = |model: &str| ConfigFlags { model: Some(model.into()), ..ConfigFlags::default() };
     let cases: [Layered<'_>; 6] = [
-        (&[], Flags::default(), "default", "ds/a"),
-        (&[("THROUGHLINE_MODEL", "groq/x/y")], Flags::default(), "default", "groq/x/y"),
+        (&[], ConfigFlags::default(), "default", "ds/a"),
+        (&[("THROUGHLINE_MODEL", "groq/x/y")], ConfigFlags::default(), "default", "groq/x/y"),
         (&[("THROUGHLINE_MODEL", "groq/x")], flag("ds/c"), "default", "ds/c"),
-        (&[("THROUGHLINE_MODEL", "")], Flags::default(), "default", "ds/a"),
-        (&[("THROUGHLINE_AGENT", "b")], Flags::default(), "b", "demo/demo"),
+        (&[("THROUGHLINE_MODEL", "")], ConfigFlags::default(), "default", "ds/a"),
+        (&[("THROUGHLINE_AGENT", "b")], ConfigFlags::default(), "b", "demo/demo"),
         (
             &[("THROUGHLINE_AGENT", "b")],
-            Flags { agent: Some("default".into()), ..flag("demo") },
+            ConfigFlags { agent: Some("default".into()), ..flag("demo") },
             "default",
             "demo/demo",
         ),
@@ -308,7 +312,7 @@ fn the_environment_is_on_top_of_the_file_and_flags_are_on_top_of_both() {
 fn streaming_and_address_can_be_set_for_all_upstreams_or_for_one() {
     let text = "[upstreams.\"my.ds\"]\nknown = \"deepseek\"\n[upstreams.b]\nknown = \"ollama\"\n[agents.a]\nmodel = \"b/x\"";
     let shown = |env: &[(&str, &str)]| {
-        let settings = settings(text, env, &Flags::default()).unwrap();
+        let settings = settings(text, env, &ConfigFlags::default()).unwrap();
         let transfer = |name: &str| format!("{:?}", settings.upstreams[name]).contains("transfer: Stream");
         (transfer("my.ds"), transfer("b"), settings.upstreams["b"].summary())
     };
@@ -326,39 +330,39 @@ fn streaming_and_address_can_be_set_for_all_upstreams_or_for_one() {
 
 #[test]
 fn mistakes_in_the_environment_and_in_flags_name_their_place() {
-    let flags = |set: fn(&mut Flags)| {
-        let mut flags = Flags::default();
+    let flags = |set: fn(&mut ConfigFlags)| {
+        let mut flags = ConfigFlags::default();
         set(&mut flags);
         flags
     };
     let cases: [Layered<'_>; 8] = [
         (
             &[("THROUGHLINE_STREAMING", "no")],
-            Flags::default(),
+            ConfigFlags::default(),
             "environment variable THROUGHLINE_STREAMING",
             "`on` or `off`",
         ),
         (
             &[("THROUGHLINE_MODE_OLLAMA", "txt")],
-            Flags::default(),
+            ConfigFlags::default(),
             "environment variable THROUGHLINE_MODE_OLLAMA",
             "did you mean `text`?",
         ),
         (
             &[("THROUGHLINE_MODEL", "gpt-5")],
-            Flags::default(),
+            ConfigFlags::default(),
             "environment variable THROUGHLINE_MODEL",
             "not `upstream/model`",
         ),
         (
             &[("THROUGHLINE_AGENT", "defualt")],
-            Flags::default(),
+            ConfigFlags::default(),
             "environment variable THROUGHLINE_AGENT",
             "did you mean `default`?",
         ),
         (
             &[("THROUGHLINE_BASE_URL_OLLAMA", "gpu")],
-            Flags::default(),
+            ConfigFlags::default(),
             "environment variable THROUGHLINE_BASE_URL_OLLAMA",
             "not a base URL",
         ),
@@ -374,28 +378,29 @@ fn mistakes_in_the_environment_and_in_flags_name_their_place() {
 
 #[test]
 fn which_agent_answers_is_never_guessed() {
-    let two = settings("[agents.a]\nmodel = \"demo\"\n[agents.b]\nmodel = \"demo\"", &[], &Flags::default());
+    let two =
+        settings("[agents.a]\nmodel = \"demo\"\n[agents.b]\nmodel = \"demo\"", &[], &ConfigFlags::default());
     assert!(two.unwrap_err().to_string().contains("none is called `default`"));
-    let none = settings("[upstreams.u]\nknown = \"ollama\"", &[], &Flags::default());
+    let none = settings("[upstreams.u]\nknown = \"ollama\"", &[], &ConfigFlags::default());
     assert!(none.unwrap_err().to_string().contains("no agent, so no model is chosen"));
-    let model = Flags { model: Some("u/qwen3".into()), ..Flags::default() };
+    let model = ConfigFlags { model: Some("u/qwen3".into()), ..ConfigFlags::default() };
     assert_eq!(model_of(&settings("[upstreams.u]\nknown = \"ollama\"", &[], &model).unwrap()), "u/qwen3");
 }
 
 #[test]
 fn every_quirk_of_a_profile_can_be_set() {
-    let known = serde_json::to_value(throughline::wire::Profile::default()).unwrap();
+    let known = serde_json::to_value(throughline::wire::UpstreamProfile::default()).unwrap();
     for (field, value) in known.as_object().unwrap() {
         let text = format!(
             "[upstreams.u]\nknown = \"ollama\"\nprofile = {{ {field} = {value} }}\n[agents.a]\nmodel = \"u/x\""
         );
-        settings(&text, &[], &Flags::default()).unwrap_or_else(|error| panic!("{error}"));
+        settings(&text, &[], &ConfigFlags::default()).unwrap_or_else(|error| panic!("{error}"));
     }
 }
 
 #[test]
 fn a_file_that_is_not_there_is_named() {
-    let error = File::load(std::path::Path::new("nowhere/throughline.toml")).unwrap_err().to_string();
+    let error = ConfigFile::load(std::path::Path::new("nowhere/throughline.toml")).unwrap_err().to_string();
     assert!(error.starts_with("cannot read the configuration: ") && error.contains("--> nowhere"), "{error}");
 }
 
@@ -403,7 +408,7 @@ fn a_file_that_is_not_there_is_named() {
 #[test]
 fn mcp_servers_are_sources_and_mistakes_are_shown_in_their_place() {
     let text = "[mcp.time]\ncommand = [\"mcp-server-time\"]\n[mcp.off]\ncommand = [\"x\"]\nenabled = false\n";
-    let settings_of = settings(text, &[], &Flags::default()).unwrap();
+    let settings_of = settings(text, &[], &ConfigFlags::default()).unwrap();
     assert_eq!(settings_of.sources.mcp.keys().collect::<Vec<_>>(), ["time"]);
     check_error(
         "[mcp.files]\nurl = \"example.com\"",
@@ -413,6 +418,7 @@ fn mcp_servers_are_sources_and_mistakes_are_shown_in_their_place() {
         "[mcp.files]\ncomand = [\"x\"]",
         "unknown field `comand`\n --> throughline.toml:2:1\n  |\n2 | comand = [\"x\"]\n  | ^^^^^^\n  = did you mean `command`? valid here: `command`, `env`, `env_allow`, `cwd`, `sandbox`, `limits`, `url`, `headers`, `trusted`, `era`, `timeout_ms`, `total_timeout_ms`, `start_timeout_ms`, `tools`, `enabled`",
     );
-    let error = settings("[mcp.\"a b\"]\ncommand = [\"x\"]", &[], &Flags::default()).unwrap_err().to_string();
+    let error =
+        settings("[mcp.\"a b\"]\ncommand = [\"x\"]", &[], &ConfigFlags::default()).unwrap_err().to_string();
     assert!(error.contains("`a b` cannot be the name") && error.contains("throughline.toml:1:"), "{error}");
 }

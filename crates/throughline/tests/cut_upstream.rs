@@ -8,10 +8,10 @@ mod world;
 use futures_util::{StreamExt, stream};
 use serde_json::json;
 use throughline::engine::RetryPolicy;
-use throughline::{CallStatus, Event, EventKind, Message, TurnStatus};
-use throughline_testkit::script::Break;
+use throughline::{AssistantMessage, CallStatus, Event, EventKind, TurnStatus};
+use throughline_testkit::script::BodyBreak;
 use throughline_testkit::seen::SeenMessage;
-use throughline_testkit::{Script, Seen};
+use throughline_testkit::{ModelScript, SeenRequest};
 use world::{DIALECTS, builder, read, serve};
 
 /// Turns beside each other.
@@ -19,10 +19,10 @@ const AT_ONCE: usize = 16;
 const SAID: &str = "I will note it for you.";
 
 /// Says something, reads, writes, and tells what came of it.
-fn whole(seen: &Seen) -> Script {
+fn whole(seen: &SeenRequest) -> ModelScript {
     match seen.messages.last() {
-        Some(SeenMessage::Results(_)) => Script::new().say("Done."),
-        _ => Script::new()
+        Some(SeenMessage::Results(_)) => ModelScript::new().say("Done."),
+        _ => ModelScript::new()
             .say(SAID)
             .call("weather_today", json!({"city": "Oslo"}))
             .call("calendar_add", json!({"title": "tea"})),
@@ -30,16 +30,16 @@ fn whole(seen: &Seen) -> Script {
 }
 
 /// Where the reply to this request breaks, as its text says: `byte how`.
-fn place(seen: &Seen) -> Option<(u64, Break)> {
+fn place(seen: &SeenRequest) -> Option<(u64, BodyBreak)> {
     let (byte, how) = seen.user_text().split_once(' ')?;
     Some((byte.parse().ok()?, HOW[how.parse::<usize>().ok()?]))
 }
 
-const HOW: [Break; 3] = [Break::Cut, Break::End, Break::Reset];
+const HOW: [BodyBreak; 3] = [BodyBreak::Cut, BodyBreak::End, BodyBreak::Reset];
 
 #[tokio::test]
 async fn a_reply_that_breaks_off_anywhere_keeps_what_was_said_and_runs_nothing_by_halves() {
-    let model = |seen: &Seen| match (seen.messages.last(), place(seen)) {
+    let model = |seen: &SeenRequest| match (seen.messages.last(), place(seen)) {
         (Some(SeenMessage::User { .. }), Some((byte, how))) => whole(seen).broken_at(byte, how),
         _ => whole(seen),
     };
@@ -76,7 +76,7 @@ enum Noticed {
     No,
 }
 
-fn check(what: &str, events: &[Event], message: &Message) -> Noticed {
+fn check(what: &str, events: &[Event], message: &AssistantMessage) -> Noticed {
     let first = events.iter().filter(|event| event.step == Some(1));
     let said: String = first
         .filter_map(|event| match &event.kind {

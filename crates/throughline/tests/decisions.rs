@@ -7,22 +7,25 @@ mod world;
 use serde_json::json;
 use throughline::engine::ApprovalId;
 use throughline::wire::{CallId, Dialect};
-use throughline::{Answer, Approval, CallCancelled, CallStatus, Decided, Message, Turn, TurnControl};
-use throughline_testkit::{self as testkit, Queue, Script, UpstreamHandle};
+use throughline::{
+    ApprovalMode, ApprovalOutcome, ApprovalResponse, AssistantMessage, CallStatus, CancelCallResult,
+    TurnControl, TurnHandle,
+};
+use throughline_testkit::{self as testkit, FakeUpstreamHandle, ModelScript, ScriptQueue};
 use world::{builder, serve};
 
-async fn upstream() -> UpstreamHandle {
-    let adds = Script::new().call("calendar_add", json!({"title": "Tea"}));
-    serve(Queue::new([adds, Script::new().say("Done.")])).await
+async fn upstream() -> FakeUpstreamHandle {
+    let adds = ModelScript::new().call("calendar_add", json!({"title": "Tea"}));
+    serve(ScriptQueue::new([adds, ModelScript::new().say("Done.")])).await
 }
 
-async fn asking(server: &UpstreamHandle) -> Turn {
-    let chat = (Dialect::OpenaiChat, testkit::Dialect::OpenaiChat);
-    builder(server, chat).approval(Approval::Ask).build().unwrap().ask("Tea, please.").await.unwrap()
+async fn asking(server: &FakeUpstreamHandle) -> TurnHandle {
+    let chat = (Dialect::OpenaiChat, testkit::FakeDialect::OpenaiChat);
+    builder(server, chat).approval(ApprovalMode::Ask).build().unwrap().ask("Tea, please.").await.unwrap()
 }
 
 /// Reads until a call asks.
-async fn question(turn: &mut Turn) -> (TurnControl, ApprovalId, CallId) {
+async fn question(turn: &mut TurnHandle) -> (TurnControl, ApprovalId, CallId) {
     loop {
         turn.next().await.expect("a question comes");
         let found =
@@ -33,7 +36,7 @@ async fn question(turn: &mut Turn) -> (TurnControl, ApprovalId, CallId) {
     }
 }
 
-fn status(message: &Message) -> Option<CallStatus> {
+fn status(message: &AssistantMessage) -> Option<CallStatus> {
     message.calls().next().and_then(|call| call.status)
 }
 
@@ -42,14 +45,17 @@ async fn of_two_that_race_one_counts_and_both_are_told_so() {
     let server = upstream().await;
     let mut turn = asking(&server).await;
     let (control, id, _) = question(&mut turn).await;
-    let yes = control.decide_as(id.clone(), Answer::approve(), "ada");
-    let no = control.decide_as(id.clone(), Answer::deny("no"), "eve");
-    assert_eq!(tokio::join!(yes, no), (Decided::Resolved, Decided::DifferentAlready));
+    let yes = control.decide_as(id.clone(), ApprovalResponse::approve(), "ada");
+    let no = control.decide_as(id.clone(), ApprovalResponse::deny("no"), "eve");
+    assert_eq!(tokio::join!(yes, no), (ApprovalOutcome::Resolved, ApprovalOutcome::Conflict));
     // The same answer from somebody else is the same answer.
-    assert_eq!(control.decide_as(id.clone(), Answer::approve(), "eve").await, Decided::SameAlready);
+    assert_eq!(
+        control.decide_as(id.clone(), ApprovalResponse::approve(), "eve").await,
+        ApprovalOutcome::AlreadyResolved
+    );
     let message = turn.finish().await;
     assert_eq!(status(&message), Some(CallStatus::Success));
-    assert_eq!(control.decide(id, Answer::approve()).await, Decided::TurnIsOver);
+    assert_eq!(control.decide(id, ApprovalResponse::approve()).await, ApprovalOutcome::TurnEnded);
 }
 
 #[tokio::test]
@@ -60,22 +66,30 @@ async fn a_stop_of_the_call_and_its_approval_have_one_winner() {
         let (control, id, call) = question(&mut turn).await;
         let (decided, cancelled) = match stop_first {
             true => {
-                let (cancelled, decided) =
-                    tokio::join!(control.cancel_call(call.clone()), control.decide(id, Answer::approve()));
+                let (cancelled, decided) = tokio::join!(
+                    control.cancel_call(call.clone()),
+                    control.decide(id, ApprovalResponse::approve())
+                );
                 (decided, cancelled)
             }
-            false => tokio::join!(control.decide(id, Answer::approve()), control.cancel_call(call.clone())),
+            false => tokio::join!(
+                control.decide(id, ApprovalResponse::approve()),
+                control.cancel_call(call.clone())
+            ),
         };
         let message = turn.finish().await;
         match decided {
-            Decided::Resolved => assert!(!stop_first),
-            Decided::Expired => {
-                assert_eq!((cancelled, status(&message)), (CallCancelled::Yes, Some(CallStatus::Cancelled)));
+            ApprovalOutcome::Resolved => assert!(!stop_first),
+            ApprovalOutcome::Expired => {
+                assert_eq!(
+                    (cancelled, status(&message)),
+                    (CancelCallResult::Cancelled, Some(CallStatus::Cancelled))
+                );
             }
             other => panic!("{other:?}"),
         }
         if stop_first {
-            assert_eq!(decided, Decided::Expired, "it came second");
+            assert_eq!(decided, ApprovalOutcome::Expired, "it came second");
         }
     }
 }
@@ -86,18 +100,21 @@ async fn what_does_not_fit_can_be_corrected_and_what_nobody_asked_is_unknown() {
     let mut turn = asking(&server).await;
     let (control, id, call) = question(&mut turn).await;
     let nobody = ApprovalId::new("turn_other.1.a1");
-    assert_eq!(control.decide(nobody, Answer::approve()).await, Decided::Unknown);
-    assert_eq!(control.cancel_call(CallId::new("no such call")).await, CallCancelled::Unknown);
-    let broken = Answer::approve().with_arguments(json!({"title": 7}));
+    assert_eq!(control.decide(nobody, ApprovalResponse::approve()).await, ApprovalOutcome::Unknown);
+    assert_eq!(control.cancel_call(CallId::new("no such call")).await, CancelCallResult::Unknown);
+    let broken = ApprovalResponse::approve().with_arguments(json!({"title": 7}));
     let decided = control.decide(id.clone(), broken).await;
-    assert!(matches!(&decided, Decided::DoesNotFit { message } if message.contains("title")), "{decided:?}");
+    assert!(
+        matches!(&decided, ApprovalOutcome::Invalid { message } if message.contains("title")),
+        "{decided:?}"
+    );
     // The second question of this call is not asked yet: its answer waits for it.
     let next = ApprovalId::new(format!("{call}.a2"));
-    assert_eq!(control.decide(next.clone(), Answer::approve()).await, Decided::Queued);
-    assert_eq!(control.decide(next, Answer::deny("no")).await, Decided::DifferentAlready);
-    let fits = Answer::approve().with_arguments(json!({"title": "Cake"}));
+    assert_eq!(control.decide(next.clone(), ApprovalResponse::approve()).await, ApprovalOutcome::Queued);
+    assert_eq!(control.decide(next, ApprovalResponse::deny("no")).await, ApprovalOutcome::Conflict);
+    let fits = ApprovalResponse::approve().with_arguments(json!({"title": "Cake"}));
     let (one, two) = tokio::join!(control.decide(id.clone(), fits.clone()), control.decide(id.clone(), fits));
-    assert_eq!((one, two), (Decided::Resolved, Decided::SameAlready));
+    assert_eq!((one, two), (ApprovalOutcome::Resolved, ApprovalOutcome::AlreadyResolved));
     let message = turn.finish().await;
     assert_eq!(message.calls().next().unwrap().output, "added Cake");
 }

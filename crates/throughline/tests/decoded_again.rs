@@ -6,16 +6,16 @@ use serde_json::json;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use throughline::{
-    Again, DecodedAgain, Event, EventKind, KeepRaw, KeptBytes, KeptExtent, ModelCallFacts, Observer,
-    StoredTurn, TurnFacts, TurnHooks, TurnRequest, decode_again,
+    Event, EventKind, KeepRaw, ModelCallFacts, RecordedBytes, RecordedExtent, RedecodeOutcome,
+    RedecodedReply, StoredTurn, TurnFacts, TurnHooks, TurnObserver, TurnRequest, redecode,
 };
-use throughline_testkit::{Queue, Script};
+use throughline_testkit::{ModelScript, ScriptQueue};
 use world::{DIALECTS, builder, city, read, serve};
 
 #[derive(Default)]
 struct Keeper(Mutex<BTreeMap<(u32, u32), Vec<u8>>>);
 
-impl Observer for Keeper {
+impl TurnObserver for Keeper {
     fn raw(&self, _: &TurnFacts, call: &ModelCallFacts, bytes: &[u8]) {
         self.0.lock().unwrap().entry((call.step, call.attempt)).or_default().extend_from_slice(bytes);
     }
@@ -23,24 +23,24 @@ impl Observer for Keeper {
 
 /// A turn that was really run: with thinking, a call, a failed try, two steps and characters of several bytes.
 async fn recorded(
-    dialect: (throughline::wire::Dialect, throughline_testkit::Dialect),
-    mode: throughline::config::Mode,
-) -> (StoredTurn, Vec<Event>, Vec<KeptBytes>) {
+    dialect: (throughline::wire::Dialect, throughline_testkit::FakeDialect),
+    mode: throughline::config::ToolMode,
+) -> (StoredTurn, Vec<Event>, Vec<RecordedBytes>) {
     let scripts = match mode {
-        throughline::config::Mode::Text => [
-            Script::status(503),
-            Script::new().say("我看看。\n").say(
+        throughline::config::ToolMode::Text => [
+            ModelScript::status(503),
+            ModelScript::new().say("我看看。\n").say(
                 "<<<[TOOL_REQUEST]>>>\ntool_name:「始」weather.today「末」,\ncity:「始」巴黎「末」\n<<<[END_TOOL_REQUEST]>>>",
             ),
-            Script::new().say("晴天 ").say("today."),
+            ModelScript::new().say("晴天 ").say("today."),
         ],
         _ => [
-            Script::status(503),
-            Script::new().think("Where is it? 在哪里").say("我看看。").call("weather_today", city("巴黎")),
-            Script::new().say("晴天 ").say("today."),
+            ModelScript::status(503),
+            ModelScript::new().think("Where is it? 在哪里").say("我看看。").call("weather_today", city("巴黎")),
+            ModelScript::new().say("晴天 ").say("today."),
         ],
     };
-    let server = serve(Queue::new(scripts)).await;
+    let server = serve(ScriptQueue::new(scripts)).await;
     let keeper = Arc::new(Keeper::default());
     let app =
         builder(&server, dialect).mode(mode).observer(keeper.clone()).keep_raw(KeepRaw::Yes).build().unwrap();
@@ -48,20 +48,20 @@ async fn recorded(
     let prepared = app.prepare(request).await.unwrap();
     // As it is kept: what is not written down is not there later.
     let stored = serde_json::from_str(&serde_json::to_string(prepared.stored()).unwrap()).unwrap();
-    let (events, message) = read(app.begin(prepared, TurnHooks::default()).await.unwrap()).await;
+    let (events, message) = read(app.start_prepared(prepared, TurnHooks::default()).await.unwrap()).await;
     assert!(message.text().contains("晴天"), "{message:?}");
     let kept = std::mem::take(&mut *keeper.0.lock().unwrap());
-    let kept = kept.into_iter().map(|((step, attempt), bytes)| KeptBytes {
+    let kept = kept.into_iter().map(|((step, attempt), bytes)| RecordedBytes {
         step,
         attempt,
-        extent: KeptExtent::Whole,
+        extent: RecordedExtent::Complete,
         bytes,
     });
     let kept = kept.collect();
     (stored, events, kept)
 }
 
-fn outcomes(again: &[DecodedAgain]) -> Vec<(u32, Again)> {
+fn outcomes(again: &[RedecodedReply]) -> Vec<(u32, RedecodeOutcome)> {
     again.iter().map(|again| (again.step, again.outcome.clone())).collect()
 }
 
@@ -69,10 +69,14 @@ fn outcomes(again: &[DecodedAgain]) -> Vec<(u32, Again)> {
 #[tokio::test]
 async fn what_was_understood_then_is_understood_again_in_every_dialect() {
     for dialect in DIALECTS {
-        for mode in [throughline::config::Mode::Native, throughline::config::Mode::Text] {
+        for mode in [throughline::config::ToolMode::Native, throughline::config::ToolMode::Text] {
             let (stored, events, kept) = recorded(dialect, mode).await;
-            let again = decode_again(&stored, &events, &kept).unwrap();
-            assert_eq!(outcomes(&again), [(1, Again::Same), (2, Again::Same)], "{dialect:?} {mode:?}");
+            let again = redecode(&stored, &events, &kept).unwrap();
+            assert_eq!(
+                outcomes(&again),
+                [(1, RedecodeOutcome::Same), (2, RedecodeOutcome::Same)],
+                "{dialect:?} {mode:?}"
+            );
             assert!(again.iter().all(|again| again.upstream == "test" && again.bytes > 0), "{again:?}");
         }
     }
@@ -82,17 +86,19 @@ async fn what_was_understood_then_is_understood_again_in_every_dialect() {
 #[tokio::test]
 async fn each_planted_difference_is_found_and_nothing_else() {
     for dialect in &DIALECTS[..3] {
-        let (stored, events, kept) = recorded(*dialect, throughline::config::Mode::Native).await;
+        let (stored, events, kept) = recorded(*dialect, throughline::config::ToolMode::Native).await;
         let check = |what: &str, plant: &dyn Fn(&mut EventKind)| {
             let mut events = events.clone();
             events.iter_mut().for_each(|event| plant(&mut event.kind));
-            let again = decode_again(&stored, &events, &kept).unwrap();
+            let again = redecode(&stored, &events, &kept).unwrap();
             let found: Vec<String> = again
                 .iter()
                 .flat_map(|again| match &again.outcome {
-                    Again::Different(found) => found.iter().map(|found| found.what.clone()).collect(),
+                    RedecodeOutcome::Different(found) => {
+                        found.iter().map(|found| found.what.clone()).collect()
+                    }
                     other => {
-                        assert_eq!(*other, Again::Same, "{what}");
+                        assert_eq!(*other, RedecodeOutcome::Same, "{what}");
                         Vec::new()
                     }
                 })
@@ -135,25 +141,25 @@ async fn each_planted_difference_is_found_and_nothing_else() {
 #[tokio::test]
 async fn what_was_cut_is_compared_as_far_as_it_goes() {
     for dialect in DIALECTS {
-        let (stored, events, kept) = recorded(dialect, throughline::config::Mode::Native).await;
+        let (stored, events, kept) = recorded(dialect, throughline::config::ToolMode::Native).await;
         for tenth in 1..10 {
-            let cut = |kept: &KeptBytes| {
+            let cut = |kept: &RecordedBytes| {
                 let bytes = kept.bytes[..kept.bytes.len() * tenth / 10].to_vec();
-                KeptBytes { extent: KeptExtent::Beginning, bytes, ..kept.clone() }
+                RecordedBytes { extent: RecordedExtent::Truncated, bytes, ..kept.clone() }
             };
             let kept: Vec<_> = kept.iter().map(cut).collect();
-            let again = decode_again(&stored, &events, &kept).unwrap();
-            let expected = [(1, Again::SameSoFar), (2, Again::SameSoFar)];
+            let again = redecode(&stored, &events, &kept).unwrap();
+            let expected = [(1, RedecodeOutcome::SamePrefix), (2, RedecodeOutcome::SamePrefix)];
             assert_eq!(outcomes(&again), expected, "{dialect:?} {tenth}/10");
         }
     }
     // What cannot be compared is said to be so.
-    let (mut stored, events, kept) = recorded(DIALECTS[0], throughline::config::Mode::Native).await;
-    let elsewhere = vec![KeptBytes { step: 9, ..kept[0].clone() }];
-    let outcome = |stored: &StoredTurn, kept: &[KeptBytes]| {
-        decode_again(stored, &events, kept).unwrap().remove(0).outcome
+    let (mut stored, events, kept) = recorded(DIALECTS[0], throughline::config::ToolMode::Native).await;
+    let elsewhere = vec![RecordedBytes { step: 9, ..kept[0].clone() }];
+    let outcome = |stored: &StoredTurn, kept: &[RecordedBytes]| {
+        redecode(stored, &events, kept).unwrap().remove(0).outcome
     };
-    assert_eq!(outcome(&stored, &elsewhere), Again::NotInTheLog);
-    stored.read_as.clear();
-    assert_eq!(outcome(&stored, &kept), Again::HowUnknown);
+    assert_eq!(outcome(&stored, &elsewhere), RedecodeOutcome::NotInLog);
+    stored.decode_profiles.clear();
+    assert_eq!(outcome(&stored, &kept), RedecodeOutcome::NoDecodeProfile);
 }

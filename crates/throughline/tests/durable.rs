@@ -9,15 +9,19 @@ use async_trait::async_trait;
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
-use throughline::engine::{ApprovalId, ClientAnswer, ClientStatus, Seq, TurnId};
-use throughline::store::{Ack, Batch, Beside, Claim, Epoch, Log, LogError, MemoryLog, Merge, Record, Tail};
+use throughline::engine::{ApprovalId, ClientAnswer, ClientStatus, EventSeq, TurnId};
+use throughline::store::{
+    AppendAck, Log, LogBatch, LogError, LogRecord, LogTail, MemoryLog, MergeFn, OwnerEpoch,
+    ProviderStateRecord, TurnClaim,
+};
 use throughline::tools::{Effect, NoArguments, Tool, tool};
 use throughline::wire::{self, CallId, Dialect};
 use throughline::{
-    Answer, Approval, Builder, CallStatus, ClientTool, Decided, Error, Event, EventKind, Message, StoredTurn,
-    Throughline, TurnEnded, TurnHooks, TurnRequest, TurnStatus, Upstream,
+    ApprovalMode, ApprovalOutcome, ApprovalResponse, AssistantMessage, CallStatus, ClientToolSpec, Error,
+    Event, EventKind, StoredTurn, Throughline, ThroughlineBuilder, TurnHooks, TurnRequest, TurnResult,
+    TurnStatus, Upstream,
 };
-use throughline_testkit::{self as testkit, Script, Seen, UpstreamHandle};
+use throughline_testkit::{self as testkit, FakeUpstreamHandle, ModelScript, SeenRequest};
 use tokio::runtime::{self, Runtime};
 use tokio::sync::{Notify, mpsc};
 use world::{check_promises, serve, statuses};
@@ -38,11 +42,16 @@ impl Mortal {
 
 #[async_trait]
 impl Log for Mortal {
-    async fn claim(&self, turn: &str) -> Result<Claim, LogError> {
+    async fn claim(&self, turn: &str) -> Result<TurnClaim, LogError> {
         self.inner.claim(turn).await
     }
 
-    async fn append(&self, turn: &str, epoch: Epoch, mut batch: Batch) -> Result<Ack, LogError> {
+    async fn append(
+        &self,
+        turn: &str,
+        epoch: OwnerEpoch,
+        mut batch: LogBatch,
+    ) -> Result<AppendAck, LogError> {
         if batch.records.last().is_none_or(|last| last.seq < self.dies_behind) {
             return self.inner.append(turn, epoch, batch).await;
         }
@@ -52,15 +61,15 @@ impl Log for Mortal {
         std::future::pending().await
     }
 
-    async fn read(&self, turn: &str, after: u64, records_max: usize) -> Result<Vec<Record>, LogError> {
+    async fn read(&self, turn: &str, after: u64, records_max: usize) -> Result<Vec<LogRecord>, LogError> {
         self.inner.read(turn, after, records_max).await
     }
 
-    async fn read_beside(&self, turn: &str) -> Result<Vec<Beside>, LogError> {
-        self.inner.read_beside(turn).await
+    async fn read_provider_state(&self, turn: &str) -> Result<Vec<ProviderStateRecord>, LogError> {
+        self.inner.read_provider_state(turn).await
     }
 
-    async fn tail(&self, turn: &str, after: u64) -> Result<Box<dyn Tail>, LogError> {
+    async fn tail(&self, turn: &str, after: u64) -> Result<Box<dyn LogTail>, LogError> {
         self.inner.tail(turn, after).await
     }
 
@@ -68,12 +77,12 @@ impl Log for Mortal {
         self.inner.open_turns().await
     }
 
-    async fn compact(&self, turn: &str, merge: Merge) -> Result<(), LogError> {
+    async fn compact(&self, turn: &str, merge: MergeFn) -> Result<(), LogError> {
         self.inner.compact(turn, merge).await
     }
 
-    async fn forget(&self, turn: &str) -> Result<(), LogError> {
-        self.inner.forget(turn).await
+    async fn delete(&self, turn: &str) -> Result<(), LogError> {
+        self.inner.delete(turn).await
     }
 }
 
@@ -96,22 +105,22 @@ fn tools(runs: &Runs) -> Vec<Arc<dyn Tool>> {
     ]
 }
 
-fn app(server: &UpstreamHandle, log: Arc<dyn Log>, runs: &Runs) -> Builder {
+fn app(server: &FakeUpstreamHandle, log: Arc<dyn Log>, runs: &Runs) -> ThroughlineBuilder {
     world::builder(server, CHAT).tools(tools(runs)).log(log)
 }
 
-const CHAT: (Dialect, testkit::Dialect) = (Dialect::OpenaiChat, testkit::Dialect::OpenaiChat);
+const CHAT: (Dialect, testkit::FakeDialect) = (Dialect::OpenaiChat, testkit::FakeDialect::OpenaiChat);
 
 /// Answers by what it is asked, so that a request that comes again after a crash gets the same answer.
-fn three_steps(seen: &Seen) -> Script {
-    match seen.answered().len() {
-        0 => Script::new()
+fn three_steps(seen: &SeenRequest) -> ModelScript {
+    match seen.answered_calls().len() {
+        0 => ModelScript::new()
             .say("Let me ")
             .say("see.")
             .call("note_read", json!({}))
             .call("note_write", json!({})),
-        2 => Script::new().say("And again.").call("note_put", json!({})),
-        _ => Script::new().say("All ").say("done."),
+        2 => ModelScript::new().say("And again.").call("note_put", json!({})),
+        _ => ModelScript::new().say("All ").say("done."),
     }
 }
 
@@ -133,7 +142,7 @@ fn kept(stored: &StoredTurn) -> StoredTurn {
 
 /// Begins a turn in a process that dies behind an event.
 fn dies(
-    build: impl Fn(Arc<dyn Log>) -> Builder,
+    build: impl Fn(Arc<dyn Log>) -> ThroughlineBuilder,
     log: &MemoryLog,
     request: TurnRequest,
     behind: u64,
@@ -143,7 +152,7 @@ fn dies(
         let app = build(mortal.clone()).build().unwrap();
         let prepared = app.prepare(request).await.unwrap();
         let stored = kept(prepared.stored());
-        let turn = app.begin(prepared, TurnHooks::default()).await.unwrap();
+        let turn = app.start_prepared(prepared, TurnHooks::default()).await.unwrap();
         tokio::select! {
             () = mortal.dead.notified() => {}
             _ = turn.finish() => {}
@@ -153,7 +162,12 @@ fn dies(
 }
 
 /// Takes a turn over in a process that dies, too: `further` events later.
-fn dies_again(build: impl Fn(Arc<dyn Log>) -> Builder, log: &MemoryLog, stored: &StoredTurn, further: u64) {
+fn dies_again(
+    build: impl Fn(Arc<dyn Log>) -> ThroughlineBuilder,
+    log: &MemoryLog,
+    stored: &StoredTurn,
+    further: u64,
+) {
     let before = process().block_on(events_of(log, stored)).len() as u64;
     let mortal = Mortal::new(log.clone(), before + further);
     process().block_on(async {
@@ -167,9 +181,9 @@ fn dies_again(build: impl Fn(Arc<dyn Log>) -> Builder, log: &MemoryLog, stored: 
 }
 
 /// Takes a turn over in a process that lives.
-async fn lives(app: &Throughline, stored: &StoredTurn) -> (Message, TurnEnded) {
+async fn lives(app: &Throughline, stored: &StoredTurn) -> (AssistantMessage, TurnResult) {
     let (told, mut ended) = mpsc::unbounded_channel();
-    let hooks = TurnHooks::default().at_end(move |ended| told.send(ended).unwrap());
+    let hooks = TurnHooks::default().on_end(move |ended| told.send(ended).unwrap());
     let turn = app.resume(stored.clone(), Vec::new(), hooks).await.unwrap();
     let message = turn.finish().await;
     (message, ended.recv().await.unwrap())
@@ -200,7 +214,7 @@ fn whatever_event_is_the_last_before_a_crash_the_message_goes_on() {
         let events = world.block_on(events_of(&log, &stored));
         check_promises(&events);
         let context = format!("behind event {behind}: {message:#?}");
-        assert_eq!(message, Message::of(&events), "{context}");
+        assert_eq!(message, AssistantMessage::from_events(&events), "{context}");
         assert_eq!(message.status, Some(TurnStatus::Completed), "{context}");
         assert_eq!(message.text(), ALL_OF_IT, "{context}");
         let runs = runs.lock().unwrap().clone();
@@ -212,8 +226,8 @@ fn whatever_event_is_the_last_before_a_crash_the_message_goes_on() {
             Some(CallStatus::Unknown) => {}
             other => panic!("{other:?} {context}"),
         }
-        let adds = Throughline::adds(&stored, &events, &[], None);
-        assert_eq!((ended.status, &ended.adds), (message.status, &adds), "{context}");
+        let adds = Throughline::added_messages(&stored, &events, &[], None);
+        assert_eq!((ended.status, &ended.added_messages), (message.status, &adds), "{context}");
         assert_eq!(ended.text, ALL_OF_IT, "{context}");
         assert_eq!(adds.len(), 4, "the question and three steps: {adds:#?} {context}");
     }
@@ -224,7 +238,8 @@ fn whatever_event_is_the_last_before_a_crash_the_message_goes_on() {
 #[test]
 fn a_reply_that_died_with_its_process_is_taken_back_and_asked_for_again() {
     let world = Runtime::new().unwrap();
-    let server = world.block_on(serve(|_: &Seen| Script::new().think("Hm.").say("Once ").say("only.")));
+    let server =
+        world.block_on(serve(|_: &SeenRequest| ModelScript::new().think("Hm.").say("Once ").say("only.")));
     let (log, runs) = (MemoryLog::default(), Runs::default());
     let build = |log| app(&server, log, &runs);
     let whole = MemoryLog::default();
@@ -238,7 +253,9 @@ fn a_reply_that_died_with_its_process_is_taken_back_and_asked_for_again() {
     let events = world.block_on(events_of(&log, &stored));
     let taken_back = events.iter().filter(|event| matches!(event.kind, EventKind::BlockSuperseded { .. }));
     assert_eq!(taken_back.count(), 2, "thinking and text");
-    let [wire::Message::User(_), wire::Message::Step(step)] = &ended.adds[..] else { panic!("{ended:?}") };
+    let [wire::Message::User(_), wire::Message::Step(step)] = &ended.added_messages[..] else {
+        panic!("{ended:?}")
+    };
     assert_eq!((step.text.as_str(), step.thinking.as_str()), ("Once only.", "Hm."));
 }
 
@@ -296,7 +313,10 @@ fn an_upstream_that_is_gone_is_told_in_the_turn() {
 }
 
 /// Reads a turn until `is_there` and gives what it was looking for.
-async fn until<T>(turn: &mut throughline::Turn, is_there: impl Fn(&Message) -> Option<T>) -> T {
+async fn until<T>(
+    turn: &mut throughline::TurnHandle,
+    is_there: impl Fn(&AssistantMessage) -> Option<T>,
+) -> T {
     loop {
         turn.next().await.expect("it comes before the end");
         if let Some(found) = is_there(turn.message()) {
@@ -305,7 +325,7 @@ async fn until<T>(turn: &mut throughline::Turn, is_there: impl Fn(&Message) -> O
     }
 }
 
-fn open_question(message: &Message) -> Option<ApprovalId> {
+fn open_question(message: &AssistantMessage) -> Option<ApprovalId> {
     message.calls().find_map(|call| call.approval.as_ref()).map(|approval| approval.approval_id.clone())
 }
 
@@ -315,9 +335,9 @@ fn an_open_question_survives_and_its_answer_counts_in_the_next_process() {
     let world = Runtime::new().unwrap();
     let server = world.block_on(serve(three_steps));
     let (log, runs) = (MemoryLog::default(), Runs::default());
-    let build = |log| app(&server, log, &runs).approval(Approval::Ask);
+    let build = |log| app(&server, log, &runs).approval(ApprovalMode::Ask);
     let whole = MemoryLog::default();
-    let turn = TurnRequest { approval: Some(Approval::Ask), ..request("turn_ask") };
+    let turn = TurnRequest { approval: Some(ApprovalMode::Ask), ..request("turn_ask") };
     // The write asks: the first process waits for ever, so it is ended when the question is in the log.
     let asks = |events: &[Event]| {
         events
@@ -338,15 +358,24 @@ fn an_open_question_survives_and_its_answer_counts_in_the_next_process() {
         let mut turn = app.resume(stored.clone(), Vec::new(), TurnHooks::default()).await.unwrap();
         let control = turn.control();
         let question = until(&mut turn, open_question).await;
-        assert_eq!(control.decide(question.clone(), Answer::approve()).await, Decided::Resolved);
-        assert_eq!(control.decide(question.clone(), Answer::approve()).await, Decided::SameAlready);
-        assert_eq!(control.decide(question.clone(), Answer::deny("no")).await, Decided::DifferentAlready);
+        assert_eq!(
+            control.decide(question.clone(), ApprovalResponse::approve()).await,
+            ApprovalOutcome::Resolved
+        );
+        assert_eq!(
+            control.decide(question.clone(), ApprovalResponse::approve()).await,
+            ApprovalOutcome::AlreadyResolved
+        );
+        assert_eq!(
+            control.decide(question.clone(), ApprovalResponse::deny("no")).await,
+            ApprovalOutcome::Conflict
+        );
         let first = question;
         let question = until(&mut turn, |message| open_question(message).filter(|open| *open != first)).await;
-        let calling = control.decide(question.clone(), Answer::approve());
-        let other = control.decide(question, Answer::deny("no"));
+        let calling = control.decide(question.clone(), ApprovalResponse::approve());
+        let other = control.decide(question, ApprovalResponse::deny("no"));
         let (one, two) = tokio::join!(calling, other);
-        assert_eq!((one, two), (Decided::Resolved, Decided::DifferentAlready), "of two, the first");
+        assert_eq!((one, two), (ApprovalOutcome::Resolved, ApprovalOutcome::Conflict), "of two, the first");
         turn.finish().await
     });
     assert_eq!(message.text(), ALL_OF_IT, "{message:#?}");
@@ -370,12 +399,15 @@ async fn with_another_clock(log: &MemoryLog, turn: &str, ahead_ms: i64) -> Memor
     }
     let shifted = MemoryLog::default();
     let epoch = shifted.claim(turn).await.unwrap().epoch;
-    let mut batch = Batch { beside: log.read_beside(turn).await.unwrap_or_default(), ..Batch::default() };
+    let mut batch = LogBatch {
+        provider_state: log.read_provider_state(turn).await.unwrap_or_default(),
+        ..LogBatch::default()
+    };
     for record in log.read(turn, 0, usize::MAX).await.unwrap_or_default() {
         let mut event: serde_json::Value = serde_json::from_slice(&record.payload).unwrap();
         shift(&mut event, ahead_ms);
         let payload = serde_json::to_vec(&event).unwrap();
-        batch.records.push(Record::new(record.seq, record.kind, record.durability, payload));
+        batch.records.push(LogRecord::new(record.seq, record.kind, record.durability, payload));
     }
     shifted.append(turn, epoch, batch).await.unwrap();
     shifted
@@ -412,22 +444,22 @@ fn a_clock_that_jumps_between_two_processes_harms_no_turn() {
     }
 }
 
-fn weather() -> ClientTool {
-    ClientTool { description: "Weather".into(), ..ClientTool::new("get_weather") }
+fn weather() -> ClientToolSpec {
+    ClientToolSpec { description: "Weather".into(), ..ClientToolSpec::new("get_weather") }
 }
 
 /// Calls the requester's own tool twice and a server's once.
-fn mixed(seen: &Seen) -> Script {
-    match seen.answered().len() {
-        0 => Script::new()
+fn mixed(seen: &SeenRequest) -> ModelScript {
+    match seen.answered_calls().len() {
+        0 => ModelScript::new()
             .call("get_weather", json!({"city": "Paris"}))
             .call("note_read", json!({}))
             .call("get_weather", json!({"city": "Rome"})),
-        _ => Script::new().say("Sunny in both."),
+        _ => ModelScript::new().say("Sunny in both."),
     }
 }
 
-fn waits_for_me(message: &Message) -> Option<Vec<CallId>> {
+fn waits_for_me(message: &AssistantMessage) -> Option<Vec<CallId>> {
     let own = message.calls().filter(|call| call.client_id.is_some());
     message.waits_only_for_requester().then(|| own.filter_map(|call| call.tool_id.clone()).collect())
 }
@@ -442,9 +474,9 @@ fn calls_of_the_requesters_own_tools_wait_together_and_survive_a_restart() {
     let world = Runtime::new().unwrap();
     let server = world.block_on(serve(mixed));
     let (log, runs) = (MemoryLog::default(), Runs::default());
-    let build = |log| app(&server, log, &runs).approval(Approval::Ask);
+    let build = |log| app(&server, log, &runs).approval(ApprovalMode::Ask);
     let asked =
-        || TurnRequest { own_tools: vec![weather()], user: Some("ada".into()), ..request("turn_own") };
+        || TurnRequest { request_tools: vec![weather()], user: Some("ada".into()), ..request("turn_own") };
     let seq = process().block_on(async {
         let app = build(Arc::new(MemoryLog::default())).build().unwrap();
         let mut turn = app.start(asked()).await.unwrap();
@@ -459,9 +491,9 @@ fn calls_of_the_requesters_own_tools_wait_together_and_survive_a_restart() {
         let calls = until(&mut turn, waits_for_me).await;
         let ada = Some("ada".to_owned());
         for call in &calls {
-            use throughline::ClientAnswered::{Accepted, AlreadyClosed, NotYours};
+            use throughline::ClientAnswerResult::{Accepted, AlreadyClosed, WrongUser};
             let eve = Some("eve".to_owned());
-            assert_eq!(app.answer_client_call(eve, call, sunny()).await, NotYours);
+            assert_eq!(app.answer_client_call(eve, call, sunny()).await, WrongUser);
             assert_eq!(app.answer_client_call(ada.clone(), call, sunny()).await, Accepted);
             assert_eq!(app.answer_client_call(ada.clone(), call, sunny()).await, AlreadyClosed);
         }
@@ -479,13 +511,13 @@ async fn a_name_that_is_bad_or_there_twice_is_refused_before_anything_happens() 
     let server = serve(mixed).await;
     let app = app(&server, Arc::new(MemoryLog::default()), &Runs::default()).build().unwrap();
     let ask = |name: &str| {
-        let own_tools = vec![ClientTool::new(name)];
-        app.prepare(TurnRequest { own_tools, ..request("turn_x") })
+        let request_tools = vec![ClientToolSpec::new(name)];
+        app.prepare(TurnRequest { request_tools, ..request("turn_x") })
     };
     assert!(matches!(ask("not good").await, Err(Error::BadToolName { .. })));
     assert!(ask("note_read").await.is_ok(), "it takes the place of ours");
     assert!(ask("note-read").await.is_ok());
-    let twice = TurnRequest { own_tools: vec![weather(), weather()], ..request("turn_x") };
+    let twice = TurnRequest { request_tools: vec![weather(), weather()], ..request("turn_x") };
     assert!(matches!(app.prepare(twice).await, Err(Error::ToolNameTaken { .. })));
     assert_eq!(server.requests().len(), 0);
 }
@@ -498,10 +530,10 @@ fn a_turn_can_be_cut_at_any_event_to_go_on_from_there() {
     let log = MemoryLog::default();
     let stored = dies(|log| app(&server, log, &Runs::default()), &log, request("turn_fork"), u64::MAX);
     let events = world.block_on(events_of(&log, &stored));
-    let whole = Throughline::adds(&stored, &events, &[], None);
+    let whole = Throughline::added_messages(&stored, &events, &[], None);
     for event in &events {
-        let adds = Throughline::adds(&stored, &events, &[], Some(event.seq));
-        let shown = Message::of(&events[..event.seq.0 as usize]).text().replace("\n\n", "");
+        let adds = Throughline::added_messages(&stored, &events, &[], Some(event.seq));
+        let shown = AssistantMessage::from_events(&events[..event.seq.0 as usize]).text().replace("\n\n", "");
         let texts = adds.iter().filter_map(|message| match message {
             wire::Message::Step(step) => Some(step.text.as_str()),
             wire::Message::User(_) => None,
@@ -511,8 +543,12 @@ fn a_turn_can_be_cut_at_any_event_to_go_on_from_there() {
         assert_eq!(adds[..closed.min(1)], whole[..closed.min(1)], "closed steps are whole");
     }
     let last = events.last().map(|event| event.seq);
-    assert_eq!(Throughline::adds(&stored, &events, &[], last), whole);
-    assert_eq!(Throughline::adds(&stored, &events, &[], Some(Seq(0))).len(), 1, "the question alone");
+    assert_eq!(Throughline::added_messages(&stored, &events, &[], last), whole);
+    assert_eq!(
+        Throughline::added_messages(&stored, &events, &[], Some(EventSeq(0))).len(),
+        1,
+        "the question alone"
+    );
 }
 
 /// Written by the release that began with them; `THROUGHLINE_BLESS=1` writes the file of this one if there is none.
@@ -525,7 +561,7 @@ fn a_stored_turn_of_any_release_is_read_by_every_later_one() {
         let world = Runtime::new().unwrap();
         let server = world.block_on(serve(three_steps));
         let asked = TurnRequest {
-            own_tools: vec![weather()],
+            request_tools: vec![weather()],
             user: Some("ada".into()),
             conversation_id: Some("conv_1".into()),
             ..request("turn_v1")
@@ -538,12 +574,12 @@ fn a_stored_turn_of_any_release_is_read_by_every_later_one() {
     let stored: StoredTurn = serde_json::from_str(&text).unwrap();
     assert_eq!((stored.v, stored.turn_id().as_str()), (1, "turn_v1"));
     assert_eq!(stored.user.as_deref(), Some("ada"));
-    assert_eq!(stored.history, throughline::HistoryOf::Conversation);
+    assert_eq!(stored.history, throughline::HistorySource::Conversation);
     assert_eq!(stored.setup.on_interrupted, throughline::engine::OnInterrupted::Continue);
     let tools: Vec<_> = stored.setup.tools.iter().map(|tool| tool.wire_name.as_str()).collect();
     assert!(tools.contains(&"get_weather") && tools.contains(&"note_write"), "{tools:?}");
     let own = stored.setup.tools.iter().find(|tool| tool.wire_name.as_str() == "get_weather").unwrap();
-    assert_eq!(own.runs, throughline::engine::Runs::Requester);
+    assert_eq!(own.runs, throughline::engine::CallRunner::Requester);
     // What a later release has added is not there, and that is all right.
     let mut older: serde_json::Value = serde_json::from_str(&text).unwrap();
     older["something_later"] = json!(true);

@@ -6,9 +6,9 @@
 
 mod world;
 
-use throughline::wire::{LeakedCalls, Profile};
+use throughline::wire::{LeakedCalls, UpstreamProfile};
 use throughline::{CallStatus, Event, EventKind};
-use throughline_testkit::{Queue, Script};
+use throughline_testkit::{ModelScript, ScriptQueue};
 use world::{DIALECTS, at, builder, read, serve, statuses};
 
 /// One call of `weather.today` in grammars that servers have been seen to let through.
@@ -59,7 +59,7 @@ fn problems(events: &[Event]) -> Vec<(&str, &str, &str)> {
 async fn a_leaked_call_is_named_with_the_ways_out_and_not_run() {
     for (format, text) in LEAKED {
         for dialect in DIALECTS {
-            let server = serve(Queue::new([Script::new().say(text)])).await;
+            let server = serve(ScriptQueue::new([ModelScript::new().say(text)])).await;
             let app = builder(&server, dialect).build().unwrap();
             let (events, message) = read(app.ask("Weather?").await.unwrap()).await;
             assert_eq!(statuses(&message), [], "{format}: nothing runs by itself");
@@ -78,8 +78,10 @@ async fn a_leaked_call_is_named_with_the_ways_out_and_not_run() {
 async fn it_runs_where_the_profile_says_so() {
     for (format, text) in LEAKED {
         for dialect in DIALECTS {
-            let server = serve(Queue::new([Script::new().say(text), Script::new().say("Sunny.")])).await;
-            let profile = Profile { leaked_calls: LeakedCalls::Run, ..Profile::default() };
+            let server =
+                serve(ScriptQueue::new([ModelScript::new().say(text), ModelScript::new().say("Sunny.")]))
+                    .await;
+            let profile = UpstreamProfile { leaked_calls: LeakedCalls::Run, ..UpstreamProfile::default() };
             let app =
                 builder(&server, dialect).upstream(at(&server, dialect).profile(profile)).build().unwrap();
             let (events, message) = read(app.ask("Weather?").await.unwrap()).await;

@@ -9,10 +9,13 @@ use async_trait::async_trait;
 use serde_json::json;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use throughline::store::{Ack, Batch, Beside, Claim, Epoch, Log, LogError, MemoryLog, Merge, Record, Tail};
+use throughline::store::{
+    AppendAck, Log, LogBatch, LogError, LogRecord, LogTail, MemoryLog, MergeFn, OwnerEpoch,
+    ProviderStateRecord, TurnClaim,
+};
 use throughline::tools::{Effect, NoArguments, tool};
 use throughline::{EventKind, TurnStatus as T};
-use throughline_testkit::{Ending, Move, Queue, Script};
+use throughline_testkit::{ExchangeEnd, ModelScript, ScriptMove, ScriptQueue};
 use tokio::sync::watch;
 use world::{DIALECTS, builder, check_promises, read, serve, statuses};
 
@@ -27,7 +30,7 @@ enum Fate {
 }
 
 /// Decides by the number of the append, from 1, and its batch.
-type Decide = dyn Fn(usize, &Batch) -> Fate + Send + Sync;
+type Decide = dyn Fn(usize, &LogBatch) -> Fate + Send + Sync;
 
 /// A log in memory whose appends do what a test wants.
 struct Trial {
@@ -40,7 +43,7 @@ struct Trial {
 }
 
 impl Trial {
-    fn new(decide: impl Fn(usize, &Batch) -> Fate + Send + Sync + 'static) -> Arc<Self> {
+    fn new(decide: impl Fn(usize, &LogBatch) -> Fate + Send + Sync + 'static) -> Arc<Self> {
         Arc::new(Self {
             log: MemoryLog::default(),
             decide: Box::new(decide),
@@ -61,10 +64,10 @@ impl Trial {
 
 #[async_trait]
 impl Log for Trial {
-    async fn claim(&self, turn: &str) -> Result<Claim, LogError> {
+    async fn claim(&self, turn: &str) -> Result<TurnClaim, LogError> {
         self.log.claim(turn).await
     }
-    async fn append(&self, turn: &str, epoch: Epoch, batch: Batch) -> Result<Ack, LogError> {
+    async fn append(&self, turn: &str, epoch: OwnerEpoch, batch: LogBatch) -> Result<AppendAck, LogError> {
         let number = self.appends.fetch_add(1, Ordering::Relaxed) + 1;
         match (self.decide)(number, &batch) {
             Fate::Written => {}
@@ -72,32 +75,32 @@ impl Log for Trial {
                 self.held.send_modify(|held| *held += 1);
                 self.open.subscribe().wait_for(|open| *open).await.unwrap();
             }
-            Fate::Refused => return Err(LogError::Store { why: "the disk is full".into() }),
+            Fate::Refused => return Err(LogError::StoreFailure { why: "the disk is full".into() }),
             Fate::Panics => panic!("a bug in the log"),
         }
         self.log.append(turn, epoch, batch).await
     }
-    async fn read(&self, turn: &str, after: u64, records_max: usize) -> Result<Vec<Record>, LogError> {
+    async fn read(&self, turn: &str, after: u64, records_max: usize) -> Result<Vec<LogRecord>, LogError> {
         self.log.read(turn, after, records_max).await
     }
-    async fn read_beside(&self, turn: &str) -> Result<Vec<Beside>, LogError> {
-        self.log.read_beside(turn).await
+    async fn read_provider_state(&self, turn: &str) -> Result<Vec<ProviderStateRecord>, LogError> {
+        self.log.read_provider_state(turn).await
     }
-    async fn tail(&self, turn: &str, after: u64) -> Result<Box<dyn Tail>, LogError> {
+    async fn tail(&self, turn: &str, after: u64) -> Result<Box<dyn LogTail>, LogError> {
         self.log.tail(turn, after).await
     }
     async fn open_turns(&self) -> Result<Vec<String>, LogError> {
         self.log.open_turns().await
     }
-    async fn compact(&self, turn: &str, merge: Merge) -> Result<(), LogError> {
+    async fn compact(&self, turn: &str, merge: MergeFn) -> Result<(), LogError> {
         self.log.compact(turn, merge).await
     }
-    async fn forget(&self, turn: &str) -> Result<(), LogError> {
-        self.log.forget(turn).await
+    async fn delete(&self, turn: &str) -> Result<(), LogError> {
+        self.log.delete(turn).await
     }
 }
 
-fn holds(batch: &Batch, kind: &str) -> bool {
+fn holds(batch: &LogBatch, kind: &str) -> bool {
     batch.records.iter().any(|record| record.kind == kind)
 }
 
@@ -112,15 +115,18 @@ fn counter() -> (impl throughline::tools::Tool, Arc<AtomicUsize>) {
     (tool("count.up", "Counts", count).effect(Effect::Read).agent_callable(), runs)
 }
 
-fn call_and_answer() -> Queue {
-    Queue::new([Script::new().say("So").call("count_up", json!({})), Script::new().say("Done.")])
+fn call_and_answer() -> ScriptQueue {
+    ScriptQueue::new([
+        ModelScript::new().say("So").call("count_up", json!({})),
+        ModelScript::new().say("Done."),
+    ])
 }
 
 // R: S2
 #[tokio::test]
 async fn no_model_is_asked_and_nothing_is_seen_before_the_start_is_in_the_log() {
     let log = Trial::new(|number, _| if number == 1 { Fate::Held } else { Fate::Written });
-    let server = serve(Queue::new([Script::new().say("Hi")])).await;
+    let server = serve(ScriptQueue::new([ModelScript::new().say("Hi")])).await;
     let app = builder(&server, DIALECTS[0]).log(log.clone()).build().unwrap();
     let mut turn = app.ask("Hi").await.unwrap();
     log.is_holding().await;
@@ -148,7 +154,7 @@ async fn no_tool_runs_before_its_intent_is_in_the_log() {
     let app = builder(&server, DIALECTS[0]).log(log.clone()).tool(counter).build().unwrap();
     let turn = app.ask("Hi").await.unwrap();
     log.is_holding().await;
-    assert_eq!(server.ended(1).await, Ending::Complete);
+    assert_eq!(server.wait_for_end(1).await, ExchangeEnd::Complete);
     assert_eq!(runs.load(Ordering::SeqCst), 0);
     log.open();
     assert_eq!(statuses(&read(turn).await.1).len(), 1);
@@ -170,13 +176,13 @@ async fn the_first_delta_goes_at_once_and_a_slow_append_loses_nothing() {
         Fate::Written
     });
     // A beat behind the first word, so that it comes alone.
-    let script = Script::new().say("first ").then(Move::Pause(30)).say(words.as_str());
-    let server = serve(Queue::new([script])).await;
+    let script = ModelScript::new().say("first ").then(ScriptMove::Pause(30)).say(words.as_str());
+    let server = serve(ScriptQueue::new([script])).await;
     let app = builder(&server, DIALECTS[0]).log(log.clone()).build().unwrap();
     let turn = app.ask("Hi").await.unwrap();
     log.is_holding().await;
     // Everything has been said while one append is under way.
-    assert_eq!(server.ended(1).await, Ending::Complete);
+    assert_eq!(server.wait_for_end(1).await, ExchangeEnd::Complete);
     log.open();
     let (events, message) = read(turn).await;
     assert_eq!(message.text(), format!("first {words}"));
@@ -221,7 +227,7 @@ async fn a_refused_append_ends_the_turn_as_interrupted_wherever_it_comes() {
 #[tokio::test]
 async fn a_log_that_is_lost_for_good_ends_the_reading_and_not_the_process() {
     let log = Trial::new(|number, _| if number <= 2 { Fate::Written } else { Fate::Refused });
-    let server = serve(Queue::new([Script::new().say("So").then(Move::Stall)])).await;
+    let server = serve(ScriptQueue::new([ModelScript::new().say("So").then(ScriptMove::Stall)])).await;
     let app = builder(&server, DIALECTS[0]).log(log).build().unwrap();
     let mut turn = app.ask("Hi").await.unwrap();
     let mut events = Vec::new();
@@ -230,15 +236,19 @@ async fn a_log_that_is_lost_for_good_ends_the_reading_and_not_the_process() {
     }
     assert!(!events.is_empty());
     assert_eq!(turn.message().status, None, "nobody could write how it ended");
-    assert_eq!(server.ended(1).await, Ending::ClientGone, "the upstream is let go");
+    assert_eq!(server.wait_for_end(1).await, ExchangeEnd::ClientDisconnected, "the upstream is let go");
 }
 
 // R: S6
 #[tokio::test]
 async fn a_turn_that_someone_else_has_claimed_is_left_alone() {
     let log = Arc::new(MemoryLog::default());
-    let server =
-        serve(Queue::new([Script::new().say("So").then(Move::Pause(100)).say("on").then(Move::Stall)])).await;
+    let server = serve(ScriptQueue::new([ModelScript::new()
+        .say("So")
+        .then(ScriptMove::Pause(100))
+        .say("on")
+        .then(ScriptMove::Stall)]))
+    .await;
     let app = builder(&server, DIALECTS[0]).log(log.clone()).build().unwrap();
     let mut turn = app.ask("Hi").await.unwrap();
     let mut seen = 0;
@@ -248,7 +258,7 @@ async fn a_turn_that_someone_else_has_claimed_is_left_alone() {
         }
         seen = event.seq.0;
     }
-    assert_eq!(server.ended(1).await, Ending::ClientGone);
+    assert_eq!(server.wait_for_end(1).await, ExchangeEnd::ClientDisconnected);
     let held = log.read(turn.id().as_str(), 0, usize::MAX).await.unwrap();
     assert_eq!(held.len() as u64, seen, "the former owner writes nothing more, not even an end");
     assert!(held.iter().all(|record| record.kind != "stream_end"));
@@ -257,9 +267,9 @@ async fn a_turn_that_someone_else_has_claimed_is_left_alone() {
 // R: E1 S2
 #[tokio::test]
 async fn a_viewer_that_comes_late_or_from_the_middle_sees_the_same_events() {
-    let server = serve(Queue::new([
-        Script::new().think("Hm.").say("Let me look.").call("weather_today", world::city("Oslo")),
-        Script::new().say("Sunny."),
+    let server = serve(ScriptQueue::new([
+        ModelScript::new().think("Hm.").say("Let me look.").call("weather_today", world::city("Oslo")),
+        ModelScript::new().say("Sunny."),
     ]))
     .await;
     let app = builder(&server, DIALECTS[2]).build().unwrap();

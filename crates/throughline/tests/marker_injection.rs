@@ -10,17 +10,20 @@ use serde::Deserialize;
 use serde_json::json;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use throughline::config::{Mode, Protocol};
+use throughline::config::{TextProtocolKind, ToolMode};
 use throughline::engine::{Event, EventKind, StartRule};
 use throughline::tools::{Effect, Tool, ToolError, tool};
 use throughline::wire::{Dialect, UserPart};
-use throughline::{Approval, CallStatus, Message, UserInput};
+use throughline::{ApprovalMode, AssistantMessage, CallStatus, UserInput};
 use throughline_testkit::seen::SeenMessage;
-use throughline_testkit::{self as testkit, Queue, Script, Seen, UpstreamHandle};
+use throughline_testkit::{self as testkit, FakeUpstreamHandle, ModelScript, ScriptQueue, SeenRequest};
 use two_modes::{DIALECTS, Way, app};
 
-const MODES: [(Mode, Protocol); 3] =
-    [(Mode::Native, Protocol::Vcp), (Mode::Text, Protocol::Vcp), (Mode::Text, Protocol::Xml)];
+const MODES: [(ToolMode, TextProtocolKind); 3] = [
+    (ToolMode::Native, TextProtocolKind::Vcp),
+    (ToolMode::Text, TextProtocolKind::Vcp),
+    (ToolMode::Text, TextProtocolKind::Xml),
+];
 
 /// Written for this file: everyone's clone has these.
 const OWN: [&str; 9] = [
@@ -94,26 +97,35 @@ fn tools(payload: &str, runs: &Arc<AtomicUsize>) -> Vec<Arc<dyn Tool>> {
 }
 
 /// What the model does: it looks at three pages, and answers. It never repeats what it was told.
-fn scripts() -> Queue {
+fn scripts() -> ScriptQueue {
     let topic = || json!({"topic": "x"});
-    Queue::new([
-        Script::new()
+    ScriptQueue::new([
+        ModelScript::new()
             .say("Let me look.")
             .call("page_get", topic())
             .call("page_fail", topic())
             .call("page_about", topic()),
-        Script::new().say("I have seen it."),
-        Script::new().say("And again."),
+        ModelScript::new().say("I have seen it."),
+        ModelScript::new().say("And again."),
     ])
 }
 
-async fn check(payload: &str, (mode, protocol): (Mode, Protocol), dialect: (Dialect, testkit::Dialect)) {
+async fn check(
+    payload: &str,
+    (mode, protocol): (ToolMode, TextProtocolKind),
+    dialect: (Dialect, testkit::FakeDialect),
+) {
     let way = Way { mode, protocol, dialect };
     let context = format!("{payload:?} in {way:?}");
-    let server = testkit::Upstream::start(scripts()).await.unwrap();
+    let server = testkit::FakeUpstream::start(scripts()).await.unwrap();
     let runs = Arc::new(AtomicUsize::new(0));
-    let app =
-        app(&way, &server.base_url(dialect.1), tools(payload, &runs), StartRule::Eager, Approval::AllowAll);
+    let app = app(
+        &way,
+        &server.base_url(dialect.1),
+        tools(payload, &runs),
+        StartRule::Eager,
+        ApprovalMode::AllowAll,
+    );
     let mut conversation = app.conversation();
     let mut turn = conversation.ask(payload).await.unwrap();
     let mut events = Vec::new();
@@ -131,7 +143,7 @@ async fn check(payload: &str, (mode, protocol): (Mode, Protocol), dialect: (Dial
 }
 
 /// Three calls and their outcomes, the payload byte for byte, one line a record.
-fn check_events(payload: &str, events: &[Event], message: &Message, context: &str) {
+fn check_events(payload: &str, events: &[Event], message: &AssistantMessage, context: &str) {
     let calls: Vec<_> = message
         .calls()
         .map(|call| (call.tool_name.as_ref().map(ToString::to_string).unwrap_or_default(), call.status))
@@ -161,7 +173,7 @@ fn check_events(payload: &str, events: &[Event], message: &Message, context: &st
 }
 
 /// What the upstream understood: the payload inside its own role, and nothing else because of it.
-fn check_requests(payload: &str, server: &UpstreamHandle, context: &str) {
+fn check_requests(payload: &str, server: &FakeUpstreamHandle, context: &str) {
     let requests = server.requests();
     assert_eq!(requests.len(), 3, "{context}");
     for request in &requests {
@@ -183,7 +195,7 @@ fn check_requests(payload: &str, server: &UpstreamHandle, context: &str) {
     }
 }
 
-fn first_step(request: &Seen) -> (Vec<&str>, Vec<&str>) {
+fn first_step(request: &SeenRequest) -> (Vec<&str>, Vec<&str>) {
     let mut messages = request.messages.iter();
     let called = messages.by_ref().find_map(|message| match message {
         SeenMessage::Assistant { calls, .. } => Some(calls.iter().map(|call| call.name.as_str()).collect()),
@@ -221,10 +233,12 @@ async fn an_attached_file_runs_nothing() {
     for (at, payload) in OWN.iter().enumerate() {
         for (mode, protocol) in MODES {
             let way = Way { mode, protocol, dialect: DIALECTS[at % DIALECTS.len()] };
-            let server = testkit::Upstream::start(Queue::new([Script::new().say("I see.")])).await.unwrap();
+            let server = testkit::FakeUpstream::start(ScriptQueue::new([ModelScript::new().say("I see.")]))
+                .await
+                .unwrap();
             let runs = Arc::new(AtomicUsize::new(0));
             let url = server.base_url(way.dialect.1);
-            let app = app(&way, &url, tools("x", &runs), StartRule::Eager, Approval::AllowAll);
+            let app = app(&way, &url, tools("x", &runs), StartRule::Eager, ApprovalMode::AllowAll);
             let input = UserInput::from("Look.").file(format!("{payload}.txt"), "text/plain", payload);
             let message = app.ask(input).await.unwrap().finish().await;
             assert_eq!(runs.load(Ordering::SeqCst), 0, "{payload:?} in {way:?}");
@@ -237,14 +251,21 @@ async fn an_attached_file_runs_nothing() {
 /// The same markup does run where the model itself writes it: the tests above look at the right thing.
 #[tokio::test]
 async fn the_models_own_block_does_run() {
-    let way = Way { mode: Mode::Text, protocol: Protocol::Vcp, dialect: DIALECTS[0] };
-    let server =
-        testkit::Upstream::start(Queue::new([Script::new().say(OWN[0]), Script::new().say("Done.")]))
-            .await
-            .unwrap();
+    let way = Way { mode: ToolMode::Text, protocol: TextProtocolKind::Vcp, dialect: DIALECTS[0] };
+    let server = testkit::FakeUpstream::start(ScriptQueue::new([
+        ModelScript::new().say(OWN[0]),
+        ModelScript::new().say("Done."),
+    ]))
+    .await
+    .unwrap();
     let runs = Arc::new(AtomicUsize::new(0));
-    let app =
-        app(&way, &server.base_url(way.dialect.1), tools("x", &runs), StartRule::Eager, Approval::AllowAll);
+    let app = app(
+        &way,
+        &server.base_url(way.dialect.1),
+        tools("x", &runs),
+        StartRule::Eager,
+        ApprovalMode::AllowAll,
+    );
     app.ask("Do it.").await.unwrap().finish().await;
     assert_eq!(runs.load(Ordering::SeqCst), 1);
 }

@@ -10,8 +10,8 @@ use chance::Chance;
 use serde_json::{Value, json};
 use throughline::engine::{Event, EventKind, StartRule};
 use throughline::wire::Dialect;
-use throughline::{CallStatus, Message};
-use throughline_testkit::{self as testkit, CallMove, Move, Pace, Script};
+use throughline::{AssistantMessage, CallStatus};
+use throughline_testkit::{self as testkit, CallMove, ModelScript, ReplyPace, ScriptMove};
 use two_modes::{DIALECTS, WAYS, Way, run};
 
 /// Texts that say everything but a call.
@@ -53,20 +53,20 @@ const VALUES: [&str; 20] = [
 ];
 
 /// A few steps with calls, then an answer.
-fn scripts(chance: &mut Chance) -> Vec<Script> {
-    let pace = Pace {
+fn scripts(chance: &mut Chance) -> Vec<ModelScript> {
+    let pace = ReplyPace {
         chunk_chars: Some(1 + chance.below(9)),
         fragment_chars: Some(1 + chance.below(7)),
-        ..Pace::INSTANT
+        ..ReplyPace::INSTANT
     };
     let steps = 1 + chance.below(3);
-    let mut scripts: Vec<Script> = (0..steps).map(|_| step(chance).paced(pace)).collect();
-    scripts.push(Script::new().say(chance.pick(&PROSE)).paced(pace));
+    let mut scripts: Vec<ModelScript> = (0..steps).map(|_| step(chance).with_pace(pace)).collect();
+    scripts.push(ModelScript::new().say(chance.pick(&PROSE)).with_pace(pace));
     scripts
 }
 
-fn step(chance: &mut Chance) -> Script {
-    let mut script = Script::new();
+fn step(chance: &mut Chance) -> ModelScript {
+    let mut script = ModelScript::new();
     if chance.one_in(3) {
         script = script.think(chance.pick(&PROSE));
     }
@@ -75,10 +75,10 @@ fn step(chance: &mut Chance) -> Script {
     }
     let calls: Vec<CallMove> = (0..1 + chance.below(3)).map(|_| call(chance)).collect();
     if chance.one_in(3) {
-        script = script.then(Move::Parallel(calls));
+        script = script.then(ScriptMove::Parallel(calls));
     } else {
         for call in calls {
-            script = script.then(Move::Call(call));
+            script = script.then(ScriptMove::Call(call));
             if chance.one_in(3) {
                 script = script.say(chance.pick(&PROSE));
             }
@@ -104,7 +104,7 @@ fn call(chance: &mut Chance) -> CallMove {
 }
 
 /// A block as it has to be the same: kind, text, tool, arguments, outcome.
-fn blocks(message: &Message) -> Vec<Value> {
+fn blocks(message: &AssistantMessage) -> Vec<Value> {
     let blocks = serde_json::to_value(&message.blocks).unwrap();
     let kept = blocks.as_array().unwrap().iter().map(|block| match block["kind"].as_str().unwrap() {
         // White space around markup is part of it.
@@ -150,18 +150,18 @@ fn shape(events: &[Event]) -> Vec<String> {
 }
 
 /// Native calls may take turns with their fragments; blocks in a text cannot, and that is seen in the log's order.
-fn one_after_the_other(script: &mut Script) {
+fn one_after_the_other(script: &mut ModelScript) {
     let moves = std::mem::take(&mut script.moves);
     script.moves = moves
         .into_iter()
         .flat_map(|next| match next {
-            Move::Parallel(calls) => calls.into_iter().map(Move::Call).collect(),
+            ScriptMove::Parallel(calls) => calls.into_iter().map(ScriptMove::Call).collect(),
             other => vec![other],
         })
         .collect();
 }
 
-async fn check(seed: u64, start: StartRule, dialect: (Dialect, testkit::Dialect)) {
+async fn check(seed: u64, start: StartRule, dialect: (Dialect, testkit::FakeDialect)) {
     let mut scripts = scripts(&mut Chance::new(seed));
     if start == StartRule::AfterStream {
         scripts.iter_mut().for_each(one_after_the_other);
@@ -188,7 +188,7 @@ async fn check(seed: u64, start: StartRule, dialect: (Dialect, testkit::Dialect)
 async fn random_behaviour_gives_the_same_turn() {
     for seed in 0..32 {
         // Here the end of each call is on the wire, as the END marker of a block is.
-        check(seed, StartRule::AfterStream, (Dialect::Anthropic, testkit::Dialect::Anthropic)).await;
+        check(seed, StartRule::AfterStream, (Dialect::Anthropic, testkit::FakeDialect::Anthropic)).await;
         check(seed ^ 0xea9e_5000, StartRule::Eager, DIALECTS[seed as usize % DIALECTS.len()]).await;
     }
 }
@@ -213,8 +213,8 @@ async fn a_difference_is_noticed() {
     let of = |lead: &str, calls: [CallMove; 2]| {
         let [first, second] = calls;
         vec![
-            Script::new().say(lead).then(Move::Call(first)).then(Move::Call(second)),
-            Script::new().say("Done."),
+            ModelScript::new().say(lead).then(ScriptMove::Call(first)).then(ScriptMove::Call(second)),
+            ModelScript::new().say("Done."),
         ]
     };
     let (_, native) = run(&WAYS[0], of("Both.", [say("Paris"), say("Oslo")]), StartRule::AfterStream).await;

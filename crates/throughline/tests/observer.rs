@@ -8,8 +8,8 @@ mod world;
 use std::sync::{Arc, Mutex};
 use throughline::engine::FailureKind;
 use throughline::wire::{DecodeOptions, Dialect, StepDecoder, StepEvent};
-use throughline::{Event, KeepRaw, ModelCallFacts, ModelMoment, Observer, TurnFacts, TurnRequest};
-use throughline_testkit::{self as testkit, Queue, Script};
+use throughline::{Event, KeepRaw, ModelCallEvent, ModelCallFacts, TurnFacts, TurnObserver, TurnRequest};
+use throughline_testkit::{self as testkit, ModelScript, ScriptQueue};
 use world::{DIALECTS, builder, read, serve};
 
 #[derive(Default)]
@@ -23,24 +23,24 @@ struct Notes {
 #[derive(Default)]
 struct Watcher(Mutex<Notes>);
 
-impl Observer for Watcher {
+impl TurnObserver for Watcher {
     fn logged(&self, turn: &TurnFacts, events: &[Event]) {
         let seen = events.iter().map(|event| (turn.clone(), event.clone()));
         self.0.lock().unwrap().logged.extend(seen);
     }
 
-    fn model_call(&self, _: &TurnFacts, call: &ModelCallFacts, moment: ModelMoment) {
+    fn model_call(&self, _: &TurnFacts, call: &ModelCallFacts, moment: ModelCallEvent) {
         let mut notes = self.0.lock().unwrap();
         let name = match moment {
-            ModelMoment::Sent { bytes, .. } => {
+            ModelCallEvent::Sent { bytes, .. } => {
                 assert!(bytes > 0, "a request has a body");
                 "sent"
             }
-            ModelMoment::Answered { status: 200, .. } => "answered",
-            ModelMoment::Answered { .. } => "refused",
-            ModelMoment::FirstByte { .. } => "first byte",
-            ModelMoment::FirstToken { .. } => "first token",
-            ModelMoment::Ended { bytes, failure, .. } => {
+            ModelCallEvent::HeadersReceived { status: 200, .. } => "answered",
+            ModelCallEvent::HeadersReceived { .. } => "refused",
+            ModelCallEvent::FirstByte { .. } => "first byte",
+            ModelCallEvent::FirstToken { .. } => "first token",
+            ModelCallEvent::Ended { bytes, failure, .. } => {
                 notes.ends.push((bytes, failure));
                 "ended"
             }
@@ -74,7 +74,7 @@ fn decoded(dialect: Dialect, body: &[u8]) -> String {
 async fn everything_is_told_once_in_order_and_bytes_only_to_who_wants_them() {
     for dialect in DIALECTS {
         for keep_raw in [KeepRaw::No, KeepRaw::Yes] {
-            let server = serve(Queue::new([Script::new().say("Once ").say("upon a time.")])).await;
+            let server = serve(ScriptQueue::new([ModelScript::new().say("Once ").say("upon a time.")])).await;
             let watcher = Arc::new(Watcher::default());
             let app = builder(&server, dialect).observer(watcher.clone()).build().unwrap();
             let request = TurnRequest { keep_raw, user: Some("ada".into()), ..TurnRequest::default() };
@@ -105,9 +105,9 @@ async fn everything_is_told_once_in_order_and_bytes_only_to_who_wants_them() {
 // R: T11
 #[tokio::test]
 async fn a_call_that_fails_is_told_with_its_try() {
-    let server = serve(Queue::new([Script::status(503), Script::new().say("Here.")])).await;
+    let server = serve(ScriptQueue::new([ModelScript::status(503), ModelScript::new().say("Here.")])).await;
     let watcher = Arc::new(Watcher::default());
-    let chat = (Dialect::OpenaiChat, testkit::Dialect::OpenaiChat);
+    let chat = (Dialect::OpenaiChat, testkit::FakeDialect::OpenaiChat);
     let app = builder(&server, chat).observer(watcher.clone()).build().unwrap();
     read(app.ask("Hello").await.unwrap()).await;
     let notes = watcher.0.lock().unwrap();

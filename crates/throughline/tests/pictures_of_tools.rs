@@ -7,10 +7,10 @@ mod world;
 
 use std::sync::Arc;
 use throughline::tools::{Effect, NoArguments, Tool, tool};
-use throughline::wire::{Media, Output, Profile};
-use throughline::{Block, TurnStatus};
+use throughline::wire::{Media, ToolOutput, UpstreamProfile};
+use throughline::{MessageBlock, TurnStatus};
 use throughline_testkit::seen::SeenMessage;
-use throughline_testkit::{Break, Queue, Script, Seen};
+use throughline_testkit::{BodyBreak, ModelScript, ScriptQueue, SeenRequest};
 use world::{DIALECTS, at, builder, read, serve};
 
 /// `cat`, as an upstream gets it.
@@ -21,13 +21,13 @@ const BASE64: &str = "iVBORw0KGgpjYXQ=";
 fn camera() -> Arc<dyn Tool> {
     let look = |_: NoArguments, _| async {
         let picture = Media::new("image/png".into(), BASE64.into());
-        Output { media: vec![picture], ..Output::text("a picture") }
+        ToolOutput { media: vec![picture], ..ToolOutput::text("a picture") }
     };
     Arc::new(tool("camera.look", "Takes a picture", look).effect(Effect::Read).agent_callable())
 }
 
 /// All pictures of a request, and all that stands for one in words.
-fn pictures(seen: &Seen) -> (Vec<Vec<u8>>, usize) {
+fn pictures(seen: &SeenRequest) -> (Vec<Vec<u8>>, usize) {
     let (mut images, mut notes) = (Vec::new(), 0);
     for message in &seen.messages {
         match message {
@@ -52,9 +52,10 @@ fn pictures(seen: &Seen) -> (Vec<Vec<u8>>, usize) {
 async fn a_tools_picture_reaches_who_can_see_and_a_note_who_cannot() {
     for dialect in DIALECTS {
         for vision in [true, false] {
-            let looks = Script::new().call("camera_look", serde_json::json!({}));
-            let server = serve(Queue::new([looks, Script::new().say("A cat.")])).await;
-            let upstream = at(&server, dialect).profile(Profile { vision, ..Profile::default() });
+            let looks = ModelScript::new().call("camera_look", serde_json::json!({}));
+            let server = serve(ScriptQueue::new([looks, ModelScript::new().say("A cat.")])).await;
+            let upstream =
+                at(&server, dialect).profile(UpstreamProfile { vision, ..UpstreamProfile::default() });
             let app = builder(&server, dialect).upstream(upstream).tools([camera()]).build().unwrap();
             let (_, message) = read(app.ask("What do you see?").await.unwrap()).await;
             let context = format!("{} vision {vision}", dialect.0);
@@ -75,15 +76,15 @@ async fn a_tools_picture_reaches_who_can_see_and_a_note_who_cannot() {
 async fn a_reply_that_broke_off_is_kept_told_and_gone_on_from() {
     for dialect in DIALECTS {
         let tale = format!("Once upon a time there was{}", " a very long tale".repeat(400));
-        let broken = Script::new().say(&tale).broken_at(3_000, Break::Cut);
-        let server = serve(Queue::new([broken, Script::new().say("And so on.")])).await;
+        let broken = ModelScript::new().say(&tale).broken_at(3_000, BodyBreak::Cut);
+        let server = serve(ScriptQueue::new([broken, ModelScript::new().say("And so on.")])).await;
         let app = builder(&server, dialect).build().unwrap();
         let mut conversation = app.conversation();
         let (_, message) = read(conversation.ask("Tell me a tale.").await.unwrap()).await;
         let shown = message.text();
         assert!(!shown.is_empty() && tale.starts_with(&shown), "{}: {message:#?}", dialect.0);
         assert_eq!(message.status, Some(TurnStatus::Error), "{}", dialect.0);
-        assert!(message.blocks.iter().any(|block| matches!(block, Block::Error(_))), "{}", dialect.0);
+        assert!(message.blocks.iter().any(|block| matches!(block, MessageBlock::Error(_))), "{}", dialect.0);
         assert!(message.error.is_some_and(|error| error.retryable), "{}", dialect.0);
         let (_, message) = read(conversation.ask("continue").await.unwrap()).await;
         assert_eq!(message.text(), "And so on.");

@@ -6,13 +6,14 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use throughline::config::{Mode, Protocol};
+use throughline::config::{TextProtocolKind, ToolMode};
 use throughline::prompt::{
-    FUEL_MAX, Facts, Instructions, PROMPT_BYTES_MAX, Template, ToolText, ToolsText, User, instructions,
+    FUEL_MAX, PROMPT_BYTES_MAX, PromptContext, PromptTemplate, PromptUser, SystemPrompt, ToolText, ToolsText,
+    system_prompt,
 };
-use throughline::tools::{NoArguments, Registry, Toggle, tool};
+use throughline::tools::{NoArguments, ToolRegistry, ToolToggle, tool};
 use throughline::wire::text::protocol;
-use throughline::{Agent, Offer};
+use throughline::{Agent, ToolSelection};
 
 /// Three tools of two sources, as a text protocol would have them.
 fn some_tools() -> ToolsText {
@@ -27,10 +28,10 @@ fn some_tools() -> ToolsText {
     )
 }
 
-fn render(template: &str, mode: Mode, tools: ToolsText) -> Instructions {
-    let template = Template::compile(template).unwrap_or_else(|error| panic!("{template}\n{error}"));
+fn render(template: &str, mode: ToolMode, tools: ToolsText) -> SystemPrompt {
+    let template = PromptTemplate::compile(template).unwrap_or_else(|error| panic!("{template}\n{error}"));
     let now = "2026-11-21T14:05:09+08:00[Asia/Shanghai]".parse().unwrap();
-    let facts = Facts {
+    let facts = PromptContext {
         now: &now,
         user: "Ada {{ tools }} {% raw %}",
         agent: "clerk",
@@ -38,11 +39,11 @@ fn render(template: &str, mode: Mode, tools: ToolsText) -> Instructions {
         mode,
         tools: Arc::new(tools),
     };
-    instructions(Some(&template), &facts).unwrap()
+    system_prompt(Some(&template), &facts).unwrap()
 }
 
 fn check(template: &str, expected: &str) {
-    let rendered = render(template, Mode::Text, some_tools());
+    let rendered = render(template, ToolMode::Text, some_tools());
     assert_eq!(rendered.text, expected, "{template}");
     assert_eq!(rendered.unmatched, [""; 0], "{template}");
 }
@@ -58,7 +59,7 @@ fn macros_tell_what_they_are_named_after() {
         ("{% if mode == \"text\" %}yes{% else %}no{% endif %}", "yes"),
         ("{% if tools %}some{% else %}none{% endif %}", "some"),
     ] {
-        let rendered = render(&format!("{{{{ tools }}}}|{template}"), Mode::Text, some_tools());
+        let rendered = render(&format!("{{{{ tools }}}}|{template}"), ToolMode::Text, some_tools());
         assert_eq!(rendered.text.split_once('|').unwrap().1, expected, "{template}");
     }
 }
@@ -85,27 +86,33 @@ fn tools_are_told_where_the_template_says_and_else_at_the_end() {
 #[test]
 fn without_a_template_the_tools_are_all_there_is() {
     let now = "2026-11-21T14:05:09[UTC]".parse().unwrap();
-    let facts =
-        |tools| Facts { now: &now, user: "", agent: "", model: "", mode: Mode::Text, tools: Arc::new(tools) };
-    assert_eq!(instructions(None, &facts(some_tools())).unwrap().text, some_tools().all());
-    assert_eq!(instructions(None, &facts(ToolsText::default())).unwrap().text, "");
+    let facts = |tools| PromptContext {
+        now: &now,
+        user: "",
+        agent: "",
+        model: "",
+        mode: ToolMode::Text,
+        tools: Arc::new(tools),
+    };
+    assert_eq!(system_prompt(None, &facts(some_tools())).unwrap().text, some_tools().full_text());
+    assert_eq!(system_prompt(None, &facts(ToolsText::default())).unwrap().text, "");
 }
 
 #[test]
 fn without_tools_nothing_is_said_of_them() {
-    for mode in [Mode::Auto, Mode::Native, Mode::Text] {
+    for mode in [ToolMode::Auto, ToolMode::Native, ToolMode::Text] {
         let rendered = render(
             "Hi.{% if tools %} Tools:{% endif %} {{ tools }}{{ tools(\"mcp:files\") }}",
             mode,
             ToolsText::default(),
         );
-        assert_eq!(rendered, Instructions { text: "Hi. ".to_owned(), unmatched: vec![] });
+        assert_eq!(rendered, SystemPrompt { text: "Hi. ".to_owned(), unmatched: vec![] });
     }
 }
 
 #[test]
 fn a_name_that_means_no_tool_is_told() {
-    let rendered = render("{{ tools(\"time\") }}{{ tools(\"tmie\") }}", Mode::Text, some_tools());
+    let rendered = render("{{ tools(\"time\") }}{{ tools(\"tmie\") }}", ToolMode::Text, some_tools());
     assert_eq!(rendered.unmatched, ["tmie"]);
     assert_eq!(rendered.text, "GUIDE\n\n[time.now]");
 }
@@ -115,11 +122,11 @@ fn a_name_that_means_no_tool_is_told() {
 fn only_the_prompt_is_a_template() {
     let mut tools = some_tools();
     tools.tools[0].definition = "{{ user }} {% for x in [1] %}".to_owned();
-    let rendered = render("{{ user }}: {{ tools(\"files.read\") }}", Mode::Text, tools);
+    let rendered = render("{{ user }}: {{ tools(\"files.read\") }}", ToolMode::Text, tools);
     assert_eq!(rendered.text, "Ada {{ tools }} {% raw %}: GUIDE\n\n{{ user }} {% for x in [1] %}");
     check(
         "{{ tools }}{% raw %}{{ date }} <b>&amp;</b>{% endraw %}",
-        &format!("{}{{{{ date }}}} <b>&amp;</b>", some_tools().all()),
+        &format!("{}{{{{ date }}}} <b>&amp;</b>", some_tools().full_text()),
     );
 }
 
@@ -139,13 +146,13 @@ fn a_mistake_has_a_place() {
         ("{% include \"other\" %}", 1, 4, "other"),
         ("{{ user.name }}", 1, 4, "has no value"),
     ] {
-        let error = Template::compile(template).err().unwrap_or_else(|| panic!("accepted: {template}"));
+        let error = PromptTemplate::compile(template).err().unwrap_or_else(|| panic!("accepted: {template}"));
         assert!(error.to_string().contains(message), "{template}\n{error}");
         assert_eq!((error.line, error.column), (line, column), "{template}\n{error}");
     }
-    let error = Template::compile("{{ usr }}").unwrap_err();
+    let error = PromptTemplate::compile("{{ usr }}").unwrap_err();
     assert!(error.to_string().contains("did you mean `user`?"), "{error}");
-    let error = Template::compile("{\"a\": {{1}, {2}}}").unwrap_err();
+    let error = PromptTemplate::compile("{\"a\": {{1}, {2}}}").unwrap_err();
     assert!(error.to_string().contains("{% raw %}"), "{error}");
 }
 
@@ -153,18 +160,18 @@ fn a_mistake_has_a_place() {
 #[test]
 fn a_template_ends() {
     let endless = format!("{{% for i in range({FUEL_MAX}) %}}{{% endfor %}}");
-    let error = Template::compile(&endless).unwrap_err();
+    let error = PromptTemplate::compile(&endless).unwrap_err();
     assert!(error.to_string().contains("does not end within 50000 instructions"), "{error}");
     let long = format!("{{% for i in range(2000) %}}{}{{% endfor %}}", "x".repeat(PROMPT_BYTES_MAX / 1000));
-    let error = Template::compile(&long).unwrap_err();
+    let error = PromptTemplate::compile(&long).unwrap_err();
     assert!(error.to_string().contains("longer than 1024 KiB"), "{error}");
     let just = "x".repeat(PROMPT_BYTES_MAX);
-    assert_eq!(render(&just, Mode::Native, ToolsText::default()).text.len(), PROMPT_BYTES_MAX);
+    assert_eq!(render(&just, ToolMode::Native, ToolsText::default()).text.len(), PROMPT_BYTES_MAX);
 }
 
 /// An agent and the tools that there are: two that every protocol can offer, one with nested arguments, one that is no
 /// model's business.
-fn offered(mode: Mode, protocol: Protocol, tools: Toggle) -> Offer {
+fn offered(mode: ToolMode, protocol: TextProtocolKind, tools: ToolToggle) -> ToolSelection {
     #[derive(Deserialize, JsonSchema)]
     #[allow(dead_code, reason = "only its schema is used")]
     struct Nested {
@@ -173,24 +180,25 @@ fn offered(mode: Mode, protocol: Protocol, tools: Toggle) -> Offer {
     let flat = |name: &str| tool(name, "does nothing", |_: NoArguments, _| async {}).agent_callable();
     let nested = tool("list.filter", "filters", |_: Nested, _| async {}).agent_callable();
     let own = tool("own.affair", "is not callable", |_: NoArguments, _| async {});
-    let builder = Registry::builder().tool(flat("time.now")).tool(flat("files.read")).tool(nested).tool(own);
+    let builder =
+        ToolRegistry::builder().tool(flat("time.now")).tool(flat("files.read")).tool(nested).tool(own);
     let mut agent = Agent::new("a", Vec::new());
     agent.tool_call.tools = tools;
-    agent.offer(&builder.build().unwrap(), &User::default(), Some(mode), Some(protocol)).unwrap()
+    agent.select_tools(&builder.build().unwrap(), &PromptUser::default(), Some(mode), Some(protocol)).unwrap()
 }
 
 // R: X5, L3
 #[test]
 fn the_tools_of_a_prompt_are_those_that_the_agent_may_call_in_stable_order() {
-    for (name, named) in [("vcp", Protocol::Vcp), ("xml", Protocol::Xml)] {
-        let offer = offered(Mode::Text, named, Toggle::On);
+    for (name, named) in [("vcp", TextProtocolKind::Vcp), ("xml", TextProtocolKind::Xml)] {
+        let offer = offered(ToolMode::Text, named, ToolToggle::On);
         let protocol = protocol(name).unwrap();
-        let found = offer.found.iter().filter(|found| found.is_offered());
+        let found = offer.discovered.iter().filter(|found| found.is_offered());
         let definitions: Vec<_> = found.map(|found| found.tool.definition()).collect();
         let names: Vec<_> = definitions.iter().map(|tool| tool.name.as_str()).collect();
         let expected: &[&str] = match named {
-            Protocol::Vcp => &["files_read", "time_now"],
-            Protocol::Xml => &["files_read", "list_filter", "time_now"],
+            TextProtocolKind::Vcp => &["files_read", "time_now"],
+            TextProtocolKind::Xml => &["files_read", "list_filter", "time_now"],
         };
         assert_eq!(names, expected, "{name}");
         // What a protocol puts around all of them stands around all of them.
@@ -198,7 +206,7 @@ fn the_tools_of_a_prompt_are_those_that_the_agent_may_call_in_stable_order() {
             format!("{}\n\n{}", protocol.guide().trim_matches('\n'), protocol.definitions(&definitions));
         assert_eq!(offer.prompt.text, whole.trim_end_matches('\n'), "{name}");
         assert!(!whole.contains("\n\n\n"), "one blank line between");
-        let tokens: usize = offer.tokens_of_tools().iter().map(|row| row.tokens).sum();
+        let tokens: usize = offer.tool_tokens().iter().map(|row| row.tokens).sum();
         assert!(tokens > 0 && tokens < offer.tokens(), "the guide costs, too");
     }
 }
@@ -206,10 +214,14 @@ fn the_tools_of_a_prompt_are_those_that_the_agent_may_call_in_stable_order() {
 // R: X5
 #[test]
 fn without_tools_or_natively_the_prompt_has_none() {
-    for (mode, tools) in [(Mode::Text, Toggle::Off), (Mode::Native, Toggle::On), (Mode::Auto, Toggle::On)] {
-        let offer = offered(mode, Protocol::Vcp, tools);
+    for (mode, tools) in [
+        (ToolMode::Text, ToolToggle::Off),
+        (ToolMode::Native, ToolToggle::On),
+        (ToolMode::Auto, ToolToggle::On),
+    ] {
+        let offer = offered(mode, TextProtocolKind::Vcp, tools);
         assert_eq!(offer.instructions(), None, "{mode:?} {tools:?}");
-        let natively = if tools == Toggle::On { 3 } else { 0 };
-        assert_eq!(offer.found.iter().filter(|found| found.is_offered()).count(), natively);
+        let natively = if tools == ToolToggle::On { 3 } else { 0 };
+        assert_eq!(offer.discovered.iter().filter(|found| found.is_offered()).count(), natively);
     }
 }

@@ -20,7 +20,7 @@ fn the_example_is_the_one_in_the_repository() {
 #[test]
 fn every_known_upstream_is_named() {
     let readme = read("../../README.md");
-    for name in throughline::known::names() {
+    for name in throughline::providers::names() {
         assert!(readme.contains(&format!("`{name}`")), "{name}");
     }
 }

@@ -5,9 +5,11 @@
 mod world;
 
 use serde_json::{Value, json};
-use throughline::wire::{Arguments, Call, ClosedStep, Dialect, Message, Outcome, Output, Settings, UserPart};
+use throughline::wire::{
+    Call, CallArguments, CallOutcome, ClosedStep, Dialect, Message, ModelSettings, ToolOutput, UserPart,
+};
 use throughline::{Throughline, TurnRequest};
-use throughline_testkit::{Queue, Script, Upstream};
+use throughline_testkit::{FakeUpstream, ModelScript, ScriptQueue};
 use world::{DIALECTS, at};
 
 fn call() -> Message {
@@ -16,10 +18,10 @@ fn call() -> Message {
         upstream_id: Some("c1".into()),
         name: "weather_today".into(),
         kind: Default::default(),
-        arguments: Ok(Arguments::from_value(json!({"city": "Oslo"}))),
+        arguments: Ok(CallArguments::from_value(json!({"city": "Oslo"}))),
         ran_with: None,
     };
-    let calls = vec![(call, Outcome::Done(Output::text("rain")))];
+    let calls = vec![(call, CallOutcome::Done(ToolOutput::text("rain")))];
     Message::Step(ClosedStep { calls, ..ClosedStep::default() })
 }
 
@@ -36,7 +38,8 @@ fn wish(dialect: Dialect) -> (&'static str, Value) {
 #[tokio::test]
 async fn a_request_says_more_than_its_agent_and_may_bring_nothing_new() {
     for dialect in DIALECTS {
-        let server = Upstream::start(Queue::new([Script::new().say("It rains.")])).await.unwrap();
+        let server =
+            FakeUpstream::start(ScriptQueue::new([ModelScript::new().say("It rains.")])).await.unwrap();
         let app = Throughline::builder()
             .upstream(at(&server, dialect))
             .model("m")
@@ -48,10 +51,10 @@ async fn a_request_says_more_than_its_agent_and_may_bring_nothing_new() {
         let request = TurnRequest {
             history: vec![Message::User(vec![UserPart::Text { text: "Weather?".into() }]), call()],
             instructions: Some("Speak like a pirate.".into()),
-            settings: Settings {
+            settings: ModelSettings {
                 temperature: Some(0.25),
                 extra: extra.as_object().cloned().unwrap(),
-                ..Settings::default()
+                ..ModelSettings::default()
             },
             ..TurnRequest::default()
         };

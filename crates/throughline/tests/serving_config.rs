@@ -3,23 +3,23 @@
 #![allow(clippy::unwrap_used)]
 
 use throughline::config::{
-    Auth, ConfigError, Durable, Environment, File, Flags, Render, ServerLimits, ServerSettings, Settings,
-    StoreAt, StoreSettings, Switch, TlsSection, resolve,
+    AppSettings, AuthMode, ConfigError, ConfigFile, ConfigFlags, DurabilityMode, EnvVars, OnOff,
+    ServerLimits, ServerSettings, StoreBackend, StoreSettings, TlsSection, ToolRendering, resolve,
 };
 
-fn settings(text: &str, env: &[(&str, &str)], flags: &Flags) -> Result<Settings, ConfigError> {
-    let environment: Environment =
+fn settings(text: &str, env: &[(&str, &str)], flags: &ConfigFlags) -> Result<AppSettings, ConfigError> {
+    let environment: EnvVars =
         env.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
-    resolve(Some(File::parse("etc/throughline.toml", text)?), &environment, flags)
+    resolve(Some(ConfigFile::parse("etc/throughline.toml", text)?), &environment, flags)
 }
 
-fn of(text: &str) -> Settings {
-    settings(text, &[], &Flags::default()).unwrap_or_else(|error| panic!("{error}"))
+fn of(text: &str) -> AppSettings {
+    settings(text, &[], &ConfigFlags::default()).unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// The error of a file, as a person sees it.
 fn check_error(text: &str, expected: &str) {
-    let error = settings(text, &[], &Flags::default()).unwrap_err().to_string();
+    let error = settings(text, &[], &ConfigFlags::default()).unwrap_err().to_string();
     assert_eq!(error, expected, "\n--- got\n{error}\n--- for\n{text}");
 }
 
@@ -30,8 +30,8 @@ fn without_a_word_it_is_local_wants_keys_and_keeps_everything_in_the_data_folder
     assert_eq!(settings.server, ServerSettings::default());
     assert_eq!(settings.store, StoreSettings::default());
     assert!(settings.server.listen.ip().is_loopback());
-    assert_eq!(settings.server.auth, Auth::Keys);
-    assert_eq!(settings.store.at, StoreAt::DataFolder);
+    assert_eq!(settings.server.auth, AuthMode::Keys);
+    assert_eq!(settings.store.backend, StoreBackend::DataFolder);
 }
 
 #[test]
@@ -59,21 +59,21 @@ fn a_full_file_is_understood() {
         listen: "0.0.0.0:443".parse().unwrap(),
         hosts: vec!["chat.example.com".into(), "10.0.0.5:443".into()],
         origins: vec!["https://page.example.com".into(), "http://localhost:5173".into()],
-        auth: Auth::Keys,
+        auth: AuthMode::Keys,
         tls: Some(TlsSection { cert: "etc/cert.pem".into(), key: "/etc/key.pem".into() }),
-        render: Render::OwuiEvent,
-        listed_renders: vec![Render::Details],
+        render: ToolRendering::OwuiEvent,
+        listed_renders: vec![ToolRendering::Details],
         public_url: Some("https://chat.example.com".into()),
         drain_ms: 5,
         limits: ServerLimits { body_bytes_max: 1024, ..ServerLimits::default() },
     };
     assert_eq!(settings.server, server);
     let store = StoreSettings {
-        at: StoreAt::File("etc/data/turns.db".into()),
+        backend: StoreBackend::File("etc/data/turns.db".into()),
         retention_days: Some(30),
-        merge: Switch::Off,
-        keep_raw: Switch::On,
-        durability: Durable::Everything,
+        merge: OnOff::Off,
+        keep_raw: OnOff::On,
+        durability: DurabilityMode::Everything,
     };
     assert_eq!(settings.store, store);
 }
@@ -82,9 +82,12 @@ fn a_full_file_is_understood() {
 fn flags_win_over_the_environment_which_wins_over_the_file() {
     let file = "[server]\nlisten = \"127.0.0.1:1\"\n[store]\nurl = \"of-file.db\"";
     let environment = [("THROUGHLINE_LISTEN", "127.0.0.1:2"), ("THROUGHLINE_STORE", "of-environment.db")];
-    let flags =
-        Flags { listen: Some("localhost:3".into()), store: Some("of-flag.db".into()), ..Flags::default() };
-    let none = Flags::default();
+    let flags = ConfigFlags {
+        listen: Some("localhost:3".into()),
+        store: Some("of-flag.db".into()),
+        ..ConfigFlags::default()
+    };
+    let none = ConfigFlags::default();
     for (env, flags, port, path) in [
         (&environment[..0], &none, 1, "etc/of-file.db"),
         (&[("THROUGHLINE_LISTEN", " ")][..], &none, 1, "etc/of-file.db"),
@@ -92,14 +95,17 @@ fn flags_win_over_the_environment_which_wins_over_the_file() {
         (&environment[..], &flags, 3, "of-flag.db"),
     ] {
         let settings = settings(file, env, flags).unwrap();
-        assert_eq!((settings.server.listen.port(), settings.store.at), (port, StoreAt::File(path.into())));
+        assert_eq!(
+            (settings.server.listen.port(), settings.store.backend),
+            (port, StoreBackend::File(path.into()))
+        );
     }
     let error = settings("", &[("THROUGHLINE_LISTEN", "8787")], &none).unwrap_err().to_string();
     assert!(
         error.contains("`8787` is not an address") && error.contains("variable THROUGHLINE_LISTEN"),
         "{error}"
     );
-    let flags = Flags { store: Some("mysql://x/y".into()), ..none };
+    let flags = ConfigFlags { store: Some("mysql://x/y".into()), ..none };
     let error = settings("", &[], &flags).unwrap_err().to_string();
     assert!(error.contains("no store for `mysql:`") && error.contains("--store"), "{error}");
 }
@@ -108,16 +114,16 @@ fn flags_win_over_the_environment_which_wins_over_the_file() {
 #[test]
 fn a_store_is_a_file_or_a_postgres_url() {
     for (url, expected) in [
-        ("postgres://me@db/throughline", StoreAt::Postgres("postgres://me@db/throughline".into())),
-        ("postgresql://me@db/t", StoreAt::Postgres("postgresql://me@db/t".into())),
-        ("sqlite:/srv/t.db", StoreAt::File("/srv/t.db".into())),
-        ("sqlite:///srv/t.db", StoreAt::File("/srv/t.db".into())),
-        ("t.db", StoreAt::File("etc/t.db".into())),
-        ("$DB", StoreAt::Postgres("postgres://secret@db/t".into())),
+        ("postgres://me@db/throughline", StoreBackend::Postgres("postgres://me@db/throughline".into())),
+        ("postgresql://me@db/t", StoreBackend::Postgres("postgresql://me@db/t".into())),
+        ("sqlite:/srv/t.db", StoreBackend::File("/srv/t.db".into())),
+        ("sqlite:///srv/t.db", StoreBackend::File("/srv/t.db".into())),
+        ("t.db", StoreBackend::File("etc/t.db".into())),
+        ("$DB", StoreBackend::Postgres("postgres://secret@db/t".into())),
     ] {
         let text = format!("[store]\nurl = \"{url}\"");
-        let settings = settings(&text, &[("DB", "postgres://secret@db/t")], &Flags::default()).unwrap();
-        assert_eq!(settings.store.at, expected, "{url}");
+        let settings = settings(&text, &[("DB", "postgres://secret@db/t")], &ConfigFlags::default()).unwrap();
+        assert_eq!(settings.store.backend, expected, "{url}");
     }
 }
 
@@ -161,7 +167,7 @@ fn errors_show_the_place_and_what_is_valid() {
         ("[store]\nretention_days = 0", "0 days would delete every conversation", "2:18"),
         ("[store]\ndurability = \"none\"", "unknown variant `none`", "2:14"),
     ] {
-        let error = settings(text, &[], &Flags::default()).unwrap_err().to_string();
+        let error = settings(text, &[], &ConfigFlags::default()).unwrap_err().to_string();
         assert!(error.contains(message), "{text}\n{error}");
         assert!(error.contains(&format!("throughline.toml:{place}\n")), "{text}\n{error}");
     }
@@ -171,12 +177,12 @@ fn errors_show_the_place_and_what_is_valid() {
 #[test]
 fn an_address_of_the_environment_or_a_flag_does_not_open_a_server_without_keys() {
     let text = "[server]\nauth = \"off\"";
-    let flags = Flags { listen: Some("192.0.2.1:80".into()), ..Flags::default() };
+    let flags = ConfigFlags { listen: Some("192.0.2.1:80".into()), ..ConfigFlags::default() };
     let error = settings(text, &[], &flags).unwrap_err().to_string();
     assert!(error.contains("whoever reaches 192.0.2.1:80"), "{error}");
-    assert_eq!(of(text).server.auth, Auth::Off);
+    assert_eq!(of(text).server.auth, AuthMode::Off);
     let env = [("THROUGHLINE_LISTEN", "[::]:80")];
-    assert!(settings(text, &env, &Flags::default()).is_err());
+    assert!(settings(text, &env, &ConfigFlags::default()).is_err());
 }
 
 // R: R4
@@ -184,7 +190,7 @@ fn an_address_of_the_environment_or_a_flag_does_not_open_a_server_without_keys()
 fn a_broken_url_of_a_database_is_not_repeated_since_it_may_hold_a_password() {
     let text = "[store]\nurl = \"$DB\"";
     let env = [("DB", "postgres://me:hunter2@db:port/t")];
-    let error = settings(text, &env, &Flags::default()).unwrap_err().to_string();
+    let error = settings(text, &env, &ConfigFlags::default()).unwrap_err().to_string();
     assert!(
         error.contains("the URL of the database cannot be read") && !error.contains("hunter2"),
         "{error}"

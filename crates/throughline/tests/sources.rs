@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use throughline::config::{File, Flags, Mode, Settings, resolve};
-use throughline::tools::{Effect, NoArguments, Source, SourceNews, Tool, Verdict, tool};
+use throughline::config::{AppSettings, ConfigFile, ConfigFlags, ToolMode, resolve};
+use throughline::tools::{Effect, NoArguments, SourceReporter, Tool, ToolAvailability, ToolSource, tool};
 use throughline::{SOURCES_WAIT_MAX, Throughline, Upstream};
 use throughline_testkit as testkit;
 
@@ -19,7 +19,7 @@ struct Fake {
     tools: Option<Vec<&'static str>>,
     started: Arc<AtomicUsize>,
     stopped: Arc<AtomicUsize>,
-    news: Mutex<Option<SourceNews>>,
+    news: Mutex<Option<SourceReporter>>,
 }
 
 fn source(name: &str, tools: Option<Vec<&'static str>>) -> Arc<Fake> {
@@ -34,15 +34,15 @@ fn quiet(name: &str) -> Arc<dyn Tool> {
 }
 
 #[async_trait]
-impl Source for Fake {
+impl ToolSource for Fake {
     fn name(&self) -> &str {
         &self.name
     }
 
-    async fn start(&self, news: SourceNews) {
+    async fn start(&self, news: SourceReporter) {
         self.started.fetch_add(1, Ordering::SeqCst);
         match &self.tools {
-            Some(names) => news.tools(names.iter().map(|name| quiet(name)).collect()),
+            Some(names) => news.set_tools(names.iter().map(|name| quiet(name)).collect()),
             None => std::future::pending().await,
         }
         *self.news.lock().unwrap() = Some(news);
@@ -53,9 +53,9 @@ impl Source for Fake {
     }
 }
 
-fn settings(text: &str) -> Settings {
-    let file = File::parse("throughline.toml", text).unwrap();
-    resolve(Some(file), &BTreeMap::new(), &Flags::default()).unwrap()
+fn settings(text: &str) -> AppSettings {
+    let file = ConfigFile::parse("throughline.toml", text).unwrap();
+    resolve(Some(file), &BTreeMap::new(), &ConfigFlags::default()).unwrap()
 }
 
 /// An agent with tools and this prompt.
@@ -72,20 +72,20 @@ fn names(app: &Throughline) -> Vec<String> {
 
 #[tokio::test(start_paused = true)]
 async fn the_first_turn_waits_for_sources_and_later_ones_do_not() {
-    let server = testkit::Upstream::start(testkit::Queue::new([
-        testkit::Script::new().say("one"),
-        testkit::Script::new().say("two"),
+    let server = testkit::FakeUpstream::start(testkit::ScriptQueue::new([
+        testkit::ModelScript::new().say("one"),
+        testkit::ModelScript::new().say("two"),
     ]))
     .await
     .unwrap();
     let upstream = Upstream::new(
         "a",
         throughline::wire::Dialect::OpenaiChat,
-        &server.base_url(testkit::Dialect::OpenaiChat),
+        &server.base_url(testkit::FakeDialect::OpenaiChat),
     );
     let (quick, silent) = (source("quick", Some(vec!["quick.tool"])), source("silent", None));
     let app = Throughline::builder()
-        .upstream(upstream.unwrap().proxy(throughline::Proxy::Off))
+        .upstream(upstream.unwrap().proxy(throughline::UpstreamProxy::Off))
         .model("m")
         .source(quick.clone())
         .source(silent.clone())
@@ -99,32 +99,32 @@ async fn the_first_turn_waits_for_sources_and_later_ones_do_not() {
     let begun = tokio::time::Instant::now();
     app.ask("hi").await.unwrap().finish().await;
     assert!(begun.elapsed() < SOURCES_WAIT_MAX, "and only once");
-    assert_eq!(app.ready(Duration::from_secs(1)).await, ["silent"]);
+    assert_eq!(app.wait_ready(Duration::from_secs(1)).await, ["silent"]);
     assert_eq!((quick.started.load(Ordering::SeqCst), silent.started.load(Ordering::SeqCst)), (1, 1));
-    app.stop().await;
+    app.stop_sources().await;
     assert_eq!(names(&app), [""; 0]);
     assert_eq!(quick.stopped.load(Ordering::SeqCst), 1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn how_long_the_first_turn_waits_can_be_set() {
-    let script = testkit::Script::new().say("one");
-    let server = testkit::Upstream::start(testkit::Queue::new([script])).await.unwrap();
-    let url = server.base_url(testkit::Dialect::OpenaiChat);
+    let script = testkit::ModelScript::new().say("one");
+    let server = testkit::FakeUpstream::start(testkit::ScriptQueue::new([script])).await.unwrap();
+    let url = server.base_url(testkit::FakeDialect::OpenaiChat);
     let upstream = Upstream::new("a", throughline::wire::Dialect::OpenaiChat, &url).unwrap();
     let app = Throughline::builder()
         .settings(settings("[tools]\nwait_ms = 50\n"))
-        .upstream(upstream.proxy(throughline::Proxy::Off))
+        .upstream(upstream.proxy(throughline::UpstreamProxy::Off))
         .model("m")
         .source(source("silent", None))
         .build()
         .unwrap();
     let begun = tokio::time::Instant::now();
-    app.ready(Duration::ZERO).await;
+    app.wait_ready(Duration::ZERO).await;
     app.ask("hi").await.unwrap();
     let waited = begun.elapsed();
     assert!(waited >= Duration::from_millis(50) && waited < SOURCES_WAIT_MAX, "{waited:?}");
-    app.stop().await;
+    app.stop_sources().await;
 }
 
 // R: O2
@@ -144,7 +144,7 @@ async fn a_configuration_loaded_again_touches_only_what_has_changed() {
         .build()
         .unwrap();
     assert_eq!(names(&app), ["fixed.tool"], "building starts nothing");
-    assert_eq!(app.ready(Duration::from_secs(5)).await, [""; 0]);
+    assert_eq!(app.wait_ready(Duration::from_secs(5)).await, [""; 0]);
     assert_eq!(names(&app), ["commands.version", "fixed.tool", "http_tools.tides"]);
 
     let wrong = settings("[upstreams.a]\nknown = \"groq\"\n[agents.default]\nmodel = \"a/m\"\n");
@@ -154,11 +154,11 @@ async fn a_configuration_loaded_again_touches_only_what_has_changed() {
     let text = format!("{}{HTTP}{}[tools.http]\nports = [8080]\n", agent("New."), command("new"));
     let reloaded = app.reload(settings(&text)).await.unwrap();
     assert_eq!((reloaded.started, reloaded.stopped), (vec!["commands".to_owned()], vec![]));
-    assert_eq!(reloaded.after_restart, ["tools"]);
-    assert_eq!(app.ready(Duration::from_secs(5)).await, [""; 0]);
+    assert_eq!(reloaded.restart_required, ["tools"]);
+    assert_eq!(app.wait_ready(Duration::from_secs(5)).await, [""; 0]);
     let version = app.tools().get(&"commands.version".into()).unwrap().clone();
     assert_eq!(version.spec().description, "new");
-    assert_eq!(app.offer(None, None, None).unwrap().prompt.text, "New.");
+    assert_eq!(app.select_tools(None, None, None).unwrap().prompt.text, "New.");
 
     let reloaded = app.reload(settings(&format!("{}{HTTP}", agent("New.")))).await.unwrap();
     assert_eq!((reloaded.started, reloaded.stopped), (vec![], vec!["commands".to_owned()]));
@@ -173,12 +173,15 @@ async fn faults_of_sources_are_told_with_the_rest_unaffected() {
         .source(source("twice", Some(vec!["time.now", "other.tool"])))
         .build()
         .unwrap();
-    assert_eq!(app.ready(Duration::from_secs(5)).await, [""; 0]);
-    let faults = app.faults();
+    assert_eq!(app.wait_ready(Duration::from_secs(5)).await, [""; 0]);
+    let faults = app.source_faults();
     assert_eq!((faults.len(), faults[0].tool.as_ref().unwrap().as_str()), (1, "time.now"));
-    let offer = app.offer(None, Some(Mode::Native), None).unwrap();
+    let offer = app.select_tools(None, Some(ToolMode::Native), None).unwrap();
     let offered: Vec<_> =
-        offer.found.iter().map(|found| (found.tool.spec().name.as_str(), &found.verdict)).collect();
-    assert_eq!(offered, [("other.tool", &Verdict::Offered), ("time.now", &Verdict::Offered)]);
-    assert_eq!(offer.tokens_of_tools().iter().map(|row| row.tools).sum::<usize>(), 2);
+        offer.discovered.iter().map(|found| (found.tool.spec().name.as_str(), &found.availability)).collect();
+    assert_eq!(
+        offered,
+        [("other.tool", &ToolAvailability::Offered), ("time.now", &ToolAvailability::Offered)]
+    );
+    assert_eq!(offer.tool_tokens().iter().map(|row| row.tools).sum::<usize>(), 2);
 }

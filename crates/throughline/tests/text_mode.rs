@@ -7,22 +7,26 @@
 mod world;
 
 use serde_json::{Value, json};
-use throughline::config::{Mode, Protocol, ResultsAs};
+use throughline::config::{ResultsAs, TextProtocolKind, ToolMode};
 use throughline::tools::{Effect, tool};
 use throughline::wire::text::protocol;
-use throughline::wire::{Arguments, Call, CallKind, ToolDefinition};
-use throughline::{Block, Builder, CallStatus as C, Event, EventKind, Message, TurnStatus as T};
+use throughline::wire::{Call, CallArguments, CallKind, ToolDefinition};
+use throughline::{
+    AssistantMessage, CallStatus as C, Event, EventKind, MessageBlock, ThroughlineBuilder, TurnStatus as T,
+};
 use throughline_testkit::seen::SeenMessage;
-use throughline_testkit::{Finish, Move, Queue, Script, Seen, UpstreamHandle, Vendor};
+use throughline_testkit::{
+    FakeUpstreamHandle, ModelScript, ScriptFinish, ScriptMove, ScriptQueue, SeenRequest, UpstreamVendor,
+};
 use world::{DIALECTS, builder, city, read, serve, statuses};
 
 /// Ours and testkit's name of a dialect.
-type Spoken = (throughline::wire::Dialect, throughline_testkit::Dialect);
+type Spoken = (throughline::wire::Dialect, throughline_testkit::FakeDialect);
 
-const PROTOCOLS: [Protocol; 2] = [Protocol::Vcp, Protocol::Xml];
+const PROTOCOLS: [TextProtocolKind; 2] = [TextProtocolKind::Vcp, TextProtocolKind::Xml];
 
 /// A call as a model writes it.
-fn block(of: Protocol, name: &str, arguments: Value) -> String {
+fn block(of: TextProtocolKind, name: &str, arguments: Value) -> String {
     let schema = |field: &str| json!({"type": "object", "properties": {field: {"type": "string"}}});
     let tools = [
         ToolDefinition::new("weather_today", "", schema("city")),
@@ -32,7 +36,7 @@ fn block(of: Protocol, name: &str, arguments: Value) -> String {
     let call = Call {
         id: "c1".into(),
         name: name.into(),
-        arguments: Ok(Arguments::from_value(arguments)),
+        arguments: Ok(CallArguments::from_value(arguments)),
         kind: CallKind::Function,
         upstream_id: None,
         ran_with: None,
@@ -40,16 +44,16 @@ fn block(of: Protocol, name: &str, arguments: Value) -> String {
     protocol(of.name()).unwrap().format_call(&call, &tools)
 }
 
-fn weather(of: Protocol, place: &str) -> String {
+fn weather(of: TextProtocolKind, place: &str) -> String {
     block(of, "weather_today", city(place))
 }
 
-fn in_text(server: &UpstreamHandle, dialect: Spoken, of: Protocol) -> Builder {
-    builder(server, dialect).mode(Mode::Text).protocol(of)
+fn in_text(server: &FakeUpstreamHandle, dialect: Spoken, of: TextProtocolKind) -> ThroughlineBuilder {
+    builder(server, dialect).mode(ToolMode::Text).protocol(of)
 }
 
 /// Everything that a request says, as it says it: testkit takes written calls apart, and this test is about the text.
-fn said(seen: &Seen) -> String {
+fn said(seen: &SeenRequest) -> String {
     fn strings(value: &Value, into: &mut Vec<String>) {
         match value {
             Value::String(text) => into.push(text.clone()),
@@ -69,10 +73,10 @@ fn said(seen: &Seen) -> String {
 }
 
 /// What is on the screen, without what differs between any two turns.
-fn blocks(message: &Message) -> Vec<String> {
-    let block = |block: &Block| match block {
-        Block::Text { text, .. } => format!("text {}", text.trim()),
-        Block::ToolCall(call) => {
+fn blocks(message: &AssistantMessage) -> Vec<String> {
+    let block = |block: &MessageBlock| match block {
+        MessageBlock::Text { text, .. } => format!("text {}", text.trim()),
+        MessageBlock::ToolCall(call) => {
             format!("call {:?} {:?} {:?} {:?}", call.tool_name, call.arguments, call.status, call.output)
         }
         other => format!("{:?}", std::mem::discriminant(other)),
@@ -94,28 +98,28 @@ fn problems(events: &[Event]) -> Vec<(&str, &str)> {
 #[tokio::test]
 async fn the_same_behaviour_gives_the_same_blocks_in_both_modes() {
     for dialect in DIALECTS {
-        let native = Queue::new([
-            Script::new()
+        let native = ScriptQueue::new([
+            ModelScript::new()
                 .say("Let me look.")
                 .call("weather_today", city("Oslo"))
                 .call("door_open", json!({}))
                 .call("calendar_add", json!({"title": "Sun: \"bring\" <hat>, 帽子"})),
-            Script::new().call("weather_todya", city("Rome")),
-            Script::new().say("Done."),
+            ModelScript::new().call("weather_todya", city("Rome")),
+            ModelScript::new().say("Done."),
         ]);
         let server = serve(native).await;
         let (_, expected) = read(builder(&server, dialect).build().unwrap().ask("Go").await.unwrap()).await;
         assert_eq!(statuses(&expected), [C::Success, C::Error, C::Success, C::NotStarted]);
         for of in PROTOCOLS {
-            let text = Queue::new([
-                Script::new().say(format!(
+            let text = ScriptQueue::new([
+                ModelScript::new().say(format!(
                     "Let me look.\n{}\n{}\n{}",
                     weather(of, "Oslo"),
                     block(of, "door_open", json!({})),
                     block(of, "calendar_add", json!({"title": "Sun: \"bring\" <hat>, 帽子"})),
                 )),
-                Script::new().say(block(of, "weather_todya", city("Rome"))),
-                Script::new().say("Done."),
+                ModelScript::new().say(block(of, "weather_todya", city("Rome"))),
+                ModelScript::new().say("Done."),
             ]);
             let server = serve(text).await;
             let app = in_text(&server, dialect, of).prompt("Be brief.").build().unwrap();
@@ -153,9 +157,11 @@ async fn the_same_behaviour_gives_the_same_blocks_in_both_modes() {
 #[tokio::test]
 async fn a_tool_starts_at_its_end_marker() {
     for of in PROTOCOLS {
-        let reply =
-            Script::new().say(format!("{}\nAnd ", weather(of, "Oslo"))).then(Move::Pause(200)).say("more.");
-        let server = serve(Queue::new([reply, Script::new().say("Done.")])).await;
+        let reply = ModelScript::new()
+            .say(format!("{}\nAnd ", weather(of, "Oslo")))
+            .then(ScriptMove::Pause(200))
+            .say("more.");
+        let server = serve(ScriptQueue::new([reply, ModelScript::new().say("Done.")])).await;
         let app = in_text(&server, DIALECTS[0], of).build().unwrap();
         let (events, _) = read(app.ask("Go").await.unwrap()).await;
         let place =
@@ -172,27 +178,27 @@ async fn a_conversation_goes_from_native_to_text_and_back() {
     for dialect in DIALECTS {
         for of in PROTOCOLS {
             let call = |place: &str| {
-                Script::new()
+                ModelScript::new()
                     .think("Hm.")
                     .say("Looking.")
                     .call("weather_today", city(place))
                     .call("door_open", json!({}))
             };
             let written = format!("Looking.\n{}\n{}", weather(of, "Rome"), block(of, "door_open", json!({})));
-            let server = serve(Queue::new([
+            let server = serve(ScriptQueue::new([
                 call("Oslo"),
-                Script::new().say("One."),
-                Script::new().think("Hm.").say(written),
-                Script::new().say("Two."),
+                ModelScript::new().say("One."),
+                ModelScript::new().think("Hm.").say(written),
+                ModelScript::new().say("Two."),
                 call("Bonn"),
-                Script::new().say("Three."),
-                Script::new().say(weather(of, "Linz")),
-                Script::new().say("Four."),
+                ModelScript::new().say("Three."),
+                ModelScript::new().say(weather(of, "Linz")),
+                ModelScript::new().say("Four."),
             ]))
             .await;
             let app = builder(&server, dialect).protocol(of).build().unwrap();
             let mut conversation = app.conversation();
-            let modes = [Mode::Native, Mode::Text, Mode::Auto, Mode::Text];
+            let modes = [ToolMode::Native, ToolMode::Text, ToolMode::Auto, ToolMode::Text];
             for (mode, answer) in modes.into_iter().zip(["One.", "Two.", "Three.", "Four."]) {
                 conversation.set_mode(Some(mode));
                 let (events, message) = read(conversation.ask("Weather?").await.unwrap()).await;
@@ -235,9 +241,10 @@ async fn a_conversation_goes_from_native_to_text_and_back() {
 #[tokio::test]
 async fn outcomes_may_go_back_in_the_tool_role() {
     for dialect in DIALECTS {
-        let of = Protocol::Xml;
+        let of = TextProtocolKind::Xml;
         let written = format!("Looking.\n{}\n{}", weather(of, "Rome"), block(of, "door_open", json!({})));
-        let server = serve(Queue::new([Script::new().say(written), Script::new().say("Done.")])).await;
+        let server =
+            serve(ScriptQueue::new([ModelScript::new().say(written), ModelScript::new().say("Done.")])).await;
         let app = in_text(&server, dialect, of).results_as(ResultsAs::Tool).build().unwrap();
         let (_, message) = read(app.ask("Go").await.unwrap()).await;
         assert_eq!(statuses(&message), [C::Success, C::Error], "{}", dialect.0);
@@ -255,15 +262,16 @@ async fn a_refused_block_is_told_and_the_turn_goes_on() {
     let torn = "<<<[TOOL_REQUEST]>>>\ntool_name:「始」weather_today「末」,\ncity:「始」Oslo「末」\n";
     for (what, text) in [("no tool name", nameless), ("no END marker", torn)] {
         for dialect in DIALECTS {
-            let server = serve(Queue::new([
-                Script::new().say(format!("Looking.\n{text}")),
-                Script::new().say(weather(Protocol::Vcp, "Oslo")),
-                Script::new().say("Done."),
+            let server = serve(ScriptQueue::new([
+                ModelScript::new().say(format!("Looking.\n{text}")),
+                ModelScript::new().say(weather(TextProtocolKind::Vcp, "Oslo")),
+                ModelScript::new().say("Done."),
             ]))
             .await;
-            let (events, message) =
-                read(in_text(&server, dialect, Protocol::Vcp).build().unwrap().ask("Go").await.unwrap())
-                    .await;
+            let (events, message) = read(
+                in_text(&server, dialect, TextProtocolKind::Vcp).build().unwrap().ask("Go").await.unwrap(),
+            )
+            .await;
             let what = format!("{what} in {}", dialect.0);
             assert_eq!(statuses(&message), [C::NotStarted, C::Success], "{what}: {events:#?}");
             let words: Vec<_> = message.text().split_whitespace().map(str::to_owned).collect();
@@ -284,7 +292,10 @@ async fn a_reply_cut_inside_a_block_runs_nothing() {
     for of in PROTOCOLS {
         let whole = weather(of, "Oslo");
         let half: String = whole.chars().take(whole.chars().count() * 3 / 4).collect();
-        let server = serve(Queue::new([Script::new().say(half).then(Move::Finish(Finish::Length))])).await;
+        let server = serve(ScriptQueue::new([ModelScript::new()
+            .say(half)
+            .then(ScriptMove::Finish(ScriptFinish::Length))]))
+        .await;
         let (_, message) =
             read(in_text(&server, DIALECTS[0], of).build().unwrap().ask("Go").await.unwrap()).await;
         assert_eq!(statuses(&message), [C::NotStarted], "{}", of.name());
@@ -298,10 +309,13 @@ async fn a_reply_cut_inside_a_block_runs_nothing() {
 // R: X4
 #[tokio::test]
 async fn a_request_in_a_code_block_is_shown_not_run_and_said_so() {
-    let block = weather(Protocol::Vcp, "Oslo");
-    let server = serve(Queue::new([Script::new().say(format!("Like this:\n```\n{block}\n```\n"))])).await;
-    let (events, message) =
-        read(in_text(&server, DIALECTS[0], Protocol::Vcp).build().unwrap().ask("How?").await.unwrap()).await;
+    let block = weather(TextProtocolKind::Vcp, "Oslo");
+    let server =
+        serve(ScriptQueue::new([ModelScript::new().say(format!("Like this:\n```\n{block}\n```\n"))])).await;
+    let (events, message) = read(
+        in_text(&server, DIALECTS[0], TextProtocolKind::Vcp).build().unwrap().ask("How?").await.unwrap(),
+    )
+    .await;
     assert_eq!(message.calls().count(), 0);
     assert!(message.text().contains(&block), "{}", message.text());
     let told = events.iter().find_map(|event| match &event.kind {
@@ -318,8 +332,9 @@ async fn a_request_in_a_code_block_is_shown_not_run_and_said_so() {
 async fn the_last_step_is_told_that_tools_are_off() {
     for of in PROTOCOLS {
         let places =
-            ["Oslo", "Rome", "Bonn", "Linz", "Bern"].map(|place| Script::new().say(weather(of, place)));
-        let server = serve(Queue::new(places.into_iter().chain([Script::new().say("Done.")]))).await;
+            ["Oslo", "Rome", "Bonn", "Linz", "Bern"].map(|place| ModelScript::new().say(weather(of, place)));
+        let server =
+            serve(ScriptQueue::new(places.into_iter().chain([ModelScript::new().say("Done.")]))).await;
         let app = in_text(&server, DIALECTS[0], of).build().unwrap();
         let (_, message) = read(app.ask("Go").await.unwrap()).await;
         assert_eq!(message.status, Some(T::Limit), "{}: {message:#?}", of.name());
@@ -343,9 +358,9 @@ async fn markers_in_data_neither_run_nor_break_the_frame() {
             .effect(Effect::Read)
             .agent_callable()
         };
-        let server = serve(Queue::new([
-            Script::new().say(block(of, "evil_read", json!({}))),
-            Script::new().say("That is what it says."),
+        let server = serve(ScriptQueue::new([
+            ModelScript::new().say(block(of, "evil_read", json!({}))),
+            ModelScript::new().say("That is what it says."),
         ]))
         .await;
         let app = in_text(&server, DIALECTS[0], of).tool(echo).build().unwrap();
@@ -367,17 +382,17 @@ async fn markers_in_data_neither_run_nor_break_the_frame() {
 #[tokio::test]
 async fn a_refused_upstream_is_used_in_text_mode() {
     for dialect in DIALECTS {
-        let of = Protocol::Vcp;
-        let server = serve(Queue::new([
-            Script::tools_unsupported(Vendor::Ollama),
-            Script::new().say(weather(of, "Oslo")),
-            Script::new().say("Sunny."),
+        let of = TextProtocolKind::Vcp;
+        let server = serve(ScriptQueue::new([
+            ModelScript::tools_unsupported(UpstreamVendor::Ollama),
+            ModelScript::new().say(weather(of, "Oslo")),
+            ModelScript::new().say("Sunny."),
         ]))
         .await;
         let mut conversation = builder(&server, dialect).build().unwrap().conversation();
         let (_, refused) = read(conversation.ask("Weather?").await.unwrap()).await;
         assert_eq!(refused.error.unwrap().code, "tool_calling_unsupported", "{}", dialect.0);
-        conversation.set_mode(Some(Mode::Text));
+        conversation.set_mode(Some(ToolMode::Text));
         let (_, message) = read(conversation.ask("Weather?").await.unwrap()).await;
         assert_eq!(statuses(&message), [C::Success], "{}: {message:#?}", dialect.0);
         assert_eq!(server.violations(), [], "{}", dialect.0);
@@ -400,8 +415,9 @@ async fn a_tool_that_cannot_be_called_as_text_is_named_once() {
     }
     let route =
         tool("route.plan", "Plans", |_: Route, _| async { "planned" }).effect(Effect::Read).agent_callable();
-    let server = serve(Queue::new([Script::new().say("Hi."), Script::new().say("Hi.")])).await;
-    let app = in_text(&server, DIALECTS[0], Protocol::Vcp).tool(route).build().unwrap();
+    let server =
+        serve(ScriptQueue::new([ModelScript::new().say("Hi."), ModelScript::new().say("Hi.")])).await;
+    let app = in_text(&server, DIALECTS[0], TextProtocolKind::Vcp).tool(route).build().unwrap();
     let mut conversation = app.conversation();
     for (turn, times) in [("first", 1), ("second", 0)] {
         let (events, _) = read(conversation.ask("Go").await.unwrap()).await;
@@ -419,10 +435,10 @@ async fn a_tool_that_cannot_be_called_as_text_is_named_once() {
         assert!(tools_offered.iter().all(|name| name.as_str() != "route.plan"), "{tools_offered:?}");
     }
     let remedies = "protocol = \"xml\"";
-    let server = serve(Queue::new([Script::new().say("Hi.")])).await;
+    let server = serve(ScriptQueue::new([ModelScript::new().say("Hi.")])).await;
     let route =
         tool("route.plan", "Plans", |_: Route, _| async { "planned" }).effect(Effect::Read).agent_callable();
-    let app = in_text(&server, DIALECTS[0], Protocol::Vcp).tool(route).build().unwrap();
+    let app = in_text(&server, DIALECTS[0], TextProtocolKind::Vcp).tool(route).build().unwrap();
     let (events, _) = read(app.ask("Go").await.unwrap()).await;
     let remedy = events.iter().find_map(|event| match &event.kind {
         EventKind::Problem { remedy, .. } => remedy.clone(),

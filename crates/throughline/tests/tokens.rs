@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use std::path::Path;
-use throughline::prompt::{Counting, count, counting, estimate};
+use throughline::prompt::{TokenCounting, count, counting, estimate};
 
 /// File in `tests/tokens`, its tokens in o200k_base, and how far the estimate may be off in percent. None of these texts
 /// was used to fit the estimate. docs/prompts.md shows the same table.
@@ -44,8 +44,8 @@ fn nothing_costs_nothing_and_long_texts_cost_in_proportion() {
 fn the_build_says_how_it_counts() {
     let text = sample("json.txt");
     match counting() {
-        Counting::Estimated => assert_eq!(count(&text), estimate(&text)),
-        Counting::Exact => {
+        TokenCounting::Estimated => assert_eq!(count(&text), estimate(&text)),
+        TokenCounting::Exact => {
             for (name, exact, _) in SAMPLES {
                 assert_eq!(count(&sample(name)), exact, "{name}");
             }

@@ -8,18 +8,21 @@ mod world;
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 use throughline::engine::RetryPolicy;
-use throughline::wire::Transfer;
+use throughline::wire::TransferMode;
 use throughline::{
-    Approval, Block, CallStatus as C, EventKind, Throughline, Timeouts, TurnStatus as T, UserInput,
+    ApprovalMode, CallStatus as C, EventKind, MessageBlock, Throughline, TurnStatus as T, UpstreamTimeouts,
+    UserInput,
 };
 use throughline_testkit::seen::SeenMessage;
-use throughline_testkit::{CallMove, Ending, Move, Queue, Script, Seen, Vendor};
+use throughline_testkit::{
+    CallMove, ExchangeEnd, ModelScript, ScriptMove, ScriptQueue, SeenRequest, UpstreamVendor,
+};
 use world::{DIALECTS, Expected, at, builder, check, city, read, serve, statuses, told};
 
 /// What the model does in a turn, and what the turn comes to.
 struct Scenario {
     what: &'static str,
-    replies: Vec<Script>,
+    replies: Vec<ModelScript>,
     calls: Vec<C>,
     status: T,
     text: &'static str,
@@ -33,25 +36,25 @@ impl Scenario {
     }
 
     /// What stalls runs into a limit that a test can wait for, and nothing else runs into any on a slow machine.
-    fn timeouts(&self) -> Timeouts {
+    fn timeouts(&self) -> UpstreamTimeouts {
         const SOON_MS: u64 = 3_000;
         if self.stalls() {
-            Timeouts { first_byte_ms: SOON_MS, idle_ms: SOON_MS, ..Timeouts::default() }
+            UpstreamTimeouts { first_byte_ms: SOON_MS, idle_ms: SOON_MS, ..UpstreamTimeouts::default() }
         } else {
-            Timeouts::default()
+            UpstreamTimeouts::default()
         }
     }
 }
 
 /// Whether a reply makes its reader wait for ever.
-fn stalls(script: &Script) -> bool {
-    script.first_byte_ms > 0 || script.moves.contains(&Move::Stall)
+fn stalls(script: &ModelScript) -> bool {
+    script.first_byte_ms > 0 || script.moves.contains(&ScriptMove::Stall)
 }
 
 fn scenarios() -> Vec<Scenario> {
-    let answer = || Script::new().say("Done.");
+    let answer = || ModelScript::new().say("Done.");
     let two = |name: &str| {
-        Move::Parallel(vec![CallMove::new(name, city("Oslo")), CallMove::new(name, city("Rome"))])
+        ScriptMove::Parallel(vec![CallMove::new(name, city("Oslo")), CallMove::new(name, city("Rome"))])
     };
     vec![
         Scenario {
@@ -64,7 +67,7 @@ fn scenarios() -> Vec<Scenario> {
         },
         Scenario {
             what: "two tools in one step",
-            replies: vec![Script::new().say("Let me look.").then(two("weather_today")), answer()],
+            replies: vec![ModelScript::new().say("Let me look.").then(two("weather_today")), answer()],
             calls: vec![C::Success, C::Success],
             status: T::Completed,
             text: "Let me look.\n\nDone.",
@@ -72,7 +75,10 @@ fn scenarios() -> Vec<Scenario> {
         },
         Scenario {
             what: "thinking before a call",
-            replies: vec![Script::new().think("Hm, Oslo.").call("weather_today", city("Oslo")), answer()],
+            replies: vec![
+                ModelScript::new().think("Hm, Oslo.").call("weather_today", city("Oslo")),
+                answer(),
+            ],
             calls: vec![C::Success],
             status: T::Completed,
             text: "Done.",
@@ -81,7 +87,7 @@ fn scenarios() -> Vec<Scenario> {
         Scenario {
             what: "a failing tool, a panicking one and a good one",
             replies: vec![
-                Script::new()
+                ModelScript::new()
                     .call("door_open", json!({}))
                     .call("bomb_tick", json!({}))
                     .call("weather_today", city("Oslo")),
@@ -94,7 +100,7 @@ fn scenarios() -> Vec<Scenario> {
         },
         Scenario {
             what: "an unknown tool",
-            replies: vec![Script::new().call("weather_todya", city("Oslo")), answer()],
+            replies: vec![ModelScript::new().call("weather_todya", city("Oslo")), answer()],
             calls: vec![C::NotStarted],
             status: T::Completed,
             text: "Done.",
@@ -102,7 +108,7 @@ fn scenarios() -> Vec<Scenario> {
         },
         Scenario {
             what: "arguments that do not fit",
-            replies: vec![Script::new().call("weather_today", json!({"city": 42})), answer()],
+            replies: vec![ModelScript::new().call("weather_today", json!({"city": 42})), answer()],
             calls: vec![C::NotStarted],
             status: T::Completed,
             text: "Done.",
@@ -111,8 +117,8 @@ fn scenarios() -> Vec<Scenario> {
         Scenario {
             what: "tools step after step",
             replies: vec![
-                Script::new().call("weather_today", city("Oslo")),
-                Script::new().say("And Rome.").call("weather_today", city("Rome")),
+                ModelScript::new().call("weather_today", city("Oslo")),
+                ModelScript::new().say("And Rome.").call("weather_today", city("Rome")),
                 answer(),
             ],
             calls: vec![C::Success, C::Success],
@@ -122,7 +128,7 @@ fn scenarios() -> Vec<Scenario> {
         },
         Scenario {
             what: "a rate limit before the first token",
-            replies: vec![Script::rate_limited(0), answer()],
+            replies: vec![ModelScript::rate_limited(0), answer()],
             calls: vec![],
             status: T::Completed,
             text: "Done.",
@@ -130,7 +136,7 @@ fn scenarios() -> Vec<Scenario> {
         },
         Scenario {
             what: "a stall before the first token",
-            replies: vec![Script { first_byte_ms: 60_000, ..Script::new() }, answer()],
+            replies: vec![ModelScript { first_byte_ms: 60_000, ..ModelScript::new() }, answer()],
             calls: vec![],
             status: T::Completed,
             text: "Done.",
@@ -138,7 +144,7 @@ fn scenarios() -> Vec<Scenario> {
         },
         Scenario {
             what: "a stream cut in mid-text",
-            replies: vec![Script::new().say("Half a").then(Move::Pause(50)).then(Move::Cut)],
+            replies: vec![ModelScript::new().say("Half a").then(ScriptMove::Pause(50)).then(ScriptMove::Cut)],
             calls: vec![],
             status: T::Error,
             text: "Half a",
@@ -146,7 +152,7 @@ fn scenarios() -> Vec<Scenario> {
         },
         Scenario {
             what: "a stream that stalls in mid-text",
-            replies: vec![Script::new().say("Half a").then(Move::Stall)],
+            replies: vec![ModelScript::new().say("Half a").then(ScriptMove::Stall)],
             calls: vec![],
             status: T::Error,
             text: "Half a",
@@ -155,11 +161,11 @@ fn scenarios() -> Vec<Scenario> {
         Scenario {
             what: "a stream cut behind a call that writes",
             replies: vec![
-                Script::new()
+                ModelScript::new()
                     .say("So")
                     .call("calendar_add", json!({"title": "x"}))
-                    .then(Move::Pause(50))
-                    .then(Move::Cut),
+                    .then(ScriptMove::Pause(50))
+                    .then(ScriptMove::Cut),
             ],
             calls: vec![C::NotStarted],
             status: T::Error,
@@ -169,7 +175,9 @@ fn scenarios() -> Vec<Scenario> {
         Scenario {
             what: "an error inside a 200 stream",
             replies: vec![
-                Script::new().say("Half a").then(Move::Error(throughline_testkit::ErrorMove::new("on fire"))),
+                ModelScript::new()
+                    .say("Half a")
+                    .then(ScriptMove::Error(throughline_testkit::ErrorMove::new("on fire"))),
             ],
             calls: vec![],
             status: T::Error,
@@ -178,7 +186,7 @@ fn scenarios() -> Vec<Scenario> {
         },
         Scenario {
             what: "tools that are not supported",
-            replies: vec![Script::tools_unsupported(Vendor::OllamaNative)],
+            replies: vec![ModelScript::tools_unsupported(UpstreamVendor::OllamaNative)],
             calls: vec![],
             status: T::Error,
             text: "",
@@ -186,7 +194,7 @@ fn scenarios() -> Vec<Scenario> {
         },
         Scenario {
             what: "a wrong key",
-            replies: vec![Script::status(401)],
+            replies: vec![ModelScript::status(401)],
             calls: vec![],
             status: T::Error,
             text: "",
@@ -195,7 +203,9 @@ fn scenarios() -> Vec<Scenario> {
         Scenario {
             what: "an answer cut by the token budget",
             replies: vec![
-                Script::new().say("Half a").then(Move::Finish(throughline_testkit::Finish::Length)),
+                ModelScript::new()
+                    .say("Half a")
+                    .then(ScriptMove::Finish(throughline_testkit::ScriptFinish::Length)),
             ],
             calls: vec![],
             status: T::Length,
@@ -211,12 +221,12 @@ async fn every_scenario_in_every_dialect_streamed_and_whole() {
     // Those that wait for a time limit wait for it together.
     let mut stalls = Vec::new();
     for dialect in DIALECTS {
-        for transfer in [Transfer::Stream, Transfer::Whole] {
+        for transfer in [TransferMode::Stream, TransferMode::Whole] {
             for scenario in scenarios() {
                 // A broken body is an error before its first token if it comes whole: nothing of it can be shown.
                 let breaks = scenario.status == T::Error && !scenario.replies[0].moves.is_empty();
                 // One that stalls takes all of `total_ms`, which no second try is left of.
-                if (breaks || scenario.stalls()) && transfer == Transfer::Whole {
+                if (breaks || scenario.stalls()) && transfer == TransferMode::Whole {
                     continue;
                 }
                 match scenario.stalls() {
@@ -231,14 +241,14 @@ async fn every_scenario_in_every_dialect_streamed_and_whole() {
 
 async fn run(
     scenario: Scenario,
-    dialect: (throughline::wire::Dialect, throughline_testkit::Dialect),
-    transfer: Transfer,
+    dialect: (throughline::wire::Dialect, throughline_testkit::FakeDialect),
+    transfer: TransferMode,
 ) {
     let what = format!("{} over {} ({transfer:?})", scenario.what, dialect.0);
     let (steps, timeouts) = (scenario.replies.len(), scenario.timeouts());
     let mut replies = scenario.replies;
-    replies.push(Script::new().say("And here I am again."));
-    let server = serve(Queue::new(replies)).await;
+    replies.push(ModelScript::new().say("And here I am again."));
+    let server = serve(ScriptQueue::new(replies)).await;
     let upstream = at(&server, dialect).transfer(transfer).timeouts(timeouts);
     let app = builder(&server, dialect).upstream(upstream).build().unwrap();
     let mut conversation = app.conversation();
@@ -256,7 +266,7 @@ async fn run(
         let fault = message.error.as_ref().unwrap_or_else(|| panic!("{what}: {message:#?}"));
         assert!(!fault.remedy.is_empty() && !fault.why.is_empty(), "{what}: {fault:?}");
         assert!(
-            matches!(message.blocks.last(), Some(Block::Error(_) | Block::Notice { .. })),
+            matches!(message.blocks.last(), Some(MessageBlock::Error(_) | MessageBlock::Notice { .. })),
             "{what}: {message:#?}"
         );
     }
@@ -272,7 +282,7 @@ async fn run(
 #[tokio::test]
 async fn a_refusal_of_tools_says_how_to_go_on_and_is_no_downgrade() {
     for dialect in DIALECTS {
-        let server = serve(Queue::new([Script::tools_unsupported(Vendor::Ollama)])).await;
+        let server = serve(ScriptQueue::new([ModelScript::tools_unsupported(UpstreamVendor::Ollama)])).await;
         let app = builder(&server, dialect).build().unwrap();
         let (_, message) = read(app.ask("Hi").await.unwrap()).await;
         let fault = message.error.unwrap();
@@ -290,10 +300,10 @@ async fn malformed_arguments_never_run_and_the_model_is_told() {
     // Dialects whose arguments are objects on the wire cannot send half of one.
     for dialect in &DIALECTS[..3] {
         let replies = [
-            Script::new().call("calendar_add", Value::String("{\"title\": \"x\", oops}".into())),
-            Script::new().say("Sorry."),
+            ModelScript::new().call("calendar_add", Value::String("{\"title\": \"x\", oops}".into())),
+            ModelScript::new().say("Sorry."),
         ];
-        let server = serve(Queue::new(replies)).await;
+        let server = serve(ScriptQueue::new(replies)).await;
         let app = builder(&server, *dialect).build().unwrap();
         let (events, message) = read(app.ask("Hi").await.unwrap()).await;
         assert_eq!(statuses(&message), [C::NotStarted], "{}: {message:#?}", dialect.0);
@@ -310,10 +320,14 @@ async fn malformed_arguments_never_run_and_the_model_is_told() {
 // R: T7
 #[tokio::test]
 async fn parallel_calls_run_beside_each_other_and_are_recorded_in_call_order() {
-    let two =
-        Move::Parallel(vec![CallMove::new("meet_other", city("a")), CallMove::new("meet_other", city("b"))]);
+    let two = ScriptMove::Parallel(vec![
+        CallMove::new("meet_other", city("a")),
+        CallMove::new("meet_other", city("b")),
+    ]);
     for dialect in DIALECTS {
-        let server = serve(Queue::new([Script::new().then(two.clone()), Script::new().say("Done.")])).await;
+        let server =
+            serve(ScriptQueue::new([ModelScript::new().then(two.clone()), ModelScript::new().say("Done.")]))
+                .await;
         let app = builder(&server, dialect).parallel().build().unwrap();
         let (_, message) = read(app.ask("Hi").await.unwrap()).await;
         // Each waits for the other: one after the other would end in time-outs.
@@ -329,8 +343,8 @@ async fn parallel_calls_run_beside_each_other_and_are_recorded_in_call_order() {
 // R: T11
 #[tokio::test]
 async fn a_fallback_takes_over_before_the_first_token() {
-    let broken = serve(Queue::new([Script::status(503)])).await;
-    let sound = serve(Queue::new([Script::new().say("I am the other one.")])).await;
+    let broken = serve(ScriptQueue::new([ModelScript::status(503)])).await;
+    let sound = serve(ScriptQueue::new([ModelScript::new().say("I am the other one.")])).await;
     let app = builder(&broken, DIALECTS[0])
         .upstream(at(&sound, DIALECTS[2]).named("other").unwrap())
         .model("test/m")
@@ -346,7 +360,7 @@ async fn a_fallback_takes_over_before_the_first_token() {
 #[tokio::test]
 async fn pictures_in_the_input_arrive() {
     for dialect in DIALECTS {
-        let server = serve(Queue::new([Script::new().say("A cat.")])).await;
+        let server = serve(ScriptQueue::new([ModelScript::new().say("A cat.")])).await;
         let app = builder(&server, dialect).build().unwrap();
         let input = UserInput::from("What is it?").image("image/png", b"\x89PNG\r\n\x1a\ncat");
         read(app.ask(input).await.unwrap()).await;
@@ -363,9 +377,9 @@ async fn pictures_in_the_input_arrive() {
 async fn after_the_last_iteration_the_model_answers_without_tools() {
     for dialect in DIALECTS {
         // It calls whenever it may, each time for another city, so that the loop guard has no say.
-        let model = |seen: &Seen| match seen.may_call() {
-            true => Script::new().call("weather_today", city(&format!("city {}", seen.number))),
-            false => Script::new().say("Enough."),
+        let model = |seen: &SeenRequest| match seen.may_call() {
+            true => ModelScript::new().call("weather_today", city(&format!("city {}", seen.number))),
+            false => ModelScript::new().say("Enough."),
         };
         let server = serve(model).await;
         let app = builder(&server, dialect).build().unwrap();
@@ -380,17 +394,17 @@ async fn after_the_last_iteration_the_model_answers_without_tools() {
 #[tokio::test]
 async fn a_denied_call_is_told_with_its_reason_and_an_approved_one_runs() {
     let replies = || {
-        Queue::new([
-            Script::new()
+        ScriptQueue::new([
+            ModelScript::new()
                 .call("calendar_add", json!({"title": "a"}))
                 .call("calendar_add", json!({"title": "b"})),
-            Script::new().say("Done."),
+            ModelScript::new().say("Done."),
         ])
     };
     for dialect in DIALECTS {
         // By whoever holds the turn.
         let server = serve(replies()).await;
-        let app = builder(&server, dialect).approval(Approval::Ask).build().unwrap();
+        let app = builder(&server, dialect).approval(ApprovalMode::Ask).build().unwrap();
         let mut turn = app.ask("Hi").await.unwrap();
         let control = turn.control();
         let (mut asked, mut events) = (0, Vec::new());
@@ -398,8 +412,8 @@ async fn a_denied_call_is_told_with_its_reason_and_an_approved_one_runs() {
             if let EventKind::ApprovalRequest { approval_id, .. } = &event.kind {
                 asked += 1;
                 let (decision, reason) = match asked {
-                    1 => (throughline::Decision::Approve, None),
-                    _ => (throughline::Decision::Deny, Some("not on a Sunday".to_owned())),
+                    1 => (throughline::ApprovalDecision::Approve, None),
+                    _ => (throughline::ApprovalDecision::Deny, Some("not on a Sunday".to_owned())),
                 };
                 let _ = control.answer(approval_id.clone(), decision, reason).await;
             }
@@ -414,11 +428,11 @@ async fn a_denied_call_is_told_with_its_reason_and_an_approved_one_runs() {
         // By the program.
         let server = serve(replies()).await;
         let app = builder(&server, dialect)
-            .approval(Approval::Ask)
+            .approval(ApprovalMode::Ask)
             .on_approval(|ask| async move {
                 match ask.arguments["title"] == "b" && ask.tool.as_str() == "calendar.add" {
-                    true => throughline::Answer::approve(),
-                    false => throughline::Answer::deny("no"),
+                    true => throughline::ApprovalResponse::approve(),
+                    false => throughline::ApprovalResponse::deny("no"),
                 }
             })
             .build()
@@ -428,7 +442,7 @@ async fn a_denied_call_is_told_with_its_reason_and_an_approved_one_runs() {
 
         // By nobody.
         let server = serve(replies()).await;
-        let nobody = Approval::DenyAll { reason: "nobody is there to ask".into() };
+        let nobody = ApprovalMode::DenyAll { reason: "nobody is there to ask".into() };
         let app = builder(&server, dialect).approval(nobody).build().unwrap();
         let (_, message) = read(app.ask("Hi").await.unwrap()).await;
         assert_eq!(statuses(&message), [C::Denied, C::Denied], "{}", dialect.0);
@@ -436,27 +450,27 @@ async fn a_denied_call_is_told_with_its_reason_and_an_approved_one_runs() {
 }
 
 /// A place in a turn: an event that is waited for.
-type Phase = (&'static str, fn(&EventKind) -> bool, Script, Vec<C>);
+type Phase = (&'static str, fn(&EventKind) -> bool, ModelScript, Vec<C>);
 
 fn phases() -> Vec<Phase> {
-    let write = || Script::new().say("So").call("calendar_add", json!({"title": "x"}));
+    let write = || ModelScript::new().say("So").call("calendar_add", json!({"title": "x"}));
     vec![
         (
             "before the first byte",
             |kind| matches!(kind, EventKind::StepStart { .. }),
-            Script { first_byte_ms: 60_000, ..Script::new() },
+            ModelScript { first_byte_ms: 60_000, ..ModelScript::new() },
             vec![],
         ),
         (
             "in mid-text",
             |kind| matches!(kind, EventKind::ContentDelta { .. }),
-            Script::new().say("So").then(Move::Stall),
+            ModelScript::new().say("So").then(ScriptMove::Stall),
             vec![],
         ),
         (
             "behind a call, before the end",
             |kind| matches!(kind, EventKind::ToolInputDelta { .. } | EventKind::ToolInput(_)),
-            write().then(Move::Stall),
+            write().then(ScriptMove::Stall),
             vec![C::Cancelled],
         ),
         (
@@ -468,13 +482,13 @@ fn phases() -> Vec<Phase> {
         (
             "while a tool runs",
             |kind| matches!(kind, EventKind::ToolStart { .. }),
-            Script::new().call("queue_wait", json!({})),
+            ModelScript::new().call("queue_wait", json!({})),
             vec![C::Cancelled],
         ),
         (
             "while it waits to try again",
             |kind| matches!(kind, EventKind::Waiting { .. }),
-            Script::rate_limited(25),
+            ModelScript::rate_limited(25),
             vec![],
         ),
     ]
@@ -487,8 +501,8 @@ async fn a_turn_can_be_stopped_at_every_phase_and_the_conversation_goes_on() {
         for (what, reached, script, calls) in phases() {
             let what = format!("{what} over {}", dialect.0);
             let stalls = stalls(&script);
-            let server = serve(Queue::new([script, Script::new().say("Still here.")])).await;
-            let app = builder(&server, dialect).approval(Approval::Ask).build().unwrap();
+            let server = serve(ScriptQueue::new([script, ModelScript::new().say("Still here.")])).await;
+            let app = builder(&server, dialect).approval(ApprovalMode::Ask).build().unwrap();
             let mut conversation = app.conversation();
             let mut turn = conversation.ask("Hi").await.unwrap();
             let mut events = Vec::new();
@@ -496,9 +510,9 @@ async fn a_turn_can_be_stopped_at_every_phase_and_the_conversation_goes_on() {
             while let Some(event) = turn.next().await {
                 if reached_at.is_none() && reached(&event.kind) {
                     if stalls {
-                        server.asked(1).await;
+                        server.wait_for_request(1).await;
                     }
-                    assert_eq!(turn.cancel().await, throughline::Accepted::Yes, "{what}");
+                    assert_eq!(turn.cancel().await, throughline::CommandAck::Accepted, "{what}");
                     reached_at = Some(event.seq);
                 }
                 events.push(event);
@@ -509,9 +523,9 @@ async fn a_turn_can_be_stopped_at_every_phase_and_the_conversation_goes_on() {
             let found: Vec<_> = statuses(turn.message());
             assert_eq!(found, calls, "{what}: {events:#?}");
             if stalls {
-                assert_eq!(server.ended(1).await, Ending::ClientGone, "{what}");
+                assert_eq!(server.wait_for_end(1).await, ExchangeEnd::ClientDisconnected, "{what}");
             }
-            assert_eq!(turn.cancel().await, throughline::Accepted::TurnIsOver, "{what}");
+            assert_eq!(turn.cancel().await, throughline::CommandAck::TurnEnded, "{what}");
 
             let (_, again) = read(conversation.ask("And now?").await.unwrap()).await;
             assert_eq!(again.text(), "Still here.", "{what}");
@@ -524,10 +538,10 @@ async fn a_turn_can_be_stopped_at_every_phase_and_the_conversation_goes_on() {
 #[tokio::test]
 async fn one_call_can_be_stopped_while_the_turn_goes_on() {
     let replies = [
-        Script::new().call("queue_wait", json!({})).call("weather_today", city("Oslo")),
-        Script::new().say("Done."),
+        ModelScript::new().call("queue_wait", json!({})).call("weather_today", city("Oslo")),
+        ModelScript::new().say("Done."),
     ];
-    let server = serve(Queue::new(replies)).await;
+    let server = serve(ScriptQueue::new(replies)).await;
     let app = builder(&server, DIALECTS[0]).build().unwrap();
     let mut turn = app.ask("Hi").await.unwrap();
     while let Some(event) = turn.next().await {
@@ -546,11 +560,11 @@ async fn one_call_can_be_stopped_while_the_turn_goes_on() {
 #[tokio::test]
 async fn an_upstream_that_drips_for_ever_costs_its_time_once() {
     let drips = || {
-        let moves = std::iter::repeat_n([Move::Pause(20), Move::Ping], 500).flatten();
-        Script { moves: moves.collect(), ..Script::new() }
+        let moves = std::iter::repeat_n([ScriptMove::Pause(20), ScriptMove::Ping], 500).flatten();
+        ModelScript { moves: moves.collect(), ..ModelScript::new() }
     };
-    let server = serve(Queue::new([drips(), drips(), drips()])).await;
-    let timeouts = Timeouts { total_ms: 300, idle_ms: 5_000, ..Timeouts::default() };
+    let server = serve(ScriptQueue::new([drips(), drips(), drips()])).await;
+    let timeouts = UpstreamTimeouts { total_ms: 300, idle_ms: 5_000, ..UpstreamTimeouts::default() };
     let app = builder(&server, DIALECTS[0]).upstream(at(&server, DIALECTS[0]).timeouts(timeouts));
     let (_, message) = read(app.build().unwrap().ask("Hi").await.unwrap()).await;
     assert_eq!(message.status, Some(T::Error));
@@ -559,31 +573,35 @@ async fn an_upstream_that_drips_for_ever_costs_its_time_once() {
 
 #[tokio::test]
 async fn a_dropped_turn_is_stopped_and_a_detached_one_is_not() {
-    let server = serve(Queue::new([Script::new().say("So").then(Move::Stall)])).await;
+    let server = serve(ScriptQueue::new([ModelScript::new().say("So").then(ScriptMove::Stall)])).await;
     let app = builder(&server, DIALECTS[0]).build().unwrap();
     let turn = app.ask("Hi").await.unwrap();
     let control = turn.control();
-    server.asked(1).await;
+    server.wait_for_request(1).await;
     drop(turn);
-    control.ended().await;
-    assert_eq!(server.ended(1).await, Ending::ClientGone);
+    control.wait_for_end().await;
+    assert_eq!(server.wait_for_end(1).await, ExchangeEnd::ClientDisconnected);
 
-    let server = serve(Queue::new([Script::new().say("So"), Script::new().say("Again")])).await;
+    let server =
+        serve(ScriptQueue::new([ModelScript::new().say("So"), ModelScript::new().say("Again")])).await;
     let app = builder(&server, DIALECTS[0]).build().unwrap();
     let mut conversation = app.conversation();
-    conversation.ask("Hi").await.unwrap().detach().ended().await;
-    assert_eq!(server.ended(1).await, Ending::Complete);
+    conversation.ask("Hi").await.unwrap().detach().wait_for_end().await;
+    assert_eq!(server.wait_for_end(1).await, ExchangeEnd::Complete);
     assert_eq!(conversation.history().len(), 2);
 }
 
 #[tokio::test]
 async fn a_conversation_has_one_turn_at_a_time() {
-    let server =
-        serve(Queue::new([Script::new().say("So").then(Move::Stall), Script::new().say("Again")])).await;
+    let server = serve(ScriptQueue::new([
+        ModelScript::new().say("So").then(ScriptMove::Stall),
+        ModelScript::new().say("Again"),
+    ]))
+    .await;
     let app = builder(&server, DIALECTS[0]).build().unwrap();
     let mut conversation = app.conversation();
     let turn = conversation.ask("Hi").await.unwrap();
-    server.asked(1).await;
+    server.wait_for_request(1).await;
     assert!(matches!(conversation.ask("And?").await.err(), Some(throughline::Error::TurnRunning)));
     drop(turn);
     let (_, message) = read(conversation.ask("And?").await.unwrap()).await;
@@ -594,14 +612,14 @@ async fn a_conversation_has_one_turn_at_a_time() {
 // R: A4 R3
 #[tokio::test]
 async fn a_question_that_nobody_answers_expires_as_denied_even_if_the_handler_panics() {
-    let server = serve(Queue::new([
-        Script::new().call("calendar_add", json!({"title": "x"})),
-        Script::new().say("Done."),
+    let server = serve(ScriptQueue::new([
+        ModelScript::new().call("calendar_add", json!({"title": "x"})),
+        ModelScript::new().say("Done."),
     ]))
     .await;
     let limits = throughline::engine::TurnLimits { approval_ms_max: Some(60), ..Default::default() };
     let app = builder(&server, DIALECTS[0])
-        .approval(Approval::Ask)
+        .approval(ApprovalMode::Ask)
         .limits(limits)
         .on_approval(|_| async { panic!("a bug in the handler") })
         .build()
@@ -614,14 +632,14 @@ async fn a_question_that_nobody_answers_expires_as_denied_even_if_the_handler_pa
 #[tokio::test]
 async fn a_whole_reply_makes_the_same_message_as_a_stream() {
     let replies = || {
-        Queue::new([
-            Script::new().think("Hm.").say("Let me look.").call("weather_today", city("巴黎")),
-            Script::new().say("Sunny."),
+        ScriptQueue::new([
+            ModelScript::new().think("Hm.").say("Let me look.").call("weather_today", city("巴黎")),
+            ModelScript::new().say("Sunny."),
         ])
     };
     for dialect in DIALECTS {
         let mut blocks = Vec::new();
-        for transfer in [Transfer::Stream, Transfer::Whole] {
+        for transfer in [TransferMode::Stream, TransferMode::Whole] {
             let server = serve(replies()).await;
             let app =
                 builder(&server, dialect).upstream(at(&server, dialect).transfer(transfer)).build().unwrap();
@@ -634,11 +652,11 @@ async fn a_whole_reply_makes_the_same_message_as_a_stream() {
 }
 
 /// A block without ids and times.
-fn essence(block: &Block) -> String {
+fn essence(block: &MessageBlock) -> String {
     match block {
-        Block::Text { text, .. } => format!("text {text}"),
-        Block::Thinking { text, .. } => format!("thinking {text}"),
-        Block::ToolCall(call) => {
+        MessageBlock::Text { text, .. } => format!("text {text}"),
+        MessageBlock::Thinking { text, .. } => format!("thinking {text}"),
+        MessageBlock::ToolCall(call) => {
             format!("{:?} {:?} {:?} {}", call.tool_name, call.arguments, call.status, call.output)
         }
         other => format!("{other:?}"),
@@ -648,7 +666,7 @@ fn essence(block: &Block) -> String {
 #[tokio::test]
 async fn the_demo_model_answers_in_every_dialect() {
     for dialect in DIALECTS {
-        let server = serve(throughline_testkit::demo::Demo::instant()).await;
+        let server = serve(throughline_testkit::demo::DemoModel::instant()).await;
         let app: Throughline = builder(&server, dialect).build().unwrap();
         let (_, message) = read(app.ask("Hello!").await.unwrap()).await;
         assert_eq!(message.status, Some(T::Completed), "{message:#?}");

@@ -1,9 +1,9 @@
 //! What a running tool is given: its identity, the wish that it stop, and a way to say how far it is.
 
-use crate::output::{Collector, OutputLimits, Utf8Joiner};
-use crate::question::{ASKED_MAX_DEFAULT, Asker, Asking};
+use crate::output::{OutputCollector, OutputLimits, Utf8Joiner};
+use crate::question::{QUESTION_WAIT_MAX_DEFAULT, QuestionChannel, QuestionHandler};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use throughline_engine::{Progress as Update, ToolAnswer, ToolQuestion};
+use throughline_engine::{CallProgress as Update, ToolAnswer, ToolQuestion};
 use throughline_wire::CallId;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
@@ -12,11 +12,11 @@ use tokio_util::sync::CancellationToken;
 ///
 /// ```
 /// use throughline_tools::Progress;
-/// let progress = Progress::at(3.0).of(10.0).saying("page 3 of 10");
+/// let progress = Progress::new(3.0).with_total(10.0).with_message("page 3 with_total 10");
 /// assert_eq!(progress.total, Some(10.0));
 /// ```
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Progress {
+pub struct ToolProgress {
     /// How much is done.
     pub progress: Option<f64>,
     /// How much there is.
@@ -25,20 +25,20 @@ pub struct Progress {
     pub message: Option<String>,
 }
 
-impl Progress {
+impl ToolProgress {
     /// So much is done.
-    pub fn at(progress: f64) -> Self {
+    pub fn new(progress: f64) -> Self {
         Self { progress: Some(progress), ..Self::default() }
     }
     /// Out of so much.
     #[must_use]
-    pub fn of(mut self, total: f64) -> Self {
+    pub fn with_total(mut self, total: f64) -> Self {
         self.total = Some(total);
         self
     }
     /// What is being done.
     #[must_use]
-    pub fn saying(mut self, message: impl Into<String>) -> Self {
+    pub fn with_message(mut self, message: impl Into<String>) -> Self {
         self.message = Some(message.into());
         self
     }
@@ -47,14 +47,14 @@ impl Progress {
 /// Handed to a tool with each call; cheap to clone.
 #[derive(Clone, Debug)]
 pub struct ToolContext {
-    identity: Arc<Identity>,
+    identity: Arc<CallIdentity>,
     cancel: CancellationToken,
-    reports: Arc<Reports>,
-    asking: Arc<Asking>,
+    reports: Arc<ReportBuffer>,
+    questions: Arc<QuestionChannel>,
 }
 
 #[derive(Debug)]
-struct Identity {
+struct CallIdentity {
     call_id: CallId,
     attempt: u32,
     idempotency_key: String,
@@ -66,30 +66,35 @@ impl ToolContext {
         attempt: u32,
         idempotency_key: String,
         cancel: CancellationToken,
-        reports: Arc<Reports>,
-        asking: Arc<Asking>,
+        reports: Arc<ReportBuffer>,
+        questions: Arc<QuestionChannel>,
     ) -> Self {
-        Self { identity: Arc::new(Identity { call_id, attempt, idempotency_key }), cancel, reports, asking }
+        Self {
+            identity: Arc::new(CallIdentity { call_id, attempt, idempotency_key }),
+            cancel,
+            reports,
+            questions,
+        }
     }
 
     /// A context that belongs to no turn: for calling a tool by hand, and in its tests. What it reports goes nowhere, and
     /// what it asks is declined.
     pub fn detached() -> Self {
-        Self::detached_with(Asker::nobody())
+        Self::detached_with(QuestionHandler::decline_all())
     }
 
     /// The same; `asker` answers what the tool asks.
-    pub fn detached_with(asker: Asker) -> Self {
-        let collector = Collector::new(OutputLimits::default(), None, "detached".into());
-        let reports = Arc::new(Reports::new(collector, 0));
-        let asking = Arc::new(Asking::new(asker, ASKED_MAX_DEFAULT));
+    pub fn detached_with(question_handler: QuestionHandler) -> Self {
+        let collector = OutputCollector::new(OutputLimits::default(), None, "detached".into());
+        let reports = Arc::new(ReportBuffer::new(collector, 0));
+        let questions = Arc::new(QuestionChannel::new(question_handler, QUESTION_WAIT_MAX_DEFAULT));
         Self::new(
             CallId::from("call_detached"),
             1,
             "detached".into(),
             CancellationToken::new(),
             reports,
-            asking,
+            questions,
         )
     }
 
@@ -120,7 +125,7 @@ impl ToolContext {
     }
 
     /// Says how far the tool is. Never waits; as often as one likes, the latest is passed on.
-    pub fn report(&self, progress: Progress) {
+    pub fn report(&self, progress: ToolProgress) {
         self.reports.report(progress);
     }
 
@@ -131,11 +136,11 @@ impl ToolContext {
     /// time: declined. A call that is being stopped: cancelled, at once. Do not ask for secrets: answers are logged. R: L6
     ///
     /// ```
-    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # tokio::runtime::ThroughlineBuilder::new_current_thread().enable_all().build()?.block_on(async {
     /// use serde_json::json;
-    /// use throughline_tools::{Asker, ToolAnswer, ToolContext, ToolQuestion};
+    /// use throughline_tools::{QuestionHandler, ToolAnswer, ToolContext, ToolQuestion};
     ///
-    /// let context = ToolContext::detached_with(Asker::new(|_question| async {
+    /// let context = ToolContext::detached_with(QuestionHandler::new(|_question| async {
     ///     ToolAnswer::Accept { content: Some(json!({"seat": "12A"})) }
     /// }));
     /// let schema = json!({"type": "object", "required": ["seat"], "properties": {"seat": {"type": "string"}}});
@@ -150,7 +155,7 @@ impl ToolContext {
         tokio::select! {
             biased;
             () = self.cancel.cancelled() => ToolAnswer::Cancel,
-            answer = self.asking.ask(question) => answer,
+            answer = self.questions.ask(question) => answer,
         }
     }
 
@@ -166,37 +171,37 @@ impl ToolContext {
 /// What a tool has reported and nobody has fetched yet. Bounded: progress is overwritten, output is kept by the
 /// collector.
 #[derive(Debug)]
-pub(crate) struct Reports {
-    pending: Mutex<Pending>,
+pub(crate) struct ReportBuffer {
+    pending: Mutex<PendingReport>,
     changed: Notify,
     /// `None` once the call is over: what comes later is dropped.
-    collector: tokio::sync::Mutex<Option<Collector>>,
+    collector: tokio::sync::Mutex<Option<OutputCollector>>,
 }
 
 #[derive(Debug, Default)]
-struct Pending {
-    progress: Option<Progress>,
+struct PendingReport {
+    progress: Option<ToolProgress>,
     delta: String,
     joiner: Utf8Joiner,
     /// Bytes of output that may still be reported.
-    room: usize,
+    bytes_left: usize,
 }
 
-impl Reports {
-    pub(crate) fn new(collector: Collector, partial_bytes_max: usize) -> Self {
+impl ReportBuffer {
+    pub(crate) fn new(collector: OutputCollector, partial_bytes_max: usize) -> Self {
         Self {
-            pending: Mutex::new(Pending { room: partial_bytes_max, ..Pending::default() }),
+            pending: Mutex::new(PendingReport { bytes_left: partial_bytes_max, ..PendingReport::default() }),
             changed: Notify::new(),
             collector: tokio::sync::Mutex::new(Some(collector)),
         }
     }
 
-    fn pending(&self) -> MutexGuard<'_, Pending> {
+    fn pending(&self) -> MutexGuard<'_, PendingReport> {
         // A panic while the lock was held leaves at worst half an update, which is only for show.
         self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn report(&self, progress: Progress) {
+    fn report(&self, progress: ToolProgress) {
         self.pending().progress = Some(progress);
         self.changed.notify_one();
     }
@@ -204,22 +209,22 @@ impl Reports {
     async fn write(&self, bytes: &[u8]) {
         let mut collector = self.collector.lock().await;
         let Some(collector) = collector.as_mut() else { return };
-        let has_news = {
+        let has_delta = {
             let mut pending = self.pending();
-            let Pending { delta, joiner, room, .. } = &mut *pending;
-            let reported = &bytes[..bytes.len().min(*room)];
-            *room -= reported.len();
+            let PendingReport { delta, joiner, bytes_left, .. } = &mut *pending;
+            let reported = &bytes[..bytes.len().min(*bytes_left)];
+            *bytes_left -= reported.len();
             joiner.push(reported, delta);
             !delta.is_empty()
         };
-        if has_news {
+        if has_delta {
             self.changed.notify_one();
         }
         collector.push(bytes).await;
     }
 
     /// Waits until there is something to pass on. Cancel safe.
-    pub(crate) async fn has_news(&self) {
+    pub(crate) async fn wait_for_report(&self) {
         loop {
             {
                 let pending = self.pending();
@@ -234,13 +239,13 @@ impl Reports {
     /// The latest progress and the output since the last time.
     pub(crate) fn take(&self) -> Update {
         let mut pending = self.pending();
-        let Progress { progress, total, message } = pending.progress.take().unwrap_or_default();
+        let ToolProgress { progress, total, message } = pending.progress.take().unwrap_or_default();
         let delta = std::mem::take(&mut pending.delta);
         Update { progress, total, message, output_delta: (!delta.is_empty()).then_some(delta) }
     }
 
     /// Ends the reports and gives what was written. `None` if the tool holds on to them and cannot be stopped.
-    pub(crate) fn close(&self) -> Option<Collector> {
+    pub(crate) fn close(&self) -> Option<OutputCollector> {
         self.collector.try_lock().ok()?.take()
     }
 }

@@ -1,8 +1,8 @@
 //! Discovery: all tools -> those that models may call -> those that the agent has switched on -> those that can be
 //! written in its protocol. The reason why a tool is not offered is kept, since that is what people ask. R: L3
 
-use crate::registry::{Registered, Registry};
-use crate::toggles::{Toggle, Toggles};
+use crate::registry::{RegisteredTool, ToolRegistry};
+use crate::toggles::{ToolToggle, ToolToggles};
 use crate::tool::AgentCallable;
 use std::fmt;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use throughline_wire::text::TextProtocol;
 
 /// How an agent's calls travel.
 #[derive(Clone, Copy, Debug)]
-pub enum Way<'a> {
+pub enum ToolCallingMode<'a> {
     /// As the upstream's own calls, which can carry any arguments.
     Native,
     /// As text of this protocol.
@@ -19,31 +19,31 @@ pub enum Way<'a> {
 
 /// A tool, and whether an agent is offered it.
 #[derive(Clone)]
-pub struct Found {
+pub struct DiscoveredTool {
     /// The tool.
-    pub tool: Arc<Registered>,
+    pub tool: Arc<RegisteredTool>,
     /// Whether it is offered.
-    pub verdict: Verdict,
+    pub availability: ToolAvailability,
 }
 
-impl fmt::Debug for Found {
+impl fmt::Debug for DiscoveredTool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {:?}", self.tool.spec().name, self.verdict)
+        write!(f, "{}: {:?}", self.tool.spec().name, self.availability)
     }
 }
 
 /// Whether an agent is offered a tool.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum ToolAvailability {
     /// It is.
     Offered,
     /// It is not.
-    Withheld(Withheld),
+    Withheld(WithheldReason),
 }
 
 /// Why a tool is not offered: the first reason that holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Withheld {
+pub enum WithheldReason {
     /// It is registered for other uses than by models.
     NotCallable,
     /// The agent has no tools at all.
@@ -62,18 +62,18 @@ pub enum Withheld {
     },
 }
 
-impl fmt::Display for Withheld {
+impl fmt::Display for WithheldReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Withheld::NotCallable => f.write_str("models may not call it (agent_callable)"),
-            Withheld::ToolsOff => f.write_str("the agent has no tools (tool_call.enabled = false)"),
-            Withheld::SwitchedOff { by: Some(name) } => {
+            WithheldReason::NotCallable => f.write_str("models may not call it (agent_callable)"),
+            WithheldReason::ToolsOff => f.write_str("the agent has no tools (tool_call.enabled = false)"),
+            WithheldReason::SwitchedOff { by: Some(name) } => {
                 write!(f, "switched off (tool_toggles.\"{name}\" = false)")
             }
-            Withheld::SwitchedOff { by: None } => {
+            WithheldReason::SwitchedOff { by: None } => {
                 f.write_str("not switched on (default_tool_enabled = false)")
             }
-            Withheld::NotInProtocol { protocol, why } => {
+            WithheldReason::NotInProtocol { protocol, why } => {
                 write!(f, "cannot be called in the text protocol {protocol}: {why}")
             }
         }
@@ -83,44 +83,56 @@ impl fmt::Display for Withheld {
 /// Every tool of a registry, in the order of their names, with what an agent is offered of it.
 ///
 /// ```
-/// use throughline_tools::{NoArguments, Registry, Toggle, Toggles, Verdict, Way, discover, tool};
+/// use throughline_tools::{NoArguments, ToolRegistry, ToolToggle, ToolToggles, ToolAvailability, ToolCallingMode, discover, tool};
 ///
 /// let quiet = |name: &str| tool(name, "", |_: NoArguments, _| async {}).agent_callable();
-/// let registry = Registry::builder().tool(quiet("time.now")).tool(quiet("files.read")).build()?;
-/// let found = discover(&registry, Toggle::On, &Toggles::default().set("files", Toggle::Off), Way::Native);
-/// assert_eq!(found[1].verdict, Verdict::Offered);
-/// let Verdict::Withheld(why) = &found[0].verdict else { panic!("it is switched off") };
+/// let registry = ToolRegistry::builder().tool(quiet("time.now")).tool(quiet("files.read")).build()?;
+/// let found = discover(&registry, ToolToggle::On, &ToolToggles::default().set("files", ToolToggle::Off), ToolCallingMode::Native);
+/// assert_eq!(found[1].availability, ToolAvailability::Offered);
+/// let ToolAvailability::WithheldReason(why) = &found[0].availability else { panic!("it is switched off") };
 /// assert_eq!(why.to_string(), "switched off (tool_toggles.\"files\" = false)");
 /// # Ok::<(), throughline_tools::RegistryError>(())
 /// ```
-pub fn discover(registry: &Registry, tools: Toggle, toggles: &Toggles, way: Way<'_>) -> Vec<Found> {
-    let found =
-        |tool: &Arc<Registered>| Found { tool: tool.clone(), verdict: verdict(tool, tools, toggles, way) };
-    registry.iter().map(found).collect()
+pub fn discover(
+    registry: &ToolRegistry,
+    tools: ToolToggle,
+    toggles: &ToolToggles,
+    mode: ToolCallingMode<'_>,
+) -> Vec<DiscoveredTool> {
+    let to_discovered = |tool: &Arc<RegisteredTool>| DiscoveredTool {
+        tool: tool.clone(),
+        availability: availability(tool, tools, toggles, mode),
+    };
+    registry.iter().map(to_discovered).collect()
 }
 
-fn verdict(tool: &Registered, tools: Toggle, toggles: &Toggles, way: Way<'_>) -> Verdict {
+fn availability(
+    tool: &RegisteredTool,
+    tools: ToolToggle,
+    toggles: &ToolToggles,
+    mode: ToolCallingMode<'_>,
+) -> ToolAvailability {
     let spec = tool.spec();
     if spec.agent_callable == AgentCallable::No {
-        return Verdict::Withheld(Withheld::NotCallable);
+        return ToolAvailability::Withheld(WithheldReason::NotCallable);
     }
-    if tools == Toggle::Off {
-        return Verdict::Withheld(Withheld::ToolsOff);
+    if tools == ToolToggle::Off {
+        return ToolAvailability::Withheld(WithheldReason::ToolsOff);
     }
-    if let (by, Toggle::Off) = toggles.deciding(&spec.name) {
-        return Verdict::Withheld(Withheld::SwitchedOff { by: by.map(str::to_owned) });
+    if let (by, ToolToggle::Off) = toggles.resolve(&spec.name) {
+        return ToolAvailability::Withheld(WithheldReason::SwitchedOff { by: by.map(str::to_owned) });
     }
-    if let Way::Text(protocol) = way
+    if let ToolCallingMode::Text(protocol) = mode
         && let Err(why) = protocol.can_offer(&tool.definition())
     {
-        return Verdict::Withheld(Withheld::NotInProtocol { protocol: protocol.name(), why });
+        return ToolAvailability::Withheld(WithheldReason::NotInProtocol { protocol: protocol.name(), why });
     }
-    Verdict::Offered
+    ToolAvailability::Offered
 }
 
-impl Found {
+impl DiscoveredTool {
     /// Whether it is offered.
     pub fn is_offered(&self) -> bool {
-        self.verdict == Verdict::Offered
+        self.availability == ToolAvailability::Offered
     }
 }

@@ -3,20 +3,20 @@
 //!
 //! Does not decide when a call runs, and whether it may: a caller who gets here has settled that.
 
-use crate::context::{Reports, ToolContext};
-use crate::output::{Collector, OutputLimits, Spool, limited};
-use crate::question::{ASKED_MAX_DEFAULT, Asker, Asking};
-use crate::registry::{Registered, Registry};
-use crate::schema::shortened;
-use crate::toggles::Toggles;
+use crate::context::{ReportBuffer, ToolContext};
+use crate::output::{OutputCollector, OutputLimits, OutputSpool, apply_limits};
+use crate::question::{QUESTION_WAIT_MAX_DEFAULT, QuestionChannel, QuestionHandler};
+use crate::registry::{RegisteredTool, ToolRegistry};
+use crate::schema::truncate_chars;
+use crate::toggles::ToolToggles;
 use crate::tool::ToolError;
 use std::any::Any;
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
-use throughline_engine::Progress;
-use throughline_wire::{Arguments, CallId, NotStarted, Outcome, Output, Started, ToolName};
+use throughline_engine::CallProgress;
+use throughline_wire::{CallArguments, CallId, CallOutcome, NotStarted, StartState, ToolName, ToolOutput};
 use tokio::task::JoinError;
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
@@ -53,7 +53,7 @@ impl Default for ExecutorLimits {
 
 /// One call to run.
 #[derive(Clone, Debug)]
-pub struct ToolCall {
+pub struct ToolInvocation {
     /// Our id of it.
     pub call: CallId,
     /// Which try this is, from 1.
@@ -64,20 +64,20 @@ pub struct ToolCall {
     /// Which tool.
     pub tool: ToolName,
     /// With what.
-    pub arguments: Arguments,
+    pub arguments: CallArguments,
     /// A time limit in place of the tool's own.
     pub timeout: Option<Duration>,
     /// Fires when the call is to be stopped.
     pub cancel: CancellationToken,
     /// Who puts the tool's questions to a person. Default: nobody, they are declined.
-    pub asker: Asker,
+    pub question_handler: QuestionHandler,
     /// How long the time limit stands still while the tool asks, in all its questions together. Default 30 minutes.
-    pub asked_max: Duration,
+    pub question_wait_max: Duration,
 }
 
-impl ToolCall {
+impl ToolInvocation {
     /// A first try with the tool's own time limit, not cancelled by anything.
-    pub fn new(call: impl Into<CallId>, tool: impl Into<ToolName>, arguments: Arguments) -> Self {
+    pub fn new(call: impl Into<CallId>, tool: impl Into<ToolName>, arguments: CallArguments) -> Self {
         let call = call.into();
         Self {
             idempotency_key: call.as_str().to_owned(),
@@ -87,8 +87,8 @@ impl ToolCall {
             arguments,
             timeout: None,
             cancel: CancellationToken::new(),
-            asker: Asker::nobody(),
-            asked_max: ASKED_MAX_DEFAULT,
+            question_handler: QuestionHandler::decline_all(),
+            question_wait_max: QUESTION_WAIT_MAX_DEFAULT,
         }
     }
 }
@@ -96,33 +96,33 @@ impl ToolCall {
 /// Runs tools. R: L5
 ///
 /// ```
-/// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
-/// use throughline_tools::{Executor, NoArguments, Registry, ToolCall, tool};
-/// use throughline_wire::{Arguments, Outcome, Output};
+/// # tokio::runtime::ThroughlineBuilder::new_current_thread().enable_all().build()?.block_on(async {
+/// use throughline_tools::{ToolExecutor, NoArguments, ToolRegistry, ToolInvocation, tool};
+/// use throughline_wire::{CallArguments, CallOutcome, ToolOutput};
 ///
 /// let ping = tool("net.ping", "Answers pong", |_: NoArguments, _| async { "pong" });
-/// let registry = Registry::builder().tool(ping).build()?;
-/// let call = ToolCall::new("call_1", "net.ping", Arguments::from_value(serde_json::json!({})));
-/// let outcome = Executor::default().run(&registry, call, |_progress| async {}).await;
-/// assert_eq!(outcome, Outcome::Done(Output::text("pong")));
+/// let registry = ToolRegistry::builder().tool(ping).build()?;
+/// let call = ToolInvocation::new("call_1", "net.ping", CallArguments::from_value(serde_json::json!({})));
+/// let outcome = ToolExecutor::default().run(&registry, call, |_progress| async {}).await;
+/// assert_eq!(outcome, CallOutcome::StatusDone(ToolOutput::text("pong")));
 /// # Ok::<(), throughline_tools::RegistryError>(()) })?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug, Default)]
-pub struct Executor {
+pub struct ToolExecutor {
     limits: ExecutorLimits,
-    spool: Option<Spool>,
+    spool: Option<OutputSpool>,
 }
 
 /// Why a tool was told to stop.
-enum Stop {
+enum AbortCause {
     Cancelled,
     TimedOut { limit: Duration },
 }
 
-type Joined = Result<Result<Output, ToolError>, JoinError>;
+type TaskResult = Result<Result<ToolOutput, ToolError>, JoinError>;
 
-impl Executor {
+impl ToolExecutor {
     /// An executor without a spool: of large outputs only head and tail are kept.
     pub fn new(limits: ExecutorLimits) -> Self {
         Self { limits, spool: None }
@@ -130,7 +130,7 @@ impl Executor {
 
     /// Keeps large outputs in files.
     #[must_use]
-    pub fn with_spool(mut self, spool: Spool) -> Self {
+    pub fn with_spool(mut self, spool: OutputSpool) -> Self {
         self.spool = Some(spool);
         self
     }
@@ -140,35 +140,45 @@ impl Executor {
     /// The arguments are checked once more, so that nothing runs unchecked whatever the caller forgot. `on_progress` is
     /// awaited before the next update is made: a slow receiver gets fewer and larger ones, and never delays the end.
     /// Dropping the future aborts the tool.
-    pub async fn run<F, Fut>(&self, registry: &Registry, call: ToolCall, on_progress: F) -> Outcome
+    pub async fn run<F, Fut>(
+        &self,
+        registry: &ToolRegistry,
+        call: ToolInvocation,
+        on_progress: F,
+    ) -> CallOutcome
     where
-        F: FnMut(Progress) -> Fut + Send,
+        F: FnMut(CallProgress) -> Fut + Send,
         Fut: Future<Output = ()> + Send,
     {
         let Some(entry) = registry.get(&call.tool) else {
-            let closest = registry.closest(call.tool.as_str(), &Toggles::default());
-            return Outcome::NotStarted(NotStarted::UnknownTool { closest });
+            let closest = registry.suggest(call.tool.as_str(), &ToolToggles::default());
+            return CallOutcome::NotStarted(NotStarted::UnknownTool { closest });
         };
         if let Err(error) = entry.validate(&call.arguments) {
-            return Outcome::NotStarted(NotStarted::InvalidArguments { message: error.to_string() });
+            return CallOutcome::NotStarted(NotStarted::InvalidArguments { message: error.to_string() });
         }
         if call.cancel.is_cancelled() {
-            return Outcome::NotStarted(NotStarted::Stopped);
+            return CallOutcome::NotStarted(NotStarted::Stopped);
         }
         self.run_checked(entry, call, on_progress).await
     }
 
-    async fn run_checked<F, Fut>(&self, entry: &Registered, call: ToolCall, on_progress: F) -> Outcome
+    async fn run_checked<F, Fut>(
+        &self,
+        entry: &RegisteredTool,
+        call: ToolInvocation,
+        on_progress: F,
+    ) -> CallOutcome
     where
-        F: FnMut(Progress) -> Fut + Send,
+        F: FnMut(CallProgress) -> Fut + Send,
         Fut: Future<Output = ()> + Send,
     {
         let file_name = format!("{}-{}", call.idempotency_key, call.attempt);
         let reports =
-            Arc::new(Reports::new(self.collector(&file_name), self.limits.output.partial_bytes_max));
+            Arc::new(ReportBuffer::new(self.collector(&file_name), self.limits.output.partial_bytes_max));
         let cancel_tool = CancellationToken::new();
         let limit = call.timeout.unwrap_or(entry.spec().timeout);
-        let asking = Arc::new(Asking::new(call.asker, call.asked_max));
+        let questions = Arc::new(QuestionChannel::new(call.question_handler, call.question_wait_max));
         let started = Instant::now();
         let context = ToolContext::new(
             call.call,
@@ -176,7 +186,7 @@ impl Executor {
             call.idempotency_key,
             cancel_tool.clone(),
             reports.clone(),
-            asking.clone(),
+            questions.clone(),
         );
         let tool = entry.tool().clone();
         let arguments = call.arguments;
@@ -184,43 +194,45 @@ impl Executor {
         let mut task =
             AbortOnDropHandle::new(tokio::spawn(async move { tool.call(&arguments, context).await }));
 
-        let ended = tokio::select! {
+        let result = tokio::select! {
             // A tool that has ended has ended, even if a cancel came in the same moment.
             biased;
             joined = &mut task => Ok(joined),
-            () = call.cancel.cancelled() => Err(Stop::Cancelled),
-            () = asking.standstill.over(started, limit) => Err(Stop::TimedOut { limit }),
-            never = self.pass_on(&reports, on_progress) => match never {},
+            () = call.cancel.cancelled() => Err(AbortCause::Cancelled),
+            () = questions.clock.wait_for_timeout(started, limit) => Err(AbortCause::TimedOut { limit }),
+            never = self.forward_reports(&reports, on_progress) => match never {},
         };
-        match ended {
-            Ok(joined) => self.outcome_of(joined, &reports, &file_name).await,
+        match result {
+            Ok(joined) => self.outcome_from(joined, &reports, &file_name).await,
             Err(stop) => {
                 cancel_tool.cancel();
-                let late = self.stop(&mut task).await;
+                let late_result = self.stop(&mut task).await;
                 let ran_ms = millis(started.elapsed());
-                let returned = match late {
+                let returned = match late_result {
                     Some(Ok(Ok(output))) => Some(Box::new(output)),
                     Some(Ok(Err(ToolError::Failed { partial, .. }))) => partial,
                     _ => None,
                 };
-                let partial = self.partial(returned, &reports, &file_name).await;
+                let partial = self.partial_output(returned, &reports, &file_name).await;
                 match stop {
-                    Stop::Cancelled => Outcome::Cancelled(Started::Yes { ran_ms, partial }),
-                    Stop::TimedOut { limit } => Outcome::TimedOut { limit_ms: millis(limit), partial },
+                    AbortCause::Cancelled => CallOutcome::Cancelled(StartState::Yes { ran_ms, partial }),
+                    AbortCause::TimedOut { limit } => {
+                        CallOutcome::TimedOut { limit_ms: millis(limit), partial }
+                    }
                 }
             }
         }
     }
 
     /// Passes reports on, no more often than allowed. Never ends.
-    async fn pass_on<F, Fut>(&self, reports: &Reports, mut on_progress: F) -> Infallible
+    async fn forward_reports<F, Fut>(&self, reports: &ReportBuffer, mut on_progress: F) -> Infallible
     where
-        F: FnMut(Progress) -> Fut + Send,
+        F: FnMut(CallProgress) -> Fut + Send,
         Fut: Future<Output = ()> + Send,
     {
         let mut not_before = Instant::now();
         loop {
-            reports.has_news().await;
+            reports.wait_for_report().await;
             sleep_until(not_before).await;
             not_before = Instant::now() + self.limits.progress_interval;
             on_progress(reports.take()).await;
@@ -228,7 +240,7 @@ impl Executor {
     }
 
     /// Lets the tool end within the grace, then aborts it.
-    async fn stop(&self, task: &mut AbortOnDropHandle<Result<Output, ToolError>>) -> Option<Joined> {
+    async fn stop(&self, task: &mut AbortOnDropHandle<Result<ToolOutput, ToolError>>) -> Option<TaskResult> {
         let mut task = Pin::new(task);
         if let Ok(joined) = timeout(self.limits.grace, &mut task).await {
             return Some(joined);
@@ -237,50 +249,50 @@ impl Executor {
         timeout(self.limits.abort_wait, &mut task).await.ok()
     }
 
-    async fn outcome_of(&self, joined: Joined, reports: &Reports, file_name: &str) -> Outcome {
+    async fn outcome_from(&self, joined: TaskResult, reports: &ReportBuffer, file_name: &str) -> CallOutcome {
         let (message, partial) = match joined {
             Ok(Ok(output)) => {
-                let streamed = streamed(reports).await;
-                return Outcome::Done(limited(output, streamed, self.collector(file_name)).await);
+                let streamed = streamed_output(reports).await;
+                return CallOutcome::Done(apply_limits(output, streamed, self.collector(file_name)).await);
             }
-            Ok(Err(ToolError::NotStarted(why))) => return Outcome::NotStarted(why),
+            Ok(Err(ToolError::NotStarted(why))) => return CallOutcome::NotStarted(why),
             Ok(Err(ToolError::TimedOut { limit })) => {
-                let partial = streamed(reports).await;
-                return Outcome::TimedOut { limit_ms: millis(limit), partial };
+                let partial = streamed_output(reports).await;
+                return CallOutcome::TimedOut { limit_ms: millis(limit), partial };
             }
-            Ok(Err(ToolError::Unknown)) => return Outcome::Unknown,
+            Ok(Err(ToolError::Unknown)) => return CallOutcome::Unknown,
             Ok(Err(ToolError::Failed { message, partial })) => (message, partial),
             Err(error) => match error.try_into_panic() {
                 Ok(payload) => (format!("the tool panicked: {}", panic_text(payload.as_ref())), None),
                 // Only a runtime that is shutting down aborts a task that we did not.
-                Err(_) => return Outcome::Unknown,
+                Err(_) => return CallOutcome::Unknown,
             },
         };
-        let partial = self.partial(partial, reports, file_name).await;
-        Outcome::Failed { message: shortened(&message, MESSAGE_CHARS_MAX), partial }
+        let partial = self.partial_output(partial, reports, file_name).await;
+        CallOutcome::Failed { message: truncate_chars(&message, MESSAGE_CHARS_MAX), partial }
     }
 
     /// What there was before the end: what the tool returned, else what it wrote.
-    async fn partial(
+    async fn partial_output(
         &self,
-        returned: Option<Box<Output>>,
-        reports: &Reports,
+        returned: Option<Box<ToolOutput>>,
+        reports: &ReportBuffer,
         file_name: &str,
-    ) -> Option<Output> {
-        let streamed = streamed(reports).await;
+    ) -> Option<ToolOutput> {
+        let streamed = streamed_output(reports).await;
         match returned {
-            Some(output) => Some(limited(*output, streamed, self.collector(file_name)).await),
+            Some(output) => Some(apply_limits(*output, streamed, self.collector(file_name)).await),
             None => streamed,
         }
     }
 
-    fn collector(&self, file_name: &str) -> Collector {
-        Collector::new(self.limits.output, self.spool.clone(), file_name.to_owned())
+    fn collector(&self, file_name: &str) -> OutputCollector {
+        OutputCollector::new(self.limits.output, self.spool.clone(), file_name.to_owned())
     }
 }
 
 /// What the tool wrote while it ran, if anything.
-async fn streamed(reports: &Reports) -> Option<Output> {
+async fn streamed_output(reports: &ReportBuffer) -> Option<ToolOutput> {
     let collector = reports.close()?;
     if collector.size() == 0 { None } else { Some(collector.finish().await) }
 }

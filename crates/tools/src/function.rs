@@ -13,13 +13,13 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::time::Duration;
-use throughline_engine::{Concurrency, Effect, Permission, Polling};
-use throughline_wire::{Arguments, Output, VcpCommand};
+use throughline_engine::{Effect, PermissionRule, PollingMode, ToolConcurrency};
+use throughline_wire::{CallArguments, ToolOutput, VcpCommand};
 
 /// Makes a tool from an async function or closure.
 ///
 /// The function takes its arguments as one type and the [`ToolContext`] of the call. It returns text, JSON
-/// ([`Json`] or [`Value`]), an [`Output`] or nothing; or a `Result` of these, with any error type in the function's
+/// ([`JsonOutput`] or [`Value`]), an [`ToolOutput`] or nothing; or a `Result` of these, with any error type in the function's
 /// body.
 ///
 /// What the tool may do and whether models may call it is said beside it: without [`agent_callable`] a tool is
@@ -39,7 +39,7 @@ use throughline_wire::{Arguments, Output, VcpCommand};
 /// let weather = tool("weather.today", "Today's weather in a city", |args: WeatherArgs, _context| async move {
 ///     format!("{}: sunny, 22 °C", args.city)
 /// })
-/// .effect(Effect::Read)
+/// .effect(Effect::ReadResult)
 /// .agent_callable();
 /// ```
 ///
@@ -56,9 +56,9 @@ where
     spec.parameters = argument_schema::<A>();
     spec.output = R::schema();
     // What was checked is what runs: the text could hold a key twice, and the check saw the last.
-    let run = move |arguments: &Arguments,
+    let run = move |arguments: &CallArguments,
                     context: ToolContext|
-          -> BoxFuture<'static, Result<Output, ToolError>> {
+          -> BoxFuture<'static, Result<ToolOutput, ToolError>> {
         match A::deserialize(&arguments.value) {
             Ok(typed) => {
                 let reply = function(typed, context);
@@ -71,12 +71,13 @@ where
     FunctionTool { spec, run: Box::new(run) }
 }
 
-type Run = dyn Fn(&Arguments, ToolContext) -> BoxFuture<'static, Result<Output, ToolError>> + Send + Sync;
+type ToolFn =
+    dyn Fn(&CallArguments, ToolContext) -> BoxFuture<'static, Result<ToolOutput, ToolError>> + Send + Sync;
 
 /// A tool made by [`tool`]. The methods set what the function itself does not say.
 pub struct FunctionTool {
     spec: ToolSpec,
-    run: Box<Run>,
+    run: Box<ToolFn>,
 }
 
 impl std::fmt::Debug for FunctionTool {
@@ -109,7 +110,7 @@ impl FunctionTool {
 
     /// What it may run beside. Without this: anything.
     #[must_use]
-    pub fn concurrency(mut self, concurrency: Concurrency) -> Self {
+    pub fn concurrency(mut self, concurrency: ToolConcurrency) -> Self {
         self.spec.concurrency = concurrency;
         self
     }
@@ -123,15 +124,15 @@ impl FunctionTool {
 
     /// A person is asked before each call, whatever the effect.
     #[must_use]
-    pub fn asks_first(mut self) -> Self {
-        self.spec.permission = Permission::Ask;
+    pub fn require_approval(mut self) -> Self {
+        self.spec.permission = PermissionRule::Ask;
         self
     }
 
     /// It is meant to be called again with the same arguments; the loop guard leaves it alone.
     #[must_use]
     pub fn poller(mut self) -> Self {
-        self.spec.polling = Polling::Poller;
+        self.spec.polling = PollingMode::Poller;
         self
     }
 
@@ -157,7 +158,7 @@ impl Tool for FunctionTool {
         self.spec.clone()
     }
 
-    async fn call(&self, arguments: &Arguments, context: ToolContext) -> Result<Output, ToolError> {
+    async fn call(&self, arguments: &CallArguments, context: ToolContext) -> Result<ToolOutput, ToolError> {
         (self.run)(arguments, context).await
     }
 }
@@ -173,7 +174,7 @@ pub struct NoArguments {}
 
 /// A structured output: any type with `Serialize` and `JsonSchema`. The model reads it as JSON, the card shows a tree.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Json<T>(pub T);
+pub struct JsonOutput<T>(pub T);
 
 /// What a tool function may return.
 pub trait IntoReply: Send {
@@ -181,7 +182,7 @@ pub trait IntoReply: Send {
     ///
     /// # Errors
     /// What the function failed with.
-    fn into_reply(self) -> Result<Output, ToolError>;
+    fn into_reply(self) -> Result<ToolOutput, ToolError>;
 
     /// JSON Schema of the structured form, if there is one.
     fn schema() -> Option<Value> {
@@ -189,49 +190,49 @@ pub trait IntoReply: Send {
     }
 }
 
-impl IntoReply for Output {
-    fn into_reply(self) -> Result<Output, ToolError> {
+impl IntoReply for ToolOutput {
+    fn into_reply(self) -> Result<ToolOutput, ToolError> {
         Ok(self)
     }
 }
 
 impl IntoReply for String {
-    fn into_reply(self) -> Result<Output, ToolError> {
-        Ok(Output::text(self))
+    fn into_reply(self) -> Result<ToolOutput, ToolError> {
+        Ok(ToolOutput::text(self))
     }
 }
 
 impl IntoReply for &'static str {
-    fn into_reply(self) -> Result<Output, ToolError> {
-        Ok(Output::text(self))
+    fn into_reply(self) -> Result<ToolOutput, ToolError> {
+        Ok(ToolOutput::text(self))
     }
 }
 
 /// Nothing to tell: the model reads what was written to the context, if anything was, else `done`.
 impl IntoReply for () {
-    fn into_reply(self) -> Result<Output, ToolError> {
-        Ok(Output::default())
+    fn into_reply(self) -> Result<ToolOutput, ToolError> {
+        Ok(ToolOutput::default())
     }
 }
 
 impl IntoReply for Value {
-    fn into_reply(self) -> Result<Output, ToolError> {
+    fn into_reply(self) -> Result<ToolOutput, ToolError> {
         let text = self.to_string();
-        Ok(Output { size: text.len() as u64, text, value: Some(self), ..Output::default() })
+        Ok(ToolOutput { size: text.len() as u64, text, value: Some(self), ..ToolOutput::default() })
     }
 }
 
-impl<T: Serialize + JsonSchema + Send> IntoReply for Json<T> {
-    fn into_reply(self) -> Result<Output, ToolError> {
+impl<T: Serialize + JsonSchema + Send> IntoReply for JsonOutput<T> {
+    fn into_reply(self) -> Result<ToolOutput, ToolError> {
         serde_json::to_value(self.0)?.into_reply()
     }
     fn schema() -> Option<Value> {
-        Some(schema_of::<T>(SchemaSettings::draft2020_12().for_serialize()))
+        Some(schema_for::<T>(SchemaSettings::draft2020_12().for_serialize()))
     }
 }
 
 impl<T: IntoReply, E: Into<ToolError> + Send> IntoReply for Result<T, E> {
-    fn into_reply(self) -> Result<Output, ToolError> {
+    fn into_reply(self) -> Result<ToolOutput, ToolError> {
         self.map_err(Into::into)?.into_reply()
     }
     fn schema() -> Option<Value> {
@@ -241,7 +242,7 @@ impl<T: IntoReply, E: Into<ToolError> + Send> IntoReply for Result<T, E> {
 
 /// The schema of an argument type, as a model should see it.
 pub fn argument_schema<A: JsonSchema>() -> Value {
-    let mut schema = schema_of::<A>(SchemaSettings::draft2020_12());
+    let mut schema = schema_for::<A>(SchemaSettings::draft2020_12());
     if let Value::Object(fields) = &mut schema
         && fields.get("type").and_then(Value::as_str) == Some("object")
     {
@@ -251,13 +252,13 @@ pub fn argument_schema<A: JsonSchema>() -> Value {
     schema
 }
 
-fn schema_of<T: JsonSchema>(settings: SchemaSettings) -> Value {
+fn schema_for<T: JsonSchema>(settings: SchemaSettings) -> Value {
     let settings = settings.with(|settings| {
         settings.inline_subschemas = true;
         settings.meta_schema = None;
     });
     let mut schema = Value::from(settings.into_generator().into_root_schema_for::<T>());
-    tidy(&mut schema, Place::Schema);
+    simplify_schema(&mut schema, KeyKind::Keywords);
     if let Value::Object(fields) = &mut schema {
         // The root's description is the type's doc comment; the tool has a description of its own.
         fields.shift_remove("description");
@@ -267,18 +268,18 @@ fn schema_of<T: JsonSchema>(settings: SchemaSettings) -> Value {
 
 /// Whether the keys of an object are keywords of JSON Schema or names chosen by people.
 #[derive(Clone, Copy)]
-enum Place {
-    Schema,
+enum KeyKind {
+    Keywords,
     Names,
 }
 
 /// Removes what tells a model nothing: type names as titles, and integer widths, which are not formats of JSON Schema
 /// and which Gemini refuses.
-fn tidy(value: &mut Value, place: Place) {
+fn simplify_schema(value: &mut Value, keys: KeyKind) {
     match value {
-        Value::Array(items) => items.iter_mut().for_each(|item| tidy(item, place)),
+        Value::Array(items) => items.iter_mut().for_each(|item| simplify_schema(item, keys)),
         Value::Object(fields) => {
-            if let Place::Schema = place {
+            if let KeyKind::Keywords = keys {
                 fields.shift_remove("title");
                 let width = |format: &str| {
                     matches!(format, "float" | "double")
@@ -290,13 +291,13 @@ fn tidy(value: &mut Value, place: Place) {
                 }
             }
             for (key, child) in fields {
-                let child_place = match (place, key.as_str()) {
-                    (Place::Schema, "properties" | "patternProperties" | "$defs") => Place::Names,
+                let child_keys = match (keys, key.as_str()) {
+                    (KeyKind::Keywords, "properties" | "patternProperties" | "$defs") => KeyKind::Names,
                     // Data, not schemas.
-                    (Place::Schema, "default" | "enum" | "const" | "examples") => continue,
-                    _ => Place::Schema,
+                    (KeyKind::Keywords, "default" | "enum" | "const" | "examples") => continue,
+                    _ => KeyKind::Keywords,
                 };
-                tidy(child, child_place);
+                simplify_schema(child, child_keys);
             }
         }
         _ => {}
@@ -358,8 +359,8 @@ mod tests {
         assert_eq!(argument_schema::<NoArguments>(), json!({"type": "object", "properties": {}}));
     }
 
-    async fn reply(tool: &FunctionTool, arguments: Value) -> Result<Output, ToolError> {
-        tool.call(&Arguments::from_value(arguments), ToolContext::detached()).await
+    async fn reply(tool: &FunctionTool, arguments: Value) -> Result<ToolOutput, ToolError> {
+        tool.call(&CallArguments::from_value(arguments), ToolContext::detached()).await
     }
 
     #[tokio::test]
@@ -379,12 +380,12 @@ mod tests {
         let none = json!({});
 
         let text = tool("a.text", "", |_: NoArguments, _| async { "text" });
-        assert_eq!(reply(&text, none.clone()).await, Ok(Output::text("text")));
+        assert_eq!(reply(&text, none.clone()).await, Ok(ToolOutput::text("text")));
         let owned = tool("a.owned", "", |stop: Stop, _| async move { stop.name });
-        assert_eq!(reply(&owned, json!({"name": "x", "format": 1})).await, Ok(Output::text("x")));
+        assert_eq!(reply(&owned, json!({"name": "x", "format": 1})).await, Ok(ToolOutput::text("x")));
         let nothing = tool("a.nothing", "", |_: NoArguments, _| async {});
-        assert_eq!(reply(&nothing, none.clone()).await, Ok(Output::default()));
-        let point = tool("a.json", "", |_: NoArguments, _| async { Json(Point { x: 1 }) });
+        assert_eq!(reply(&nothing, none.clone()).await, Ok(ToolOutput::default()));
+        let point = tool("a.json", "", |_: NoArguments, _| async { JsonOutput(Point { x: 1 }) });
         let output = reply(&point, none.clone()).await.unwrap();
         assert_eq!((output.text.as_str(), output.value), ("{\"x\":1}", Some(json!({"x": 1}))));
         assert_eq!(point.definition().output.unwrap()["properties"]["x"], json!({"type": "integer"}));

@@ -4,14 +4,14 @@
 //! unchecked arguments, and never lets a tool's panic, silence or flood become anything but an
 //! [`Outcome`](throughline_wire::Outcome).
 //!
-//! A tool is a Rust function ([`tool()`]) or anything with the trait [`Tool`]. A [`Registry`] holds tools and says which
-//! are [offered](Registry::offered); an [`Executor`] runs one call.
+//! A tool is a Rust function ([`tool()`]) or anything with the trait [`Tool`]. A [`ToolRegistry`] holds tools and says which
+//! are [offered](Registry::offered); an [`ToolExecutor`] runs one call.
 //!
 //! ```
-//! # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+//! # tokio::runtime::ThroughlineBuilder::new_current_thread().enable_all().build()?.block_on(async {
 //! use schemars::JsonSchema;
 //! use serde::Deserialize;
-//! use throughline_tools::{Effect, Executor, Registry, ToolCall, tool};
+//! use throughline_tools::{Effect, ToolExecutor, ToolRegistry, ToolInvocation, tool};
 //! use throughline_wire::{Arguments, NotStarted, Outcome};
 //!
 //! #[derive(Deserialize, JsonSchema)]
@@ -23,10 +23,10 @@
 //! let weather = tool("weather.today", "Today's weather in a city", |args: WeatherArgs, _| async move {
 //!     format!("{}: sunny", args.city)
 //! });
-//! let registry = Registry::builder().tool(weather.effect(Effect::Read).agent_callable()).build()?;
+//! let registry = ToolRegistry::builder().tool(weather.effect(Effect::ReadResult).agent_callable()).build()?;
 //!
-//! let call = ToolCall::new("call_1", "weather.today", Arguments::from_value(serde_json::json!({"city": 42})));
-//! let outcome = Executor::default().run(&registry, call, |_progress| async {}).await;
+//! let call = ToolInvocation::new("call_1", "weather.today", Arguments::from_value(serde_json::json!({"city": 42})));
+//! let outcome = ToolExecutor::default().run(&registry, call, |_progress| async {}).await;
 //! let message = "/city: expected string, got 42".to_owned();
 //! assert_eq!(outcome, Outcome::NotStarted(NotStarted::InvalidArguments { message }));
 //! # Ok::<(), throughline_tools::RegistryError>(()) })?;
@@ -57,22 +57,24 @@ mod toggles;
 mod tool;
 mod toolbox;
 
-pub use context::{Progress, ToolContext};
-pub use discovery::{Found, Verdict, Way, Withheld, discover};
-pub use execute::{Executor, ExecutorLimits, MESSAGE_CHARS_MAX, ToolCall};
-pub use function::{FunctionTool, IntoReply, Json, NoArguments, argument_schema, tool};
+pub use context::{ToolContext, ToolProgress};
+pub use discovery::{DiscoveredTool, ToolAvailability, ToolCallingMode, WithheldReason, discover};
+pub use execute::{ExecutorLimits, MESSAGE_CHARS_MAX, ToolExecutor, ToolInvocation};
+pub use function::{FunctionTool, IntoReply, JsonOutput, NoArguments, argument_schema, tool};
 pub use naming::{TOOL_NAME_BYTES_MAX, WIRE_NAME_BYTES_MAX};
-pub use output::{OutputLimits, Spool};
-pub use question::{ASKED_MAX_DEFAULT, Asker, completed};
-pub use registry::{Fingerprint, Registered, Registry, RegistryBuilder, RegistryError};
+pub use output::{OutputLimits, OutputSpool};
+pub use question::{QUESTION_WAIT_MAX_DEFAULT, QuestionHandler, complete_answer};
+pub use registry::{RegisteredTool, RegistryBuilder, RegistryError, ToolFingerprint, ToolRegistry};
 pub use schema::{
-    Schema, SchemaError, SchemaFault, VIOLATIONS_COUNTED_MAX, VIOLATIONS_LISTED_MAX, Violation,
+    CompiledSchema, SchemaError, SchemaFault, SchemaViolation, VIOLATIONS_COUNTED_MAX, VIOLATIONS_LISTED_MAX,
 };
-pub use secrets::{Redactor, SECRET_BYTES_MIN, Secrets, passwords_of};
-pub use throughline_engine::{Concurrency, Effect, Permission, Polling, ToolAnswer, ToolQuestion, Wants};
-pub use toggles::{Toggle, Toggles};
+pub use secrets::{SECRET_BYTES_MIN, SecretSet, StreamRedactor, url_passwords};
+pub use throughline_engine::{
+    Effect, ElicitationMode, PermissionRule, PollingMode, ToolAnswer, ToolConcurrency, ToolQuestion,
+};
+pub use toggles::{ToolToggle, ToolToggles};
 pub use tool::{AgentCallable, RunsOn, TOOL_TIMEOUT_DEFAULT, Tool, ToolError, ToolSpec};
-pub use toolbox::{Source, SourceFault, SourceNews, Toolbox};
+pub use toolbox::{SourceFault, SourceReporter, ToolSource, Toolbox};
 
 /// The examples of the page run like those of the documentation. // R: D2
 #[cfg(doctest)]

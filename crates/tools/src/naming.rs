@@ -13,7 +13,7 @@ pub const TOOL_NAME_BYTES_MAX: usize = 256;
 const SUFFIX_DIGITS: usize = 8;
 
 /// Checks a tool's name: `group.method`, no white space, no control characters.
-pub(crate) fn check(name: &ToolName) -> Result<(), String> {
+pub(crate) fn check_name(name: &ToolName) -> Result<(), String> {
     let text = name.as_str();
     let problem = match text.split_once('.') {
         None => "it has no group: `group.method`",
@@ -34,16 +34,16 @@ pub(crate) fn check(name: &ToolName) -> Result<(), String> {
 /// tool could hand a name that the model has already used to another tool.
 pub(crate) fn wire_names<'a>(names: impl Iterator<Item = &'a ToolName>) -> BTreeMap<WireName, ToolName> {
     let names: BTreeSet<&ToolName> = names.collect();
-    let mut wanted: BTreeMap<String, Vec<&ToolName>> = BTreeMap::new();
+    let mut by_base_name: BTreeMap<String, Vec<&ToolName>> = BTreeMap::new();
     for &name in &names {
-        wanted.entry(plain(name)).or_default().push(name);
+        by_base_name.entry(sanitized(name)).or_default().push(name);
     }
-    let mut taken = BTreeMap::new();
+    let mut assigned = BTreeMap::new();
     let mut suffixed = Vec::new();
-    for (plain, claimants) in wanted {
+    for (base_name, claimants) in by_base_name {
         match claimants.as_slice() {
-            [only] if plain.len() <= WIRE_NAME_BYTES_MAX && is_faithful(only) => {
-                taken.insert(WireName::new(plain), (*only).clone());
+            [only] if base_name.len() <= WIRE_NAME_BYTES_MAX && is_lossless(only) => {
+                assigned.insert(WireName::new(base_name), (*only).clone());
             }
             _ => suffixed.extend(claimants),
         }
@@ -52,12 +52,12 @@ pub(crate) fn wire_names<'a>(names: impl Iterator<Item = &'a ToolName>) -> BTree
         // A second round only if a tool is named like another one's suffixed form.
         let free = (0..)
             .map(|round| WireName::new(with_suffix(name, round)))
-            .find(|candidate| !taken.contains_key(candidate));
+            .find(|candidate| !assigned.contains_key(candidate));
         if let Some(free) = free {
-            taken.insert(free, name.clone());
+            assigned.insert(free, name.clone());
         }
     }
-    taken
+    assigned
 }
 
 fn is_wire_char(c: char) -> bool {
@@ -65,20 +65,20 @@ fn is_wire_char(c: char) -> bool {
 }
 
 /// Nothing but dots had to be replaced.
-fn is_faithful(name: &ToolName) -> bool {
+fn is_lossless(name: &ToolName) -> bool {
     // Gemini wants a letter or an underscore in front.
     name.as_str().starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
         && name.as_str().chars().all(|c| is_wire_char(c) || c == '.')
 }
 
-fn plain(name: &ToolName) -> String {
+fn sanitized(name: &ToolName) -> String {
     let text: String = name.as_str().chars().map(|c| if is_wire_char(c) { c } else { '_' }).collect();
     if text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') { text } else { format!("t_{text}") }
 }
 
 fn with_suffix(name: &ToolName, round: u32) -> String {
     let hash = blake3::hash(format!("{round}:{name}").as_bytes()).to_hex();
-    let mut text = plain(name);
+    let mut text = sanitized(name);
     text.truncate(WIRE_NAME_BYTES_MAX - SUFFIX_DIGITS - 1);
     format!("{text}_{}", &hash.as_str()[..SUFFIX_DIGITS])
 }
@@ -159,11 +159,11 @@ mod tests {
     #[test]
     fn names_are_checked() {
         for good in ["time.now", "mcp.server.tool", "天气.今天", "a-b.c_d"] {
-            assert_eq!(check(&good.into()), Ok(()), "{good}");
+            assert_eq!(check_name(&good.into()), Ok(()), "{good}");
         }
         let long = format!("a.{}", "b".repeat(TOOL_NAME_BYTES_MAX));
         for bad in ["now", ".now", "time.", "", "time .now", "time.now\n", &long] {
-            assert!(check(&bad.into()).is_err(), "{bad:?}");
+            assert!(check_name(&bad.into()).is_err(), "{bad:?}");
         }
     }
 }

@@ -5,7 +5,7 @@
 use std::collections::VecDeque;
 use std::io;
 use std::path::{Path, PathBuf};
-use throughline_wire::Output;
+use throughline_wire::ToolOutput;
 use tokio::fs::{File, OpenOptions};
 use tokio::io::AsyncWriteExt;
 
@@ -16,7 +16,7 @@ pub struct OutputLimits {
     /// small context survives.
     pub shown_bytes_max: usize,
     /// Most bytes that are kept in the spool file. Default 64 MiB. More is counted and dropped.
-    pub kept_bytes_max: u64,
+    pub spooled_bytes_max: u64,
     /// Most bytes of partial output that are reported while the tool runs. Default 64 KiB, what a card shows.
     pub partial_bytes_max: usize,
     /// Most bytes of the structured form, as JSON. Default 64 KiB; more is dropped, the text stands for it.
@@ -29,7 +29,7 @@ impl Default for OutputLimits {
     fn default() -> Self {
         Self {
             shown_bytes_max: 32 * 1024,
-            kept_bytes_max: 64 * 1024 * 1024,
+            spooled_bytes_max: 64 * 1024 * 1024,
             partial_bytes_max: 64 * 1024,
             value_bytes_max: 64 * 1024,
             media_bytes_max: 16 * 1024 * 1024,
@@ -43,11 +43,11 @@ const NOTICE_BYTES: usize = 200;
 /// A directory for outputs that are too large for the log. Files in it belong to whoever set it up: nothing here
 /// deletes one.
 #[derive(Clone, Debug)]
-pub struct Spool {
+pub struct OutputSpool {
     directory: PathBuf,
 }
 
-impl Spool {
+impl OutputSpool {
     /// A spool in `directory`, which is made when it is first needed.
     pub fn new(directory: impl Into<PathBuf>) -> Self {
         Self { directory: directory.into() }
@@ -89,36 +89,36 @@ impl Spool {
 
 /// Takes bytes as they come, keeps head and tail in memory and the rest in a file.
 #[derive(Debug)]
-pub(crate) struct Collector {
+pub(crate) struct OutputCollector {
     limits: OutputLimits,
-    spool: Option<Spool>,
+    spool: Option<OutputSpool>,
     name: String,
     size: u64,
-    kept: Kept,
+    collected: CollectedOutput,
 }
 
 #[derive(Debug)]
-enum Kept {
+enum CollectedOutput {
     /// All of it: not more than is shown.
-    Whole(Vec<u8>),
+    Complete(Vec<u8>),
     /// Too much to show.
-    Ends { head: Vec<u8>, tail: VecDeque<u8>, spill: Spill },
+    HeadTail { head: Vec<u8>, tail: VecDeque<u8>, spill: SpillFile },
 }
 
 #[derive(Debug)]
-enum Spill {
+enum SpillFile {
     Open {
         file: File,
         path: PathBuf,
         written: u64,
     },
     /// No spool, or it failed: nothing beyond head and tail is kept.
-    Nowhere,
+    Discarded,
 }
 
-impl Collector {
-    pub(crate) fn new(limits: OutputLimits, spool: Option<Spool>, name: String) -> Self {
-        Self { limits, spool, name, size: 0, kept: Kept::Whole(Vec::new()) }
+impl OutputCollector {
+    pub(crate) fn new(limits: OutputLimits, spool: Option<OutputSpool>, name: String) -> Self {
+        Self { limits, spool, name, size: 0, collected: CollectedOutput::Complete(Vec::new()) }
     }
 
     pub(crate) fn size(&self) -> u64 {
@@ -128,16 +128,16 @@ impl Collector {
     /// Appends bytes. Not cancel safe: a cut call may leave a piece out of the file.
     pub(crate) async fn push(&mut self, bytes: &[u8]) {
         self.size += bytes.len() as u64;
-        if let Kept::Whole(whole) = &mut self.kept {
-            if whole.len() + bytes.len() <= self.limits.shown_bytes_max {
-                whole.extend_from_slice(bytes);
+        if let CollectedOutput::Complete(complete) = &mut self.collected {
+            if complete.len() + bytes.len() <= self.limits.shown_bytes_max {
+                complete.extend_from_slice(bytes);
                 return;
             }
-            let whole = std::mem::take(whole);
-            self.overflow(whole).await;
+            let complete = std::mem::take(complete);
+            self.overflow(complete).await;
         }
-        if let Kept::Ends { head, tail, spill } = &mut self.kept {
-            write(spill, bytes, self.limits.kept_bytes_max).await;
+        if let CollectedOutput::HeadTail { head, tail, spill } = &mut self.collected {
+            write_spill(spill, bytes, self.limits.spooled_bytes_max).await;
             let end_max = end_bytes_max(&self.limits);
             let (to_head, rest) = bytes.split_at(bytes.len().min(end_max - head.len()));
             head.extend_from_slice(to_head);
@@ -148,72 +148,81 @@ impl Collector {
     }
 
     /// From "all of it" to "both ends and a file".
-    async fn overflow(&mut self, whole: Vec<u8>) {
+    async fn overflow(&mut self, complete: Vec<u8>) {
         let mut spill = match &self.spool {
-            None => Spill::Nowhere,
+            None => SpillFile::Discarded,
             Some(spool) => match spool.create(&self.name).await {
-                Ok((file, path)) => Spill::Open { file, path, written: 0 },
-                Err(_) => Spill::Nowhere,
+                Ok((file, path)) => SpillFile::Open { file, path, written: 0 },
+                Err(_) => SpillFile::Discarded,
             },
         };
-        write(&mut spill, &whole, self.limits.kept_bytes_max).await;
+        write_spill(&mut spill, &complete, self.limits.spooled_bytes_max).await;
         let end_max = end_bytes_max(&self.limits);
-        let (head, rest) = whole.split_at(whole.len().min(end_max));
+        let (head, rest) = complete.split_at(complete.len().min(end_max));
         let tail = &rest[rest.len().saturating_sub(end_max)..];
-        self.kept = Kept::Ends { head: head.to_vec(), tail: tail.iter().copied().collect(), spill };
+        self.collected =
+            CollectedOutput::HeadTail { head: head.to_vec(), tail: tail.iter().copied().collect(), spill };
     }
 
     /// What the model reads, with the size of the whole and the place of the rest.
-    pub(crate) async fn finish(mut self) -> Output {
-        if let Kept::Whole(whole) = &mut self.kept {
-            let whole = std::mem::take(whole);
-            let text = String::from_utf8_lossy(&whole);
+    pub(crate) async fn finish(mut self) -> ToolOutput {
+        if let CollectedOutput::Complete(complete) = &mut self.collected {
+            let complete = std::mem::take(complete);
+            let text = String::from_utf8_lossy(&complete);
             // Bytes that are not UTF-8 grow threefold on the way to the model.
             if text.len() <= self.limits.shown_bytes_max {
-                return Output { text: text.into_owned(), size: self.size, ..Output::default() };
+                return ToolOutput { text: text.into_owned(), size: self.size, ..ToolOutput::default() };
             }
-            self.overflow(whole).await;
+            self.overflow(complete).await;
         }
-        let Kept::Ends { head, mut tail, spill } = self.kept else {
-            return Output::default();
+        let CollectedOutput::HeadTail { head, mut tail, spill } = self.collected else {
+            return ToolOutput::default();
         };
         let end_max = end_bytes_max(&self.limits);
         let head = head_text(&head, end_max);
         let tail = tail_text(tail.make_contiguous(), end_max);
-        let (spilled_to, where_it_is) = match spill {
-            Spill::Nowhere => (None, "it was not kept".to_owned()),
-            Spill::Open { mut file, path, written } => {
+        let (spilled_to, spill_note) = match spill {
+            SpillFile::Discarded => (None, "it was not kept".to_owned()),
+            SpillFile::Open { mut file, path, written } => {
                 // The last write is only reported by the next call on the file.
-                let kept = if file.flush().await.is_ok() { written } else { 0 };
-                let note = match kept {
+                let saved = if file.flush().await.is_ok() { written } else { 0 };
+                let note = match saved {
                     0 => "it was not kept".to_owned(),
-                    kept if kept < self.size => format!("the user has the first {} of it", bytes(kept)),
+                    saved if saved < self.size => {
+                        format!("the user has the first {} of it", format_bytes(saved))
+                    }
                     _ => "the user has all of it".to_owned(),
                 };
-                ((kept > 0).then(|| path.to_string_lossy().into_owned()), note)
+                ((saved > 0).then(|| path.to_string_lossy().into_owned()), note)
             }
         };
         let text = format!(
-            "{head}\n[… the middle of this output of {} is left out; {where_it_is} …]\n{tail}",
-            bytes(self.size)
+            "{head}\n[… the middle of this output of {} is left out; {spill_note} …]\n{tail}",
+            format_bytes(self.size)
         );
-        Output { text, size: self.size, spilled_to, ..Output::default() }
+        ToolOutput { text, size: self.size, spilled_to, ..ToolOutput::default() }
     }
 }
 
 /// Applies every limit to a finished output. `streamed` is what the tool wrote while it ran: it stands in for a text
 /// that the tool did not give.
-pub(crate) async fn limited(output: Output, streamed: Option<Output>, mut collector: Collector) -> Output {
+pub(crate) async fn apply_limits(
+    output: ToolOutput,
+    streamed: Option<ToolOutput>,
+    mut collector: OutputCollector,
+) -> ToolOutput {
     let limits = collector.limits;
-    let Output { mut text, value, media, size, spilled_to } = output;
+    let ToolOutput { mut text, value, media, size, spilled_to } = output;
     match streamed {
         Some(streamed) if text.is_empty() => {
-            let (media, note) = limited_media(media, limits.media_bytes_max);
+            let (media, note) = limit_media(media, limits.media_bytes_max);
             let value = value.filter(|value| json_bytes(value) <= limits.value_bytes_max as u64);
-            return Output { text: streamed.text + &note, value, media, ..streamed };
+            return ToolOutput { text: streamed.text + &note, value, media, ..streamed };
         }
         // The tool gave a text of its own: nothing will ever refer to this file.
-        Some(Output { spilled_to: Some(superseded), .. }) => drop(tokio::fs::remove_file(superseded).await),
+        Some(ToolOutput { spilled_to: Some(superseded), .. }) => {
+            drop(tokio::fs::remove_file(superseded).await)
+        }
         _ => {}
     }
     if text.is_empty()
@@ -224,8 +233,8 @@ pub(crate) async fn limited(output: Output, streamed: Option<Output>, mut collec
     collector.push(text.as_bytes()).await;
     drop(text);
     let shown = collector.finish().await;
-    let (media, note) = limited_media(media, limits.media_bytes_max);
-    Output {
+    let (media, note) = limit_media(media, limits.media_bytes_max);
+    ToolOutput {
         text: shown.text + &note,
         value: value.filter(|value| json_bytes(value) <= limits.value_bytes_max as u64),
         media,
@@ -235,32 +244,32 @@ pub(crate) async fn limited(output: Output, streamed: Option<Output>, mut collec
     }
 }
 
-fn limited_media(
+fn limit_media(
     media: Vec<throughline_wire::Media>,
     bytes_max: usize,
 ) -> (Vec<throughline_wire::Media>, String) {
-    let mut room = bytes_max;
+    let mut remaining = bytes_max;
     let mut note = String::new();
-    let kept = media
+    let retained = media
         .into_iter()
-        .filter(|item| match room.checked_sub(item.data().len()) {
+        .filter(|item| match remaining.checked_sub(item.data().len()) {
             Some(left) => {
-                room = left;
+                remaining = left;
                 true
             }
             None => {
-                let size = bytes(item.data().len() as u64 / 4 * 3);
+                let size = format_bytes(item.data().len() as u64 / 4 * 3);
                 note.push_str(&format!("\n[… {} of {size} left out: too large …]", item.media_type));
                 false
             }
         })
         .collect();
-    (kept, note)
+    (retained, note)
 }
 
 fn json_bytes(value: &serde_json::Value) -> u64 {
-    struct Count(u64);
-    impl io::Write for Count {
+    struct ByteCounter(u64);
+    impl io::Write for ByteCounter {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
             self.0 += bytes.len() as u64;
             Ok(bytes.len())
@@ -269,7 +278,7 @@ fn json_bytes(value: &serde_json::Value) -> u64 {
             Ok(())
         }
     }
-    let mut count = Count(0);
+    let mut count = ByteCounter(0);
     match serde_json::to_writer(&mut count, value) {
         Ok(()) => count.0,
         Err(_) => u64::MAX,
@@ -281,14 +290,14 @@ fn end_bytes_max(limits: &OutputLimits) -> usize {
     limits.shown_bytes_max.saturating_sub(NOTICE_BYTES) / 2
 }
 
-async fn write(spill: &mut Spill, bytes: &[u8], kept_bytes_max: u64) {
-    if let Spill::Open { file, written, .. } = spill {
-        let room = usize::try_from(kept_bytes_max - *written).unwrap_or(usize::MAX);
-        let bytes = &bytes[..bytes.len().min(room)];
+async fn write_spill(spill: &mut SpillFile, bytes: &[u8], spooled_bytes_max: u64) {
+    if let SpillFile::Open { file, written, .. } = spill {
+        let remaining = usize::try_from(spooled_bytes_max - *written).unwrap_or(usize::MAX);
+        let bytes = &bytes[..bytes.len().min(remaining)];
         match file.write_all(bytes).await {
             Ok(()) => *written += bytes.len() as u64,
             // A full disk must not fail a tool that has done its work.
-            Err(_) => *spill = Spill::Nowhere,
+            Err(_) => *spill = SpillFile::Discarded,
         }
     }
 }
@@ -320,7 +329,7 @@ fn tail_text(bytes: &[u8], bytes_max: usize) -> String {
 }
 
 /// `1.5 MB`: for people and models, who do not count.
-pub(crate) fn bytes(count: u64) -> String {
+pub(crate) fn format_bytes(count: u64) -> String {
     match count {
         0..1_000 => format!("{count} bytes"),
         1_000..1_000_000 => format!("{:.1} KB", count as f64 / 1e3),
@@ -364,12 +373,12 @@ mod tests {
     use serde_json::json;
     use throughline_wire::Media;
 
-    fn limits(shown: usize, kept: u64) -> OutputLimits {
-        OutputLimits { shown_bytes_max: shown, kept_bytes_max: kept, ..OutputLimits::default() }
+    fn limits(shown: usize, spooled: u64) -> OutputLimits {
+        OutputLimits { shown_bytes_max: shown, spooled_bytes_max: spooled, ..OutputLimits::default() }
     }
 
-    async fn collect(limits: OutputLimits, spool: Option<Spool>, pieces: &[&[u8]]) -> Output {
-        let mut collector = Collector::new(limits, spool, "turn-1/call:1".into());
+    async fn collect(limits: OutputLimits, spool: Option<OutputSpool>, pieces: &[&[u8]]) -> ToolOutput {
+        let mut collector = OutputCollector::new(limits, spool, "turn-1/call:1".into());
         for piece in pieces {
             collector.push(piece).await;
         }
@@ -380,7 +389,7 @@ mod tests {
     async fn what_fits_is_shown_whole() {
         for text in ["", "a", "天气", &"x".repeat(400)] {
             let output = collect(limits(400, 1000), None, &[text.as_bytes()]).await;
-            assert_eq!(output, Output::text(text));
+            assert_eq!(output, ToolOutput::text(text));
         }
     }
 
@@ -388,10 +397,10 @@ mod tests {
     #[tokio::test]
     async fn head_and_tail_are_shown_and_the_whole_is_in_a_file() {
         let folder = tempfile::tempdir().unwrap();
-        let whole: String = (0..1_000).map(|n| format!("line {n} 行\n")).collect();
-        for piece_bytes in [1, 7, 399, 1_000, whole.len()] {
-            let spool = Spool::new(folder.path().join(format!("spool {piece_bytes}")));
-            let pieces: Vec<&[u8]> = whole.as_bytes().chunks(piece_bytes).collect();
+        let complete: String = (0..1_000).map(|n| format!("line {n} 行\n")).collect();
+        for piece_bytes in [1, 7, 399, 1_000, complete.len()] {
+            let spool = OutputSpool::new(folder.path().join(format!("spool {piece_bytes}")));
+            let pieces: Vec<&[u8]> = complete.as_bytes().chunks(piece_bytes).collect();
             let output = collect(limits(600, 1 << 20), Some(spool), &pieces).await;
             assert!(output.text.len() <= 600, "{}", output.text.len());
             assert!(output.text.starts_with("line 0 行\nline 1 "), "{}", output.text);
@@ -402,10 +411,10 @@ mod tests {
                 output.text
             );
             assert!(!output.text.contains('\u{fffd}'), "a character was cut: {}", output.text);
-            assert_eq!(output.size, whole.len() as u64);
+            assert_eq!(output.size, complete.len() as u64);
             let path = output.spilled_to.unwrap();
             assert!(path.ends_with("turn-1_call_1.txt"), "{path}");
-            assert_eq!(std::fs::read_to_string(path).unwrap(), whole);
+            assert_eq!(std::fs::read_to_string(path).unwrap(), complete);
         }
     }
 
@@ -413,7 +422,8 @@ mod tests {
     async fn the_file_has_a_limit_and_is_private() {
         let folder = tempfile::tempdir().unwrap();
         let output =
-            collect(limits(400, 1_000), Some(Spool::new(folder.path())), &[&[b'a'; 900], &[b'b'; 900]]).await;
+            collect(limits(400, 1_000), Some(OutputSpool::new(folder.path())), &[&[b'a'; 900], &[b'b'; 900]])
+                .await;
         assert!(output.text.contains("the user has the first 1.0 KB of it"), "{}", output.text);
         assert_eq!(output.size, 1_800);
         let path = output.spilled_to.unwrap();
@@ -430,7 +440,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let mut paths = Vec::new();
         for byte in [b'a', b'b'] {
-            let output = collect(limits(400, 1_000), Some(Spool::new(folder.path())), &[&[byte; 500]]).await;
+            let output =
+                collect(limits(400, 1_000), Some(OutputSpool::new(folder.path())), &[&[byte; 500]]).await;
             paths.push(output.spilled_to.unwrap());
         }
         assert_eq!(std::fs::read(&paths[0]).unwrap(), [b'a'; 500]);
@@ -442,7 +453,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("a file");
         std::fs::write(&file, "").unwrap();
-        for spool in [None, Some(Spool::new(file.join("below a file")))] {
+        for spool in [None, Some(OutputSpool::new(file.join("below a file")))] {
             let output = collect(limits(400, 1_000), spool, &[&[b'a'; 500], &[b'z'; 500]]).await;
             assert!(output.text.starts_with("aaa") && output.text.ends_with("zzz"));
             assert!(output.text.contains("it was not kept"), "{}", output.text);
@@ -454,7 +465,7 @@ mod tests {
     async fn bytes_that_are_not_text_stay_within_the_limit_for_the_model_and_exact_in_the_file() {
         let folder = tempfile::tempdir().unwrap();
         let noise: Vec<u8> = (0..390).map(|n| if n % 2 == 0 { 0xff } else { 0xc3 }).collect();
-        let output = collect(limits(400, 1_000), Some(Spool::new(folder.path())), &[&noise]).await;
+        let output = collect(limits(400, 1_000), Some(OutputSpool::new(folder.path())), &[&noise]).await;
         assert!(output.text.len() <= 400, "{}", output.text.len());
         assert!(output.text.contains('\u{fffd}'));
         assert_eq!(std::fs::read(output.spilled_to.unwrap()).unwrap(), noise);
@@ -464,41 +475,43 @@ mod tests {
     async fn structured_outputs_and_pictures_have_limits() {
         let small = OutputLimits { value_bytes_max: 20, media_bytes_max: 8, ..limits(400, 1_000) };
         let picture = |data: &str| Media::new("image/png".into(), data.into());
-        let collector = || Collector::new(small, None, "c".into());
+        let collector = || OutputCollector::new(small, None, "c".into());
 
-        let value = Output { value: Some(json!({"a": 1})), ..Output::default() };
-        let kept = limited(value, None, collector()).await;
-        assert_eq!((kept.text.as_str(), kept.value), ("{\"a\":1}", Some(json!({"a": 1}))));
+        let value = ToolOutput { value: Some(json!({"a": 1})), ..ToolOutput::default() };
+        let result = apply_limits(value, None, collector()).await;
+        assert_eq!((result.text.as_str(), result.value), ("{\"a\":1}", Some(json!({"a": 1}))));
 
-        let value = Output { value: Some(json!({"a": "0123456789abcdef"})), ..Output::default() };
-        let dropped = limited(value, None, collector()).await;
+        let value = ToolOutput { value: Some(json!({"a": "0123456789abcdef"})), ..ToolOutput::default() };
+        let dropped = apply_limits(value, None, collector()).await;
         assert_eq!((dropped.text.as_str(), dropped.value), ("{\"a\":\"0123456789abcdef\"}", None));
 
-        let pictures = Output {
+        let pictures = ToolOutput {
             media: vec![picture("AAAA"), picture("BBBBBBBB"), picture("CCCC")],
-            ..Output::text("two")
+            ..ToolOutput::text("two")
         };
-        let pictures = limited(pictures, None, collector()).await;
+        let pictures = apply_limits(pictures, None, collector()).await;
         assert_eq!(pictures.media, [picture("AAAA"), picture("CCCC")]);
         assert_eq!(pictures.text, "two\n[… image/png of 6 bytes left out: too large …]");
     }
 
     #[tokio::test]
     async fn what_was_streamed_stands_in_for_a_missing_text() {
-        let collector = || Collector::new(OutputLimits::default(), None, "c".into());
-        let streamed = Some(Output::text("streamed"));
-        assert_eq!(limited(Output::default(), streamed.clone(), collector()).await.text, "streamed");
-        assert_eq!(limited(Output::text("given"), streamed, collector()).await.text, "given");
+        let collector = || OutputCollector::new(OutputLimits::default(), None, "c".into());
+        let streamed = Some(ToolOutput::text("streamed"));
+        assert_eq!(apply_limits(ToolOutput::default(), streamed.clone(), collector()).await.text, "streamed");
+        assert_eq!(apply_limits(ToolOutput::text("given"), streamed, collector()).await.text, "given");
     }
 
     #[tokio::test]
     async fn a_text_of_its_own_supersedes_what_was_streamed_and_its_file() {
         let folder = tempfile::tempdir().unwrap();
-        let streamed = collect(limits(400, 1_000), Some(Spool::new(folder.path())), &[&[b'a'; 500]]).await;
+        let streamed =
+            collect(limits(400, 1_000), Some(OutputSpool::new(folder.path())), &[&[b'a'; 500]]).await;
         assert!(streamed.spilled_to.is_some());
-        let collector = Collector::new(limits(400, 1_000), Some(Spool::new(folder.path())), "c".into());
-        let output = limited(Output::text("given"), Some(streamed), collector).await;
-        assert_eq!(output, Output::text("given"));
+        let collector =
+            OutputCollector::new(limits(400, 1_000), Some(OutputSpool::new(folder.path())), "c".into());
+        let output = apply_limits(ToolOutput::text("given"), Some(streamed), collector).await;
+        assert_eq!(output, ToolOutput::text("given"));
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
     }
 

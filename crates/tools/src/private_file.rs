@@ -9,9 +9,9 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 /// What such a file holds. Its default is what an absent file means.
-pub trait Versioned: Clone + Default + PartialEq + Serialize + DeserializeOwned {
+pub trait VersionedDocument: Clone + Default + PartialEq + Serialize + DeserializeOwned {
     /// The version of the format that this program knows.
-    const FORMAT: u32;
+    const FORMAT_VERSION: u32;
 
     /// The version that the document says.
     fn version(&self) -> u32;
@@ -51,7 +51,7 @@ impl PrivateFile {
     ///
     /// # Errors
     /// It cannot be read, or is no such document.
-    pub fn read<D: Versioned>(&self) -> Result<D, PrivateFileError> {
+    pub fn read<D: VersionedDocument>(&self) -> Result<D, PrivateFileError> {
         let file = match File::open(&self.path) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(D::default()),
@@ -65,9 +65,9 @@ impl PrivateFile {
         let document: D =
             serde_json::from_str(&text).map_err(|error| PrivateFileError::Format(error.to_string()))?;
         match document.version() {
-            version if version == D::FORMAT => Ok(document),
+            version if version == D::FORMAT_VERSION => Ok(document),
             version => {
-                let why = format!("its version is {version}, and this program knows {}", D::FORMAT);
+                let why = format!("its version is {version}, and this program knows {}", D::FORMAT_VERSION);
                 Err(PrivateFileError::Format(why))
             }
         }
@@ -77,34 +77,37 @@ impl PrivateFile {
     ///
     /// # Errors
     /// It cannot be read or written.
-    pub fn change<D: Versioned, T>(&self, edit: impl FnOnce(&mut D) -> T) -> Result<T, PrivateFileError> {
+    pub fn update<D: VersionedDocument, T>(
+        &self,
+        edit: impl FnOnce(&mut D) -> T,
+    ) -> Result<T, PrivateFileError> {
         if let Some(folder) = self.path.parent() {
             std::fs::create_dir_all(folder)?;
         }
         // Let go by the kernel if this program dies.
-        let lock = private().create(true).truncate(false).open(self.path.with_extension("lock"))?;
+        let lock = private_options().create(true).truncate(false).open(self.path.with_extension("lock"))?;
         lock.lock()?;
         let before: D = self.read()?;
         let mut document = before.clone();
-        let answer = edit(&mut document);
+        let result = edit(&mut document);
         if document != before {
             self.replace(&document)?;
         }
-        Ok(answer)
+        Ok(result)
     }
 
     /// Written beside and moved into place: a crash leaves the old file or the new one.
     fn replace(&self, document: &impl Serialize) -> io::Result<()> {
-        let beside = self.path.with_extension("new");
-        let mut file = private().create(true).truncate(true).open(&beside)?;
+        let temp_path = self.path.with_extension("new");
+        let mut file = private_options().create(true).truncate(true).open(&temp_path)?;
         serde_json::to_writer_pretty(&mut file, document)?;
         file.write_all(b"\n")?;
         file.sync_all()?;
-        std::fs::rename(&beside, &self.path)
+        std::fs::rename(&temp_path, &self.path)
     }
 }
 
-fn private() -> OpenOptions {
+fn private_options() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.write(true);
     #[cfg(unix)]

@@ -3,42 +3,42 @@
 //! Immutable once built: a turn keeps the registry that it began with, a change makes a new one. Never runs anything.
 
 use crate::naming;
-use crate::schema::{Schema, SchemaError, SchemaFault};
-use crate::toggles::{Toggle, Toggles};
+use crate::schema::{CompiledSchema, SchemaError, SchemaFault};
+use crate::toggles::{ToolToggle, ToolToggles};
 use crate::tool::{AgentCallable, RunsOn, Tool, ToolSpec};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
-use throughline_engine::{OfferedTool, Permission, Runs, closest_names};
-use throughline_wire::{Arguments, ToolDefinition, ToolName, WireName};
+use throughline_engine::{CallRunner, OfferedTool, PermissionRule, suggest_names};
+use throughline_wire::{CallArguments, ToolDefinition, ToolName, WireName};
 
 /// All tools, in the order of their names.
 ///
 /// ```
-/// use throughline_tools::{Effect, NoArguments, Registry, Toggles, tool};
+/// use throughline_tools::{Effect, NoArguments, ToolRegistry, ToolToggles, tool};
 ///
 /// let ping = tool("net.ping", "Answers pong", |_: NoArguments, _| async { "pong" }).effect(Effect::Pure);
-/// let registry = Registry::builder().tool(ping.agent_callable()).build()?;
-/// let offered = registry.offered(&Toggles::default());
+/// let registry = ToolRegistry::builder().tool(ping.agent_callable()).build()?;
+/// let offered = registry.offered(&ToolToggles::default());
 /// assert_eq!(offered[0].wire_name.as_str(), "net_ping");
 /// # Ok::<(), throughline_tools::RegistryError>(())
 /// ```
 #[derive(Clone, Default)]
-pub struct Registry {
-    entries: BTreeMap<ToolName, Arc<Registered>>,
+pub struct ToolRegistry {
+    entries: BTreeMap<ToolName, Arc<RegisteredTool>>,
     by_wire_name: BTreeMap<WireName, ToolName>,
 }
 
 /// One registered tool: its code, its definition and what was made from it.
-pub struct Registered {
+pub struct RegisteredTool {
     tool: Arc<dyn Tool>,
     spec: ToolSpec,
     /// Those of the definition: every turn has them, and they are large.
     parameters: Arc<Value>,
-    schema: Schema,
+    schema: CompiledSchema,
     wire_name: WireName,
-    fingerprint: Fingerprint,
+    fingerprint: ToolFingerprint,
 }
 
 /// Why tools cannot be registered.
@@ -76,21 +76,21 @@ pub enum RegistryError {
 /// BLAKE3 over a definition in canonical form. Approvals are bound to it (A3): a tool that has changed in any way is
 /// another tool.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Fingerprint([u8; 32]);
+pub struct ToolFingerprint([u8; 32]);
 
-impl fmt::Display for Fingerprint {
+impl fmt::Display for ToolFingerprint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
     }
 }
 
-impl fmt::Debug for Fingerprint {
+impl fmt::Debug for ToolFingerprint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Fingerprint({self})")
     }
 }
 
-/// Collects tools for a [`Registry`].
+/// Collects tools for a [`ToolRegistry`].
 #[derive(Clone, Default)]
 #[must_use]
 pub struct RegistryBuilder {
@@ -100,11 +100,11 @@ pub struct RegistryBuilder {
 impl RegistryBuilder {
     /// Adds a tool.
     pub fn tool(self, tool: impl Tool + 'static) -> Self {
-        self.shared(Arc::new(tool))
+        self.shared_tool(Arc::new(tool))
     }
 
     /// Adds a tool that others hold, too.
-    pub fn shared(mut self, tool: Arc<dyn Tool>) -> Self {
+    pub fn shared_tool(mut self, tool: Arc<dyn Tool>) -> Self {
         self.tools.push(tool);
         self
     }
@@ -119,64 +119,64 @@ impl RegistryBuilder {
     ///
     /// # Errors
     /// The first tool that cannot be registered; nothing is left out silently.
-    pub fn build(self) -> Result<Registry, RegistryError> {
-        let (registry, refused) = self.build_what_can_be();
-        match refused.into_iter().next() {
+    pub fn build(self) -> Result<ToolRegistry, RegistryError> {
+        let (registry, rejected) = self.build_valid();
+        match rejected.into_iter().next() {
             None => Ok(registry),
-            Some(Refused { why, .. }) => Err(why),
+            Some(RejectedTool { why, .. }) => Err(why),
         }
     }
 
     /// The same, without those that cannot be registered; of two tools of one name the first stays.
-    pub(crate) fn build_what_can_be(self) -> (Registry, Vec<Refused>) {
-        let mut found: BTreeMap<ToolName, (Arc<dyn Tool>, ToolSpec, Schema)> = BTreeMap::new();
-        let mut refused = Vec::new();
+    pub(crate) fn build_valid(self) -> (ToolRegistry, Vec<RejectedTool>) {
+        let mut accepted: BTreeMap<ToolName, (Arc<dyn Tool>, ToolSpec, CompiledSchema)> = BTreeMap::new();
+        let mut rejected = Vec::new();
         for tool in self.tools {
             let spec = tool.definition();
-            match checked(&spec, &found) {
+            match check_spec(&spec, &accepted) {
                 Ok(schema) => {
-                    found.insert(spec.name.clone(), (tool, spec, schema));
+                    accepted.insert(spec.name.clone(), (tool, spec, schema));
                 }
-                Err(why) => refused.push(Refused { source: spec.source, why }),
+                Err(why) => rejected.push(RejectedTool { source: spec.source, why }),
             }
         }
-        let by_wire_name = naming::wire_names(found.keys());
+        let by_wire_name = naming::wire_names(accepted.keys());
         let entries = by_wire_name
             .iter()
             .filter_map(|(wire_name, name)| {
-                let (tool, spec, schema) = found.remove(name)?;
-                Some((name.clone(), Arc::new(Registered::new(tool, spec, schema, wire_name))))
+                let (tool, spec, schema) = accepted.remove(name)?;
+                Some((name.clone(), Arc::new(RegisteredTool::new(tool, spec, schema, wire_name))))
             })
             .collect();
-        (Registry { entries, by_wire_name }, refused)
+        (ToolRegistry { entries, by_wire_name }, rejected)
     }
 }
 
 /// A tool that is left out, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Refused {
+pub(crate) struct RejectedTool {
     pub(crate) source: String,
     pub(crate) why: RegistryError,
 }
 
 /// The compiled schema of a tool that can stand beside those found before.
-fn checked(
+fn check_spec(
     spec: &ToolSpec,
-    found: &BTreeMap<ToolName, (Arc<dyn Tool>, ToolSpec, Schema)>,
-) -> Result<Schema, RegistryError> {
+    accepted: &BTreeMap<ToolName, (Arc<dyn Tool>, ToolSpec, CompiledSchema)>,
+) -> Result<CompiledSchema, RegistryError> {
     let name = spec.name.clone();
-    naming::check(&name).map_err(|problem| RegistryError::Name { name: name.clone(), problem })?;
-    if let Some((_, other, _)) = found.get(&name) {
+    naming::check_name(&name).map_err(|problem| RegistryError::Name { name: name.clone(), problem })?;
+    if let Some((_, other, _)) = accepted.get(&name) {
         let (first, second) = (other.source.clone(), spec.source.clone());
         return Err(RegistryError::Duplicate { name, first, second });
     }
-    Schema::compile(&spec.parameters).map_err(|fault| RegistryError::Schema { name, fault })
+    CompiledSchema::compile(&spec.parameters).map_err(|fault| RegistryError::Schema { name, fault })
 }
 
-impl Registered {
-    fn new(tool: Arc<dyn Tool>, spec: ToolSpec, schema: Schema, wire_name: &WireName) -> Self {
+impl RegisteredTool {
+    fn new(tool: Arc<dyn Tool>, spec: ToolSpec, schema: CompiledSchema, wire_name: &WireName) -> Self {
         let (fingerprint, parameters) =
-            (Fingerprint::of(&spec, wire_name), Arc::new(spec.parameters.clone()));
+            (ToolFingerprint::of(&spec, wire_name), Arc::new(spec.parameters.clone()));
         Self { tool, spec, parameters, schema, wire_name: wire_name.clone(), fingerprint }
     }
 
@@ -193,14 +193,14 @@ impl Registered {
         &self.wire_name
     }
     /// Hash of everything that is said about it.
-    pub fn fingerprint(&self) -> Fingerprint {
+    pub fn fingerprint(&self) -> ToolFingerprint {
         self.fingerprint
     }
     /// Checks arguments.
     ///
     /// # Errors
     /// What does not fit, and where.
-    pub fn validate(&self, arguments: &Arguments) -> Result<(), SchemaError> {
+    pub fn validate(&self, arguments: &CallArguments) -> Result<(), SchemaError> {
         self.schema.check(&arguments.value)
     }
     /// What a model sees.
@@ -213,7 +213,7 @@ impl Registered {
         }
     }
 
-    fn offer(&self, client_id: Option<String>) -> OfferedTool {
+    fn to_offered(&self, client_id: Option<String>) -> OfferedTool {
         let spec = &self.spec;
         OfferedTool {
             name: spec.name.clone(),
@@ -226,8 +226,8 @@ impl Registered {
             definition: self.definition(),
             polling: spec.polling,
             runs: match spec.runs_on {
-                RunsOn::Here => Runs::Here,
-                RunsOn::Client => Runs::Client { client_id },
+                RunsOn::Here => CallRunner::Here,
+                RunsOn::Client => CallRunner::Client { client_id },
             },
             fingerprint: self.fingerprint.to_string(),
             permission: spec.permission,
@@ -235,7 +235,7 @@ impl Registered {
     }
 }
 
-impl Registry {
+impl ToolRegistry {
     /// An empty builder.
     pub fn builder() -> RegistryBuilder {
         RegistryBuilder::default()
@@ -251,9 +251,12 @@ impl Registry {
     ///
     /// # Errors
     /// As in [`RegistryBuilder::build`].
-    pub fn with(&self, tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> Result<Registry, RegistryError> {
+    pub fn with_tools(
+        &self,
+        tools: impl IntoIterator<Item = Arc<dyn Tool>>,
+    ) -> Result<ToolRegistry, RegistryError> {
         let added = Self::builder().tools(tools).build()?;
-        let mut all: BTreeMap<&ToolName, &Arc<Registered>> = self.entries.iter().collect();
+        let mut all: BTreeMap<&ToolName, &Arc<RegisteredTool>> = self.entries.iter().collect();
         all.extend(added.entries.iter());
         let by_wire_name = naming::wire_names(all.keys().copied());
         let mut entries = BTreeMap::new();
@@ -263,28 +266,28 @@ impl Registry {
                 true => Arc::clone(entry),
                 // Two names that look alike on the wire are told apart there; who is new changes who is called how.
                 false => {
-                    let schema = Schema::compile(&entry.spec.parameters)
+                    let schema = CompiledSchema::compile(&entry.spec.parameters)
                         .map_err(|fault| RegistryError::Schema { name: name.clone(), fault })?;
-                    Arc::new(Registered::new(entry.tool.clone(), entry.spec.clone(), schema, wire_name))
+                    Arc::new(RegisteredTool::new(entry.tool.clone(), entry.spec.clone(), schema, wire_name))
                 }
             };
             entries.insert(name.clone(), entry);
         }
-        Ok(Registry { entries, by_wire_name })
+        Ok(ToolRegistry { entries, by_wire_name })
     }
 
     /// A tool by its own name.
-    pub fn get(&self, name: &ToolName) -> Option<&Arc<Registered>> {
+    pub fn get(&self, name: &ToolName) -> Option<&Arc<RegisteredTool>> {
         self.entries.get(name)
     }
 
     /// A tool by its name at upstreams.
-    pub fn by_wire_name(&self, name: &WireName) -> Option<&Arc<Registered>> {
+    pub fn by_wire_name(&self, name: &WireName) -> Option<&Arc<RegisteredTool>> {
         self.entries.get(self.by_wire_name.get(name)?)
     }
 
     /// All tools, by name; those that models may not call, too.
-    pub fn iter(&self) -> impl ExactSizeIterator<Item = &Arc<Registered>> {
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &Arc<RegisteredTool>> {
         self.entries.values()
     }
 
@@ -299,27 +302,27 @@ impl Registry {
     }
 
     /// All tools as rules see them, also those that no agent may call.
-    pub(crate) fn described(&self) -> Vec<OfferedTool> {
-        self.entries.values().map(|entry| entry.offer(None)).collect()
+    pub(crate) fn all_as_offered(&self) -> Vec<OfferedTool> {
+        self.entries.values().map(|entry| entry.to_offered(None)).collect()
     }
 
     /// The tools that an agent with these toggles may call, by name, with no client connected. R: L3
-    pub fn offered(&self, toggles: &Toggles) -> Vec<OfferedTool> {
+    pub fn offered(&self, toggles: &ToolToggles) -> Vec<OfferedTool> {
         self.offered_with(toggles, |_| None)
     }
 
     /// The same; `client_of` says which connected client runs a client-side tool.
     pub fn offered_with(
         &self,
-        toggles: &Toggles,
+        toggles: &ToolToggles,
         client_of: impl Fn(&ToolName) -> Option<String>,
     ) -> Vec<OfferedTool> {
-        self.callable(toggles).map(|entry| entry.offer(client_of(&entry.spec.name))).collect()
+        self.callable(toggles).map(|entry| entry.to_offered(client_of(&entry.spec.name))).collect()
     }
 
-    fn callable(&self, toggles: &Toggles) -> impl Iterator<Item = &Arc<Registered>> {
+    fn callable(&self, toggles: &ToolToggles) -> impl Iterator<Item = &Arc<RegisteredTool>> {
         self.entries.values().filter(|entry| {
-            entry.spec.agent_callable == AgentCallable::Yes && toggles.of(&entry.spec.name) == Toggle::On
+            entry.spec.agent_callable == AgentCallable::Yes && toggles.get(&entry.spec.name) == ToolToggle::On
         })
     }
 
@@ -327,18 +330,18 @@ impl Registry {
     ///
     /// # Errors
     /// What does not fit, and where.
-    pub fn validate(&self, name: &ToolName, arguments: &Arguments) -> Result<(), SchemaError> {
+    pub fn validate(&self, name: &ToolName, arguments: &CallArguments) -> Result<(), SchemaError> {
         self.get(name).map_or(Ok(()), |entry| entry.validate(arguments))
     }
 
     /// Offered tools whose names resemble one that is not there, as the model has to write them, best first. R: L4
-    pub fn closest(&self, meant: &str, toggles: &Toggles) -> Vec<String> {
+    pub fn suggest(&self, name: &str, toggles: &ToolToggles) -> Vec<String> {
         let offered = self.callable(toggles).map(|entry| entry.wire_name.as_str());
-        closest_names(meant, offered).into_iter().map(str::to_owned).collect()
+        suggest_names(name, offered).into_iter().map(str::to_owned).collect()
     }
 
     /// The names in `toggles` that switch nothing here: no tool and no group is called so.
-    pub fn unknown_toggles<'a>(&self, toggles: &'a Toggles) -> Vec<&'a str> {
+    pub fn unknown_toggles<'a>(&self, toggles: &'a ToolToggles) -> Vec<&'a str> {
         let is_known = |part: &str| {
             self.entries.keys().any(|name| {
                 name.as_str().strip_prefix(part).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
@@ -348,16 +351,16 @@ impl Registry {
     }
 
     /// Hash over all definitions: equal if, and only if, every tool is the same.
-    pub fn fingerprint(&self) -> Fingerprint {
+    pub fn fingerprint(&self) -> ToolFingerprint {
         let mut hasher = blake3::Hasher::new();
         for entry in self.entries.values() {
             hasher.update(&entry.fingerprint.0);
         }
-        Fingerprint(*hasher.finalize().as_bytes())
+        ToolFingerprint(*hasher.finalize().as_bytes())
     }
 }
 
-impl fmt::Debug for Registry {
+impl fmt::Debug for ToolRegistry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_map()
             .entries(self.entries.values().map(|entry| (&entry.spec.name, &entry.wire_name)))
@@ -365,7 +368,7 @@ impl fmt::Debug for Registry {
     }
 }
 
-impl Fingerprint {
+impl ToolFingerprint {
     fn of(spec: &ToolSpec, wire_name: &WireName) -> Self {
         let ToolSpec { name, title, description, parameters, output, effect, source, .. } = spec;
         let ToolSpec {
@@ -376,23 +379,23 @@ impl Fingerprint {
             "output": output, "effect": effect, "source": source, "concurrency": concurrency, "polling": polling,
             "timeout_ms": timeout.as_millis() as u64,
             "agent_callable": agent_callable == &AgentCallable::Yes,
-            "asks": permission == &Permission::Ask,
+            "asks": permission == &PermissionRule::Ask,
             "runs_on_client": runs_on == &RunsOn::Client,
         });
         if let Some(vcp) = vcp_command {
             document["vcp"] = json!([vcp.tool_name, vcp.command]);
         }
-        Self(*blake3::hash(canonical(document).to_string().as_bytes()).as_bytes())
+        Self(*blake3::hash(canonicalize(document).to_string().as_bytes()).as_bytes())
     }
 }
 
 /// The same value with the keys of every object in order.
-pub(crate) fn canonical(value: Value) -> Value {
+pub(crate) fn canonicalize(value: Value) -> Value {
     match value {
-        Value::Array(items) => Value::Array(items.into_iter().map(canonical).collect()),
+        Value::Array(items) => Value::Array(items.into_iter().map(canonicalize).collect()),
         Value::Object(fields) => {
             let sorted: BTreeMap<String, Value> =
-                fields.into_iter().map(|(key, value)| (key, canonical(value))).collect();
+                fields.into_iter().map(|(key, value)| (key, canonicalize(value))).collect();
             Value::Object(sorted.into_iter().collect())
         }
         other => other,
@@ -408,20 +411,20 @@ mod tests {
     use async_trait::async_trait;
     use std::time::Duration;
     use throughline_engine::Effect;
-    use throughline_wire::{Output, VcpCommand};
+    use throughline_wire::{ToolOutput, VcpCommand};
 
     fn quiet(name: &str) -> FunctionTool {
         tool(name, "does nothing", |_: NoArguments, _| async {})
     }
 
-    fn registry(names: &[&str]) -> Registry {
+    fn registry(names: &[&str]) -> ToolRegistry {
         let builder = names
             .iter()
-            .fold(Registry::builder(), |builder, name| builder.tool(quiet(name).agent_callable()));
+            .fold(ToolRegistry::builder(), |builder, name| builder.tool(quiet(name).agent_callable()));
         builder.build().unwrap()
     }
 
-    fn offered_names(registry: &Registry, toggles: &Toggles) -> Vec<String> {
+    fn offered_names(registry: &ToolRegistry, toggles: &ToolToggles) -> Vec<String> {
         registry.offered(toggles).into_iter().map(|offered| offered.name.into_string()).collect()
     }
 
@@ -432,19 +435,22 @@ mod tests {
         fn definition(&self) -> ToolSpec {
             self.0.clone()
         }
-        async fn call(&self, _: &Arguments, _: ToolContext) -> Result<Output, ToolError> {
-            Ok(Output::default())
+        async fn call(&self, _: &CallArguments, _: ToolContext) -> Result<ToolOutput, ToolError> {
+            Ok(ToolOutput::default())
         }
     }
 
     // R: L1 L3
     #[test]
     fn absent_means_not_callable() {
-        let registry =
-            Registry::builder().tool(quiet("a.yes").agent_callable()).tool(quiet("a.no")).build().unwrap();
-        assert_eq!(offered_names(&registry, &Toggles::default()), ["a.yes"]);
+        let registry = ToolRegistry::builder()
+            .tool(quiet("a.yes").agent_callable())
+            .tool(quiet("a.no"))
+            .build()
+            .unwrap();
+        assert_eq!(offered_names(&registry, &ToolToggles::default()), ["a.yes"]);
         assert!(registry.get(&"a.no".into()).is_some());
-        let forced = Toggles::new(Toggle::On).set("a.no", Toggle::On);
+        let forced = ToolToggles::new(ToolToggle::On).set("a.no", ToolToggle::On);
         assert_eq!(offered_names(&registry, &forced), ["a.yes"], "a toggle cannot make a tool callable");
     }
 
@@ -452,8 +458,9 @@ mod tests {
     #[test]
     fn a_name_in_the_vcp_protocol_reaches_the_definition() {
         let tool = quiet("a.b").agent_callable().vcp_command("FileOperator", Some("ReadFile"));
-        let registry = Registry::builder().tool(tool).tool(quiet("a.c").agent_callable()).build().unwrap();
-        let offered = registry.offered(&Toggles::default());
+        let registry =
+            ToolRegistry::builder().tool(tool).tool(quiet("a.c").agent_callable()).build().unwrap();
+        let offered = registry.offered(&ToolToggles::default());
         let expected = VcpCommand { tool_name: "FileOperator".into(), command: Some("ReadFile".into()) };
         assert_eq!(offered[0].definition.vcp, Some(expected));
         assert_eq!(offered[1].definition.vcp, None);
@@ -465,10 +472,14 @@ mod tests {
         let mut backwards = names;
         backwards.reverse();
         let (one, other) = (registry(&names), registry(&backwards));
-        assert_eq!(offered_names(&one, &Toggles::default()), ["a.b", "files.list", "files.read", "time.now"]);
-        assert_eq!(one.offered(&Toggles::default()), other.offered(&Toggles::default()));
+        assert_eq!(
+            offered_names(&one, &ToolToggles::default()),
+            ["a.b", "files.list", "files.read", "time.now"]
+        );
+        assert_eq!(one.offered(&ToolToggles::default()), other.offered(&ToolToggles::default()));
         assert_eq!(one.fingerprint(), other.fingerprint());
-        let toggles = Toggles::new(Toggle::On).set("files", Toggle::Off).set("files.read", Toggle::On);
+        let toggles =
+            ToolToggles::new(ToolToggle::On).set("files", ToolToggle::Off).set("files.read", ToolToggle::On);
         assert_eq!(offered_names(&one, &toggles), ["a.b", "files.read", "time.now"]);
     }
 
@@ -486,7 +497,7 @@ mod tests {
     #[test]
     fn a_changed_definition_has_another_fingerprint() {
         let base = ToolSpec::new("a.b", "one");
-        let of = |spec: &ToolSpec| Fingerprint::of(spec, &"a_b".into());
+        let of = |spec: &ToolSpec| ToolFingerprint::of(spec, &"a_b".into());
         let change = |edit: fn(&mut ToolSpec)| {
             let mut spec = base.clone();
             edit(&mut spec);
@@ -498,7 +509,7 @@ mod tests {
             change(|spec| spec.parameters = json!({"type": "object"})),
             change(|spec| spec.effect = Effect::Read),
             change(|spec| spec.source = "mcp:x".into()),
-            change(|spec| spec.permission = Permission::Ask),
+            change(|spec| spec.permission = PermissionRule::Ask),
             change(|spec| spec.agent_callable = AgentCallable::Yes),
             change(|spec| spec.runs_on = RunsOn::Client),
             change(|spec| spec.timeout = Duration::from_secs(1)),
@@ -527,28 +538,28 @@ mod tests {
         };
         let message = |builder: RegistryBuilder| builder.build().unwrap_err().to_string();
         assert_eq!(
-            message(Registry::builder().tool(quiet("now"))),
+            message(ToolRegistry::builder().tool(quiet("now"))),
             "`now` cannot be a tool's name: it has no group: `group.method`"
         );
         assert_eq!(
-            message(Registry::builder().tool(quiet("a.b")).tool(quiet("a.b").source("demo"))),
+            message(ToolRegistry::builder().tool(quiet("a.b")).tool(quiet("a.b").source("demo"))),
             "there are two tools named `a.b`, from rust and from demo"
         );
         assert_eq!(
-            message(Registry::builder().tool(broken(json!({"type": "string"})))),
+            message(ToolRegistry::builder().tool(broken(json!({"type": "string"})))),
             "tool `a.b`: the schema cannot be used: the arguments of a tool are an object: `\"type\": \"object\"`"
         );
         let fetching = broken(json!({"type": "object", "properties": {"a": {"$ref": "http://127.0.0.1/s"}}}));
-        assert!(message(Registry::builder().tool(fetching)).contains("127.0.0.1"));
+        assert!(message(ToolRegistry::builder().tool(fetching)).contains("127.0.0.1"));
     }
 
     // R: A1, A3
     #[test]
     fn what_a_tool_may_do_and_asks_for_is_offered_with_its_fingerprint() {
-        let tool = quiet("a.b").effect(Effect::Read).agent_callable().asks_first();
-        let registry = Registry::builder().tool(tool).build().unwrap();
-        let offered = registry.offered(&Toggles::default()).remove(0);
-        assert_eq!((offered.effect, offered.permission), (Effect::Read, Permission::Ask));
+        let tool = quiet("a.b").effect(Effect::Read).agent_callable().require_approval();
+        let registry = ToolRegistry::builder().tool(tool).build().unwrap();
+        let offered = registry.offered(&ToolToggles::default()).remove(0);
+        assert_eq!((offered.effect, offered.permission), (Effect::Read, PermissionRule::Ask));
         let fingerprint = registry.get(&"a.b".into()).unwrap().fingerprint().to_string();
         assert_eq!((offered.fingerprint.as_str(), offered.fingerprint.len()), (fingerprint.as_str(), 64));
     }
@@ -559,26 +570,28 @@ mod tests {
         spec.runs_on = RunsOn::Client;
         spec.agent_callable = AgentCallable::Yes;
         let registry =
-            Registry::builder().tool(Plain(spec)).tool(quiet("a.b").agent_callable()).build().unwrap();
+            ToolRegistry::builder().tool(Plain(spec)).tool(quiet("a.b").agent_callable()).build().unwrap();
         let runs = |client: Option<&str>| {
-            let offered = registry.offered_with(&Toggles::default(), |_| client.map(str::to_owned));
+            let offered = registry.offered_with(&ToolToggles::default(), |_| client.map(str::to_owned));
             offered.into_iter().map(|offered| offered.runs).collect::<Vec<_>>()
         };
-        assert_eq!(runs(None), [Runs::Here, Runs::Client { client_id: None }]);
-        assert_eq!(runs(Some("c1")), [Runs::Here, Runs::Client { client_id: Some("c1".into()) }]);
+        assert_eq!(runs(None), [CallRunner::Here, CallRunner::Client { client_id: None }]);
+        assert_eq!(runs(Some("c1")), [CallRunner::Here, CallRunner::Client { client_id: Some("c1".into()) }]);
     }
 
     #[test]
     fn suggestions_and_toggles_speak_of_what_is_there() {
-        let registry = Registry::builder()
+        let registry = ToolRegistry::builder()
             .tool(quiet("demo.weather").agent_callable())
             .tool(quiet("demo.whether"))
             .build()
             .unwrap();
-        assert_eq!(registry.closest("demo_wether", &Toggles::default()), ["demo_weather"]);
-        assert!(registry.closest("demo_weather", &Toggles::new(Toggle::Off)).is_empty());
-        let toggles =
-            Toggles::default().set("demo", Toggle::On).set("dem", Toggle::On).set("demo.x", Toggle::On);
+        assert_eq!(registry.suggest("demo_wether", &ToolToggles::default()), ["demo_weather"]);
+        assert!(registry.suggest("demo_weather", &ToolToggles::new(ToolToggle::Off)).is_empty());
+        let toggles = ToolToggles::default()
+            .set("demo", ToolToggle::On)
+            .set("dem", ToolToggle::On)
+            .set("demo.x", ToolToggle::On);
         assert_eq!(registry.unknown_toggles(&toggles), ["dem", "demo.x"]);
     }
 }

@@ -19,7 +19,7 @@ const PATH_CHARS_MAX: usize = 200;
 
 /// A compiled schema.
 #[derive(Debug)]
-pub struct Schema {
+pub struct CompiledSchema {
     document: Value,
     validator: Validator,
 }
@@ -33,24 +33,24 @@ pub struct SchemaFault(pub String);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SchemaError {
     /// The first [`VIOLATIONS_LISTED_MAX`] violations.
-    pub violations: Vec<Violation>,
+    pub violations: Vec<SchemaViolation>,
     /// How many more there are; beyond [`VIOLATIONS_COUNTED_MAX`] nobody counts.
     pub more: usize,
 }
 
 /// One place where arguments do not fit.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Violation {
+pub struct SchemaViolation {
     /// JSON Pointer into the arguments; empty = the arguments as a whole.
     pub path: String,
     /// What was expected and what was got.
     pub message: String,
 }
 
-impl fmt::Display for Violation {
+impl fmt::Display for SchemaViolation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let path = if self.path.is_empty() { "arguments" } else { &self.path };
-        write!(f, "{}: {}", shortened(path, PATH_CHARS_MAX), self.message)
+        write!(f, "{}: {}", truncate_chars(path, PATH_CHARS_MAX), self.message)
     }
 }
 
@@ -74,7 +74,7 @@ impl fmt::Display for SchemaError {
 
 impl std::error::Error for SchemaError {}
 
-impl Schema {
+impl CompiledSchema {
     /// Compiles a schema of a tool's arguments, which must describe an object.
     ///
     /// # Errors
@@ -84,20 +84,20 @@ impl Schema {
         if document.get("type").and_then(Value::as_str) != Some("object") {
             return Err(SchemaFault("the arguments of a tool are an object: `\"type\": \"object\"`".into()));
         }
-        Self::of_output(document)
+        Self::compile_any(document)
     }
 
     /// Compiles a schema of anything.
     ///
     /// # Errors
     /// The document is not a JSON Schema, or refers to another document.
-    pub(crate) fn of_output(document: &Value) -> Result<Self, SchemaFault> {
+    pub(crate) fn compile_any(document: &Value) -> Result<Self, SchemaFault> {
         let validator = jsonschema::options()
             .offline()
             // A pattern may come from a stranger's tool: the backtracking engine can be made to hang, this one cannot.
             .with_pattern_options(PatternOptions::regex())
             .build(document)
-            .map_err(|error| SchemaFault(shortened(&error.to_string(), 400)))?;
+            .map_err(|error| SchemaFault(truncate_chars(&error.to_string(), 400)))?;
         Ok(Self { document: document.clone(), validator })
     }
 
@@ -111,24 +111,24 @@ impl Schema {
     /// # Errors
     /// What does not fit, and where. R: L4
     pub fn check(&self, arguments: &Value) -> Result<(), SchemaError> {
-        let mut found = 0;
+        let mut count = 0;
         let mut violations = Vec::new();
         for error in self.validator.iter_errors(arguments).take(VIOLATIONS_COUNTED_MAX) {
             for violation in self.explain(&error) {
-                found += 1;
+                count += 1;
                 if violations.len() < VIOLATIONS_LISTED_MAX {
                     violations.push(violation);
                 }
             }
         }
-        match found - violations.len() {
+        match count - violations.len() {
             0 if violations.is_empty() => Ok(()),
             more => Err(SchemaError { violations, more }),
         }
     }
 
     /// One violation, or one for each unknown property.
-    fn explain(&self, error: &ValidationError<'_>) -> Vec<Violation> {
+    fn explain(&self, error: &ValidationError<'_>) -> Vec<SchemaViolation> {
         let path = error.instance_path().as_str().to_owned();
         match error.kind() {
             ValidationErrorKind::AdditionalProperties { unexpected }
@@ -137,14 +137,14 @@ impl Schema {
                 unexpected
                     .iter()
                     .take(VIOLATIONS_COUNTED_MAX)
-                    .map(|name| Violation {
-                        path: child(&path, name),
+                    .map(|name| SchemaViolation {
+                        path: child_pointer(&path, name),
                         message: match known.as_deref() {
                             None | Some([]) => "unknown property".to_owned(),
                             Some(known) => {
                                 format!(
                                     "unknown property; known: {}",
-                                    shortened(&known.join(", "), QUOTE_CHARS_MAX * 2)
+                                    truncate_chars(&known.join(", "), QUOTE_CHARS_MAX * 2)
                                 )
                             }
                         },
@@ -157,9 +157,9 @@ impl Schema {
                     Some(expected) => format!("missing, expected {expected}"),
                     None => "missing, but required".to_owned(),
                 };
-                vec![Violation { path: child(&path, &name), message }]
+                vec![SchemaViolation { path: child_pointer(&path, &name), message }]
             }
-            _ => vec![Violation { path, message: expectation(error) }],
+            _ => vec![SchemaViolation { path, message: expectation(error) }],
         }
     }
 
@@ -190,37 +190,39 @@ impl Schema {
 fn expectation(error: &ValidationError<'_>) -> String {
     use ValidationErrorKind as K;
     let value = error.instance().as_ref();
-    let got = got(value);
+    let got = describe_value(value);
     match error.kind() {
         K::Type { kind } => format!("expected {}, got {got}", type_names(kind)),
-        K::Enum { options } => format!("expected one of {}, got {got}", choices(options)),
-        K::Constant { expected_value } => format!("expected {}, got {got}", quoted(expected_value)),
+        K::Enum { options } => format!("expected one of {}, got {got}", choice_list(options)),
+        K::Constant { expected_value } => format!("expected {}, got {got}", quote_value(expected_value)),
         K::Minimum { limit } => format!("expected at least {limit}, got {got}"),
         K::Maximum { limit } => format!("expected at most {limit}, got {got}"),
         K::ExclusiveMinimum { limit } => format!("expected more than {limit}, got {got}"),
         K::ExclusiveMaximum { limit } => format!("expected less than {limit}, got {got}"),
         K::MultipleOf { multiple_of } => format!("expected a multiple of {multiple_of}, got {got}"),
-        K::MinLength { limit } => format!("expected at least {}, got {got}", counted(*limit, "character")),
+        K::MinLength { limit } => format!("expected at least {}, got {got}", pluralize(*limit, "character")),
         K::MaxLength { limit } => {
-            format!("expected at most {}, got {}", counted(*limit, "character"), length(value))
+            format!("expected at most {}, got {}", pluralize(*limit, "character"), value_length(value))
         }
         K::MinItems { limit } => {
-            format!("expected at least {}, got {}", counted(*limit, "item"), length(value))
+            format!("expected at least {}, got {}", pluralize(*limit, "item"), value_length(value))
         }
         K::MaxItems { limit } => {
-            format!("expected at most {}, got {}", counted(*limit, "item"), length(value))
+            format!("expected at most {}, got {}", pluralize(*limit, "item"), value_length(value))
         }
         K::AdditionalItems { limit } => {
-            format!("expected at most {}, got {}", counted(*limit as u64, "item"), length(value))
+            format!("expected at most {}, got {}", pluralize(*limit as u64, "item"), value_length(value))
         }
         K::MinProperties { limit } => {
-            format!("expected at least {} properties, got {}", limit, length(value))
+            format!("expected at least {} properties, got {}", limit, value_length(value))
         }
-        K::MaxProperties { limit } => format!("expected at most {} properties, got {}", limit, length(value)),
+        K::MaxProperties { limit } => {
+            format!("expected at most {} properties, got {}", limit, value_length(value))
+        }
         K::UniqueItems => "expected items that are all different".to_owned(),
         K::Contains => "expected an item of another kind among them".to_owned(),
         K::Pattern { pattern } => {
-            format!("expected text that matches `{}`, got {got}", shortened(pattern, QUOTE_CHARS_MAX))
+            format!("expected text that matches `{}`, got {got}", truncate_chars(pattern, QUOTE_CHARS_MAX))
         }
         K::Format { format } => format!("expected a {format}, got {got}"),
         K::FalseSchema => "must not be there".to_owned(),
@@ -232,7 +234,7 @@ fn expectation(error: &ValidationError<'_>) -> String {
             )
         }
         K::OneOfMultipleValid { .. } => format!("fits more than one alternative, got {got}"),
-        _ => shortened(&error.to_string(), QUOTE_CHARS_MAX * 3),
+        _ => truncate_chars(&error.to_string(), QUOTE_CHARS_MAX * 3),
     }
 }
 
@@ -254,7 +256,7 @@ fn alternatives(error: &ValidationError<'_>, context: &[Vec<ValidationError<'sta
             if path.is_empty() { message.to_owned() } else { format!("{path}: {message}") }
         })
         .collect();
-    shortened(&wanted.join("; "), QUOTE_CHARS_MAX * 3)
+    truncate_chars(&wanted.join("; "), QUOTE_CHARS_MAX * 3)
 }
 
 fn type_names(kind: &TypeKind) -> String {
@@ -266,50 +268,50 @@ fn type_names(kind: &TypeKind) -> String {
     }
 }
 
-fn choices(options: &Value) -> String {
-    let list: Vec<String> = options.as_array().into_iter().flatten().map(quoted).collect();
-    shortened(&list.join(", "), QUOTE_CHARS_MAX * 3)
+fn choice_list(options: &Value) -> String {
+    let list: Vec<String> = options.as_array().into_iter().flatten().map(quote_value).collect();
+    truncate_chars(&list.join(", "), QUOTE_CHARS_MAX * 3)
 }
 
-fn got(value: &Value) -> String {
+fn describe_value(value: &Value) -> String {
     match value {
         Value::Object(fields) if fields.is_empty() => "an empty object".to_owned(),
-        Value::Object(_) => format!("an object ({})", quoted(value)),
+        Value::Object(_) => format!("an object ({})", quote_value(value)),
         Value::Array(items) if items.is_empty() => "an empty array".to_owned(),
-        Value::Array(_) => format!("an array ({})", quoted(value)),
-        _ => quoted(value),
+        Value::Array(_) => format!("an array ({})", quote_value(value)),
+        _ => quote_value(value),
     }
 }
 
-fn length(value: &Value) -> String {
+fn value_length(value: &Value) -> String {
     match value {
         Value::String(text) => text.chars().count().to_string(),
         Value::Array(items) => items.len().to_string(),
         Value::Object(fields) => fields.len().to_string(),
-        other => quoted(other),
+        other => quote_value(other),
     }
 }
 
-fn counted(count: u64, what: &str) -> String {
+fn pluralize(count: u64, what: &str) -> String {
     if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
 }
 
-fn quoted(value: &Value) -> String {
+fn quote_value(value: &Value) -> String {
     // Only as much is written out as can be shown: a wrong argument may be megabytes long.
     if let Value::String(text) = value {
         let start: String = text.chars().take(QUOTE_CHARS_MAX + 1).collect();
-        return shortened(&Value::String(start).to_string(), QUOTE_CHARS_MAX);
+        return truncate_chars(&Value::String(start).to_string(), QUOTE_CHARS_MAX);
     }
-    shortened(&value.to_string(), QUOTE_CHARS_MAX)
+    truncate_chars(&value.to_string(), QUOTE_CHARS_MAX)
 }
 
 /// A child's JSON Pointer (RFC 6901 §3).
-fn child(parent: &str, name: &str) -> String {
+fn child_pointer(parent: &str, name: &str) -> String {
     format!("{parent}/{}", name.replace('~', "~0").replace('/', "~1"))
 }
 
 /// At most `chars_max` characters, the cut marked.
-pub(crate) fn shortened(text: &str, chars_max: usize) -> String {
+pub(crate) fn truncate_chars(text: &str, chars_max: usize) -> String {
     match text.char_indices().nth(chars_max) {
         None => text.to_owned(),
         Some((cut, _)) => format!("{}…", &text[..cut]),
@@ -322,12 +324,12 @@ mod tests {
     use serde_json::json;
 
     fn check(schema: Value, arguments: Value, expected: &str) {
-        let schema = Schema::compile(&schema).unwrap();
-        let said = match schema.check(&arguments) {
+        let schema = CompiledSchema::compile(&schema).unwrap();
+        let result = match schema.check(&arguments) {
             Ok(()) => "fits".to_owned(),
             Err(error) => error.to_string(),
         };
-        assert_eq!(said, expected, "for {arguments}");
+        assert_eq!(result, expected, "for {arguments}");
     }
 
     fn weather() -> Value {
@@ -405,7 +407,7 @@ mod tests {
             json!({"type": "object", "properties": {"n": {"type": "array", "items": {"type": "integer"}}}});
         let ten: Vec<&str> = vec!["x"; 10];
         let many: Vec<String> = vec!["y".repeat(5_000); 20_000];
-        let compiled = Schema::compile(&schema).unwrap();
+        let compiled = CompiledSchema::compile(&schema).unwrap();
         let few = compiled.check(&json!({"n": ten})).unwrap_err();
         assert_eq!((few.violations.len(), few.more), (VIOLATIONS_LISTED_MAX, 2));
         assert!(few.to_string().ends_with("\n… and 2 more"));
@@ -414,7 +416,7 @@ mod tests {
         assert!(flood.to_string().ends_with("\n… and at least 92 more"), "{flood}");
         assert!(flood.to_string().len() < 4_000, "{} bytes", flood.to_string().len());
 
-        let closed = Schema::compile(
+        let closed = CompiledSchema::compile(
             &json!({"type": "object", "properties": {"a": {}}, "additionalProperties": false}),
         )
         .unwrap();
@@ -443,7 +445,7 @@ mod tests {
             (json!({"type": "object", "properties": {"a": {"type": "strnig"}}}), "strnig"),
             (json!({"type": "object", "properties": {"a": {"type": "string", "pattern": "("}}}), "("),
         ] {
-            let fault = Schema::compile(&schema).unwrap_err();
+            let fault = CompiledSchema::compile(&schema).unwrap_err();
             assert!(fault.0.contains(part), "{schema}: {fault}");
         }
     }
@@ -469,7 +471,7 @@ mod tests {
     fn a_hostile_pattern_does_not_hang() {
         let schema = json!({"type": "object", "properties": {"t": {"type": "string", "pattern": "^(a+)+$"}}});
         let text = format!("{}b", "a".repeat(50_000));
-        let error = Schema::compile(&schema).unwrap().check(&json!({"t": text})).unwrap_err();
+        let error = CompiledSchema::compile(&schema).unwrap().check(&json!({"t": text})).unwrap_err();
         assert!(error.to_string().starts_with("/t: expected text that matches `^(a+)+$`, got \"aaa"));
     }
 }

@@ -7,38 +7,38 @@ use serde_json::Value;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fmt;
-use throughline_wire::{Media, MediaContent, Output};
+use throughline_wire::{Media, MediaContent, ToolOutput};
 
 /// Shorter values are placeholders ("none", "x"), and replacing them would destroy the text.
 pub const SECRET_BYTES_MIN: usize = 8;
 /// What stands in place of a secret.
-const INSTEAD: &str = "…";
+const REPLACEMENT: &str = "…";
 
 /// Known secrets. `Debug` shows how many, never what. R: R4
 ///
 /// Found as they are, as JSON and URLs write them, and inside base64 at any offset: `Basic dXNlcjpzZWNyZXQ=` holds a
 /// password that no other form shows.
 #[derive(Clone, Default)]
-pub struct Secrets {
+pub struct SecretSet {
     /// One pattern for all forms, longer ones first; `None` = there are no secrets.
     pattern: Option<Regex>,
     /// Length of the longest form.
-    longest: usize,
+    longest_form: usize,
     count: usize,
 }
 
-impl fmt::Debug for Secrets {
+impl fmt::Debug for SecretSet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Secrets({})", self.count)
     }
 }
 
-impl Secrets {
+impl SecretSet {
     /// These values, those under [`SECRET_BYTES_MIN`] excepted.
     ///
     /// ```
-    /// use throughline_tools::Secrets;
-    /// let secrets = Secrets::new(["sk-abc+def/123"]);
+    /// use throughline_tools::SecretSet;
+    /// let secrets = SecretSet::new(["sk-abc+def/123"]);
     /// assert_eq!(secrets.redact("?key=sk-abc%2Bdef%2F123&x=1"), "?key=…&x=1");
     /// ```
     pub fn new<S: AsRef<str>>(values: impl IntoIterator<Item = S>) -> Self {
@@ -48,19 +48,19 @@ impl Secrets {
             let value = value.as_ref().trim();
             if value.len() >= SECRET_BYTES_MIN {
                 count += 1;
-                forms.extend(forms_of(value));
+                forms.extend(encoded_forms(value));
             }
         }
         let mut forms: Vec<String> = forms.into_iter().collect();
         forms.sort_by_key(|form| std::cmp::Reverse(form.len()));
-        let longest = forms.first().map_or(0, String::len);
+        let longest_form = forms.first().map_or(0, String::len);
         let pattern = forms.iter().map(|form| regex::escape(form)).collect::<Vec<_>>().join("|");
         // A pattern too large to be built is one of megabytes of keys; then nothing at all is let through.
         let pattern = (!forms.is_empty()).then(|| {
             let built = RegexBuilder::new(&pattern).unicode(false).size_limit(64 << 20).build();
             built.or_else(|_| Regex::new("(?s-u).+"))
         });
-        Self { pattern: pattern.and_then(Result::ok), longest, count }
+        Self { pattern: pattern.and_then(Result::ok), longest_form, count }
     }
 
     /// There are none.
@@ -69,15 +69,15 @@ impl Secrets {
     }
 
     /// Bytes of the longest form that one of them travels in; 0 = there are none.
-    pub(crate) fn longest(&self) -> usize {
-        self.longest
+    pub(crate) fn longest_form(&self) -> usize {
+        self.longest_form
     }
 
     /// The text without them.
     pub fn redact<'t>(&self, text: &'t str) -> Cow<'t, str> {
         match &self.pattern {
             Some(pattern) if pattern.is_match(text.as_bytes()) => {
-                let bytes = pattern.replace_all(text.as_bytes(), INSTEAD.as_bytes());
+                let bytes = pattern.replace_all(text.as_bytes(), REPLACEMENT.as_bytes());
                 // Forms are whole characters, so what is between them is text as before.
                 Cow::Owned(String::from_utf8_lossy(&bytes).into_owned())
             }
@@ -104,20 +104,20 @@ impl Secrets {
     }
 
     /// An output without them.
-    pub fn redact_output(&self, output: Output) -> Output {
+    pub fn redact_output(&self, output: ToolOutput) -> ToolOutput {
         if self.is_empty() {
             return output;
         }
         let media = output.media.into_iter();
-        Output {
+        ToolOutput {
             text: self.redact(&output.text).into_owned(),
             value: output.value.map(|value| self.redact_value(value)),
             media: media
                 .map(|media| match media.content {
-                    MediaContent::Here { data } => {
+                    MediaContent::Inline { data } => {
                         Media::new(media.media_type, self.redact(&data).into_owned())
                     }
-                    MediaContent::Kept { .. } | MediaContent::At { .. } => media,
+                    MediaContent::Stored { .. } | MediaContent::Url { .. } => media,
                 })
                 .collect(),
             ..output
@@ -125,56 +125,56 @@ impl Secrets {
     }
 
     /// For text that comes in pieces.
-    pub fn redactor(&self) -> Redactor {
-        Redactor { secrets: self.clone(), held: Vec::new() }
+    pub fn redactor(&self) -> StreamRedactor {
+        StreamRedactor { secrets: self.clone(), pending: Vec::new() }
     }
 }
 
 /// Takes secrets out of bytes that come in pieces, wherever they are cut. Holds back no more than a secret could need.
 #[derive(Debug)]
-pub struct Redactor {
-    secrets: Secrets,
-    held: Vec<u8>,
+pub struct StreamRedactor {
+    secrets: SecretSet,
+    pending: Vec<u8>,
 }
 
-impl Redactor {
+impl StreamRedactor {
     /// What can be shown after this piece.
-    pub fn push(&mut self, piece: &[u8]) -> Vec<u8> {
-        self.held.extend_from_slice(piece);
+    pub fn push(&mut self, chunk: &[u8]) -> Vec<u8> {
+        self.pending.extend_from_slice(chunk);
         // A secret that ends later begins after this.
-        let sure = (self.held.len() + 1).saturating_sub(self.secrets.longest.max(1));
-        self.release(sure)
+        let safe_end = (self.pending.len() + 1).saturating_sub(self.secrets.longest_form.max(1));
+        self.release(safe_end)
     }
 
     /// What is left at the end.
     pub fn finish(&mut self) -> Vec<u8> {
-        self.release(self.held.len())
+        self.release(self.pending.len())
     }
 
-    fn release(&mut self, sure: usize) -> Vec<u8> {
-        let Some(pattern) = &self.secrets.pattern else { return std::mem::take(&mut self.held) };
-        let mut shown = Vec::with_capacity(sure);
-        let mut at = 0;
-        for found in pattern.find_iter(&self.held) {
+    fn release(&mut self, safe_end: usize) -> Vec<u8> {
+        let Some(pattern) = &self.secrets.pattern else { return std::mem::take(&mut self.pending) };
+        let mut shown = Vec::with_capacity(safe_end);
+        let mut position = 0;
+        for found in pattern.find_iter(&self.pending) {
             // One that begins later may be the beginning of a longer form.
-            if found.start() >= sure {
+            if found.start() >= safe_end {
                 break;
             }
-            shown.extend_from_slice(&self.held[at..found.start()]);
-            shown.extend_from_slice(INSTEAD.as_bytes());
-            at = found.end();
+            shown.extend_from_slice(&self.pending[position..found.start()]);
+            shown.extend_from_slice(REPLACEMENT.as_bytes());
+            position = found.end();
         }
-        if at < sure {
-            shown.extend_from_slice(&self.held[at..sure]);
-            at = sure;
+        if position < safe_end {
+            shown.extend_from_slice(&self.pending[position..safe_end]);
+            position = safe_end;
         }
-        self.held.drain(..at);
+        self.pending.drain(..position);
         shown
     }
 }
 
 /// The password of an address (`postgres://user:password@host/db`), as it stands there and as it is meant. R: R4
-pub fn passwords_of(address: &str) -> Vec<String> {
+pub fn url_passwords(address: &str) -> Vec<String> {
     let Ok(url) = url::Url::parse(address) else { return Vec::new() };
     let query = url.query_pairs().filter(|(name, _)| name.eq_ignore_ascii_case("password"));
     let mut passwords: Vec<String> = query.map(|(_, value)| value.into_owned()).collect();
@@ -188,7 +188,7 @@ pub fn passwords_of(address: &str) -> Vec<String> {
 }
 
 /// How a secret may look in what a program or server says.
-fn forms_of(secret: &str) -> Vec<String> {
+fn encoded_forms(secret: &str) -> Vec<String> {
     let mut forms = vec![secret.to_owned()];
     // As JSON writes it, with and without escaped slashes, and in JSON that is a text in JSON.
     let in_json = json_escaped(secret);
@@ -292,11 +292,11 @@ mod tests {
     // R: R4
     #[test]
     fn a_secret_is_found_in_every_disguise() {
-        let secrets = Secrets::new([SECRET]);
+        let secrets = SecretSet::new([SECRET]);
         for disguise in disguises() {
             assert!(shows_secret(&disguise), "the test itself: {disguise}");
-            let said = secrets.redact(&disguise);
-            assert!(!shows_secret(&said), "{disguise} -> {said}");
+            let redacted = secrets.redact(&disguise);
+            assert!(!shows_secret(&redacted), "{disguise} -> {redacted}");
             let value = secrets.redact_value(serde_json::json!({ disguise.clone(): [disguise] }));
             assert!(!shows_secret(&value.to_string()), "{value}");
         }
@@ -305,7 +305,7 @@ mod tests {
     // R: R4
     #[test]
     fn cuts_hide_nothing() {
-        let secrets = Secrets::new([SECRET, "another-secret"]);
+        let secrets = SecretSet::new([SECRET, "another-secret"]);
         for disguise in disguises() {
             let text = format!("before {disguise} between another-secret after");
             let whole = secrets.redact(&text).into_owned();
@@ -321,12 +321,12 @@ mod tests {
 
     #[test]
     fn what_is_no_secret_stays() {
-        let secrets = Secrets::new(["short", "", "   "]);
+        let secrets = SecretSet::new(["short", "", "   "]);
         assert!(secrets.is_empty());
         let text = "a short text";
         assert_eq!(secrets.redact(text), text);
         let mut redactor = secrets.redactor();
         assert_eq!(redactor.push(text.as_bytes()), text.as_bytes(), "nothing is held back");
-        assert_eq!(format!("{:?}", Secrets::new([SECRET])), "Secrets(1)");
+        assert_eq!(format!("{:?}", SecretSet::new([SECRET])), "Secrets(1)");
     }
 }

@@ -36,9 +36,9 @@ where
     K: Deserialize<'de> + Ord,
 {
     #[derive(Deserialize)]
-    struct Strict(#[serde(deserialize_with = "effect")] Effect);
-    let map = std::collections::BTreeMap::<K, Strict>::deserialize(deserializer)?;
-    Ok(map.into_iter().map(|(name, Strict(effect))| (name, effect)).collect())
+    struct StrictEffect(#[serde(deserialize_with = "effect")] Effect);
+    let map = std::collections::BTreeMap::<K, StrictEffect>::deserialize(deserializer)?;
+    Ok(map.into_iter().map(|(name, StrictEffect(effect))| (name, effect)).collect())
 }
 
 /// `[commands.NAME]`, `[http_tools.NAME]`: a name with a group stands for itself, another gets the section's group.
@@ -49,31 +49,31 @@ pub(crate) fn tool_name(key: &str, given: Option<&str>, group: &str) -> ToolName
 
 /// What is wrong with one tool, before it has a name of a source.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Wrong {
+pub(crate) struct ToolSettingError {
     pub(crate) message: String,
     pub(crate) remedy: Option<String>,
 }
 
-impl Wrong {
+impl ToolSettingError {
     pub(crate) fn new(message: impl Into<String>, remedy: &str) -> Self {
         let remedy = (!remedy.is_empty()).then(|| remedy.to_owned());
         Self { message: message.into(), remedy }
     }
 
-    pub(crate) fn of(self, source: &str, tool: Option<ToolName>) -> SourceFault {
+    pub(crate) fn into_fault(self, source: &str, tool: Option<ToolName>) -> SourceFault {
         SourceFault { source: source.to_owned(), tool, message: self.message, remedy: self.remedy }
     }
 }
 
-impl From<ProgramError> for Wrong {
+impl From<ProgramError> for ToolSettingError {
     fn from(error: ProgramError) -> Self {
         let remedy = match &error {
             ProgramError::NoName => "The first item of argv is the program.",
             ProgramError::NotInPath { .. } => "Install it, or give its full path.",
-            ProgramError::NotThere { .. } => {
+            ProgramError::NotFound { .. } => {
                 "Correct the path; relative ones begin at the folder of the configuration."
             }
-            ProgramError::NobodyToRunAs { .. } => RUN_AS_REMEDY,
+            ProgramError::RunAsUnavailable { .. } => RUN_AS_REMEDY,
             ProgramError::NotExecutable { .. } => "chmod +x, or put its interpreter in front of it.",
         };
         Self::new(error.to_string(), remedy)
@@ -81,10 +81,13 @@ impl From<ProgramError> for Wrong {
 }
 
 /// `timeout_ms` of a tool; 30 s if it is not set.
-pub(crate) fn time_limit(timeout_ms: Option<u64>) -> Result<Duration, Wrong> {
+pub(crate) fn time_limit(timeout_ms: Option<u64>) -> Result<Duration, ToolSettingError> {
     match timeout_ms {
         None => Ok(TOOL_TIMEOUT_DEFAULT),
-        Some(0) => Err(Wrong::new("timeout_ms is 0, which lets nothing run", "Leave it out for 30 seconds.")),
+        Some(0) => Err(ToolSettingError::new(
+            "timeout_ms is 0, which lets nothing run",
+            "Leave it out for 30 seconds.",
+        )),
         Some(limit) => Ok(Duration::from_millis(limit)),
     }
 }

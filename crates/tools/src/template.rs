@@ -6,70 +6,70 @@ use serde_json::{Map, Value, json};
 
 /// A text, in order: as it stands, and names of arguments.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Template {
-    pub(crate) parts: Vec<Part>,
+pub(crate) struct ArgumentTemplate {
+    pub(crate) parts: Vec<ArgumentTemplatePart>,
 }
 
-/// A part of a [`Template`].
+/// A part of a [`ArgumentTemplate`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Part {
+pub(crate) enum ArgumentTemplatePart {
     Text(String),
     Argument(String),
 }
 
-impl Template {
+impl ArgumentTemplate {
     /// `{name}` is an argument, `{{` and `}}` are braces, and any other brace is itself.
     pub(crate) fn parse(text: &str) -> Self {
         let mut template = Self::default();
         let mut rest = text;
-        while let Some(at) = rest.find(['{', '}']) {
-            let (before, from_brace) = rest.split_at(at);
-            template.text(before);
-            let name = from_brace.strip_prefix('{').and_then(name_at);
+        while let Some(brace) = rest.find(['{', '}']) {
+            let (before, from_brace) = rest.split_at(brace);
+            template.push_text(before);
+            let name = from_brace.strip_prefix('{').and_then(parse_name);
             rest = if let Some(after) =
                 from_brace.strip_prefix("{{").or_else(|| from_brace.strip_prefix("}}"))
             {
-                template.text(&from_brace[..1]);
+                template.push_text(&from_brace[..1]);
                 after
             } else if let Some(name) = name {
-                template.parts.push(Part::Argument(name.to_owned()));
+                template.parts.push(ArgumentTemplatePart::Argument(name.to_owned()));
                 &from_brace[name.len() + 2..]
             } else {
-                template.text(&from_brace[..1]);
+                template.push_text(&from_brace[..1]);
                 &from_brace[1..]
             };
         }
-        template.text(rest);
+        template.push_text(rest);
         template
     }
 
-    fn text(&mut self, text: &str) {
+    fn push_text(&mut self, text: &str) {
         match self.parts.last_mut() {
             _ if text.is_empty() => {}
-            Some(Part::Text(before)) => before.push_str(text),
-            _ => self.parts.push(Part::Text(text.to_owned())),
+            Some(ArgumentTemplatePart::Text(before)) => before.push_str(text),
+            _ => self.parts.push(ArgumentTemplatePart::Text(text.to_owned())),
         }
     }
 
     /// The arguments it names.
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
         self.parts.iter().filter_map(|part| match part {
-            Part::Argument(name) => Some(name.as_str()),
-            Part::Text(_) => None,
+            ArgumentTemplatePart::Argument(name) => Some(name.as_str()),
+            ArgumentTemplatePart::Text(_) => None,
         })
     }
 
     /// It is one argument and nothing else.
-    pub(crate) fn only(&self) -> Option<&str> {
+    pub(crate) fn sole_argument(&self) -> Option<&str> {
         match self.parts.as_slice() {
-            [Part::Argument(name)] => Some(name),
+            [ArgumentTemplatePart::Argument(name)] => Some(name),
             _ => None,
         }
     }
 }
 
 /// The name before the next `}`.
-fn name_at(text: &str) -> Option<&str> {
+fn parse_name(text: &str) -> Option<&str> {
     let name = &text[..text.find('}')?];
     let is_name = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
         && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
@@ -80,7 +80,7 @@ fn name_at(text: &str) -> Option<&str> {
 ///
 /// # Errors
 /// It is a list or an object.
-pub(crate) fn text_of(arguments: &Value, name: &str) -> Result<Option<String>, String> {
+pub(crate) fn argument_text(arguments: &Value, name: &str) -> Result<Option<String>, String> {
     match arguments.get(name) {
         None | Some(Value::Null) => Ok(None),
         Some(Value::String(text)) => Ok(Some(text.clone())),
@@ -93,7 +93,7 @@ pub(crate) fn text_of(arguments: &Value, name: &str) -> Result<Option<String>, S
 ///
 /// # Errors
 /// A name that the given schema does not have.
-pub(crate) fn schema(given: Option<&Value>, names: &[&str]) -> Result<Value, String> {
+pub(crate) fn parameters_schema(given: Option<&Value>, names: &[&str]) -> Result<Value, String> {
     let Some(given) = given else {
         let properties: Map<String, Value> =
             names.iter().map(|name| ((*name).to_owned(), json!({"type": "string"}))).collect();
@@ -127,9 +127,9 @@ mod tests {
     use super::*;
 
     fn shown(text: &str) -> String {
-        let parts = Template::parse(text).parts.into_iter().map(|part| match part {
-            Part::Text(text) => format!("'{text}'"),
-            Part::Argument(name) => format!("<{name}>"),
+        let parts = ArgumentTemplate::parse(text).parts.into_iter().map(|part| match part {
+            ArgumentTemplatePart::Text(text) => format!("'{text}'"),
+            ArgumentTemplatePart::Argument(name) => format!("<{name}>"),
         });
         parts.collect::<Vec<_>>().join(" ")
     }

@@ -5,7 +5,7 @@ use throughline_wire::ToolName;
 
 /// A switch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Toggle {
+pub enum ToolToggle {
     /// Offered, if the tool is callable by agents at all.
     #[default]
     On,
@@ -16,38 +16,38 @@ pub enum Toggle {
 /// An agent's switches (`tool_toggles`), and what holds where none is set (`default_tool_enabled`). R: L1 L3
 ///
 /// ```
-/// use throughline_tools::{Toggle, Toggles};
-/// let toggles = Toggles::new(Toggle::On).set("files", Toggle::Off).set("files.read", Toggle::On);
-/// assert_eq!(toggles.of(&"files.read".into()), Toggle::On);
-/// assert_eq!(toggles.of(&"files.search".into()), Toggle::Off);
-/// assert_eq!(toggles.of(&"time.now".into()), Toggle::On);
+/// use throughline_tools::{ToolToggle, ToolToggles};
+/// let toggles = ToolToggles::new(ToolToggle::On).set("files", ToolToggle::Off).set("files.read", ToolToggle::On);
+/// assert_eq!(toggles.get(&"files.read".into()), ToolToggle::On);
+/// assert_eq!(toggles.get(&"files.search".into()), ToolToggle::Off);
+/// assert_eq!(toggles.get(&"time.now".into()), ToolToggle::On);
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Toggles {
-    default: Toggle,
-    set: BTreeMap<String, Toggle>,
+pub struct ToolToggles {
+    default: ToolToggle,
+    set: BTreeMap<String, ToolToggle>,
 }
 
-impl Toggles {
+impl ToolToggles {
     /// No switches: `default` holds for every tool.
-    pub fn new(default: Toggle) -> Self {
+    pub fn new(default: ToolToggle) -> Self {
         Self { default, set: BTreeMap::new() }
     }
 
     /// Sets the switch of a group (`files`) or a tool (`files.read`).
     #[must_use]
-    pub fn set(mut self, name: impl Into<String>, toggle: Toggle) -> Self {
+    pub fn set(mut self, name: impl Into<String>, toggle: ToolToggle) -> Self {
         self.set.insert(name.into(), toggle);
         self
     }
 
     /// What holds for a tool: its own switch, else that of the longest part of its name that ends before a dot.
-    pub fn of(&self, name: &ToolName) -> Toggle {
-        self.deciding(name).1
+    pub fn get(&self, name: &ToolName) -> ToolToggle {
+        self.resolve(name).1
     }
 
     /// The same, with the name of the switch that decides; `None` = no switch is set for it.
-    pub fn deciding<'n>(&self, name: &'n ToolName) -> (Option<&'n str>, Toggle) {
+    pub fn resolve<'n>(&self, name: &'n ToolName) -> (Option<&'n str>, ToolToggle) {
         let mut part = name.as_str();
         loop {
             if let Some(toggle) = self.set.get(part) {
@@ -61,12 +61,12 @@ impl Toggles {
     }
 
     /// The switches that are set, by name.
-    pub fn switches(&self) -> impl Iterator<Item = (&str, Toggle)> {
+    pub fn switches(&self) -> impl Iterator<Item = (&str, ToolToggle)> {
         self.set.iter().map(|(name, toggle)| (name.as_str(), *toggle))
     }
 
     /// What holds where no switch is set.
-    pub fn otherwise(&self) -> Toggle {
+    pub fn default_toggle(&self) -> ToolToggle {
         self.default
     }
 
@@ -82,22 +82,22 @@ mod tests {
 
     #[test]
     fn the_more_exact_switch_wins() {
-        let toggles = Toggles::new(Toggle::Off)
-            .set("mcp", Toggle::On)
-            .set("mcp.git", Toggle::Off)
-            .set("mcp.git.log", Toggle::On)
-            .set("time.now", Toggle::On);
+        let toggles = ToolToggles::new(ToolToggle::Off)
+            .set("mcp", ToolToggle::On)
+            .set("mcp.git", ToolToggle::Off)
+            .set("mcp.git.log", ToolToggle::On)
+            .set("time.now", ToolToggle::On);
         for (name, expected) in [
-            ("mcp.time", Toggle::On),
-            ("mcp.git", Toggle::Off),
-            ("mcp.git.push", Toggle::Off),
-            ("mcp.git.log", Toggle::On),
-            ("mcp.github", Toggle::On),
-            ("mcpx.time", Toggle::Off),
-            ("time.now", Toggle::On),
-            ("time.nowhere", Toggle::Off),
+            ("mcp.time", ToolToggle::On),
+            ("mcp.git", ToolToggle::Off),
+            ("mcp.git.push", ToolToggle::Off),
+            ("mcp.git.log", ToolToggle::On),
+            ("mcp.github", ToolToggle::On),
+            ("mcpx.time", ToolToggle::Off),
+            ("time.now", ToolToggle::On),
+            ("time.nowhere", ToolToggle::Off),
         ] {
-            assert_eq!(toggles.of(&name.into()), expected, "{name}");
+            assert_eq!(toggles.get(&name.into()), expected, "{name}");
         }
     }
 }

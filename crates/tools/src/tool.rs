@@ -5,8 +5,8 @@ use async_trait::async_trait;
 use serde_json::Value;
 use std::fmt;
 use std::time::Duration;
-use throughline_engine::{Concurrency, Effect, Permission, Polling};
-use throughline_wire::{Arguments, NotStarted, Output, ToolName, VcpCommand};
+use throughline_engine::{Effect, PermissionRule, PollingMode, ToolConcurrency};
+use throughline_wire::{CallArguments, NotStarted, ToolName, ToolOutput, VcpCommand};
 
 /// Time limit of a tool that does not set one (L5).
 pub const TOOL_TIMEOUT_DEFAULT: Duration = Duration::from_secs(30);
@@ -35,7 +35,7 @@ pub const TOOL_TIMEOUT_DEFAULT: Duration = Duration::from_secs(30);
 /// ```
 /// use async_trait::async_trait;
 /// use throughline_tools::{AgentCallable, Effect, Tool, ToolContext, ToolError, ToolSpec};
-/// use throughline_wire::{Arguments, Output};
+/// use throughline_wire::{CallArguments, ToolOutput};
 ///
 /// /// A thermometer with a name of its own.
 /// struct Thermometer {
@@ -47,13 +47,13 @@ pub const TOOL_TIMEOUT_DEFAULT: Duration = Duration::from_secs(30);
 ///     fn definition(&self) -> ToolSpec {
 ///         let description = format!("Temperature in the {}", self.room);
 ///         let mut spec = ToolSpec::new(format!("thermometer.{}", self.room), description);
-///         spec.effect = Effect::Read;
+///         spec.effect = Effect::ReadResult;
 ///         spec.agent_callable = AgentCallable::Yes;
 ///         spec
 ///     }
 ///
-///     async fn call(&self, _arguments: &Arguments, _context: ToolContext) -> Result<Output, ToolError> {
-///         Ok(Output::text("21 °C"))
+///     async fn call(&self, _arguments: &CallArguments, _context: ToolContext) -> Result<ToolOutput, ToolError> {
+///         Ok(ToolOutput::text("21 °C"))
 ///     }
 /// }
 /// ```
@@ -66,7 +66,7 @@ pub trait Tool: Send + Sync {
     ///
     /// # Errors
     /// Whatever the model should be told instead of an output; it is never fatal to the turn.
-    async fn call(&self, arguments: &Arguments, context: ToolContext) -> Result<Output, ToolError>;
+    async fn call(&self, arguments: &CallArguments, context: ToolContext) -> Result<ToolOutput, ToolError>;
 }
 
 /// Everything about a tool but its code.
@@ -88,13 +88,13 @@ pub struct ToolSpec {
     /// May a model call it? Default: no. Being registered is not enough.
     pub agent_callable: AgentCallable,
     /// What it may run beside.
-    pub concurrency: Concurrency,
+    pub concurrency: ToolConcurrency,
     /// Time limit of one call. Default 30 s.
     pub timeout: Duration,
     /// What the tool itself asks for on top of the rules for its effect. Default: nothing.
-    pub permission: Permission,
+    pub permission: PermissionRule,
     /// Is it meant to be called again and again with the same arguments? The loop guard leaves such tools alone (T10).
-    pub polling: Polling,
+    pub polling: PollingMode,
     /// Where it runs. Default: in this process.
     pub runs_on: RunsOn,
     /// What it is called in the VCP text protocol. Default: its wire name.
@@ -115,10 +115,10 @@ impl ToolSpec {
             output: None,
             effect: Effect::External,
             agent_callable: AgentCallable::No,
-            concurrency: Concurrency::default(),
+            concurrency: ToolConcurrency::default(),
             timeout: TOOL_TIMEOUT_DEFAULT,
-            permission: Permission::ByEffect,
-            polling: Polling::No,
+            permission: PermissionRule::ByEffect,
+            polling: PollingMode::No,
             runs_on: RunsOn::Here,
             vcp_command: None,
             source: "rust".to_owned(),
@@ -158,7 +158,7 @@ pub enum ToolError {
         /// What went wrong, and if possible what to do instead.
         message: String,
         /// What was produced before that.
-        partial: Option<Box<Output>>,
+        partial: Option<Box<ToolOutput>>,
     },
     /// It did not begin: nothing happened in the world.
     NotStarted(NotStarted),
@@ -185,7 +185,7 @@ impl ToolError {
 
     /// A failure with what was produced before it.
     #[must_use]
-    pub fn with_partial(self, output: Output) -> Self {
+    pub fn with_partial(self, output: ToolOutput) -> Self {
         match self {
             Self::Failed { message, .. } => Self::Failed { message, partial: Some(Box::new(output)) },
             other => other,

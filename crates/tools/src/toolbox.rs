@@ -1,11 +1,11 @@
 //! The tools that there are right now: fixed ones, and those of sources that come and go (MCP servers, folders, clients).
 //!
-//! A [`Toolbox`] makes [`Registry`] snapshots: a turn keeps the one that it began with, a change makes a new one. What
+//! A [`Toolbox`] makes [`ToolRegistry`] snapshots: a turn keeps the one that it began with, a change makes a new one. What
 //! cannot be registered is a [`SourceFault`] and takes nothing else with it. Never runs a tool, never decides which are
 //! offered.
 // R: L2
 
-use crate::registry::{Registry, RegistryBuilder, RegistryError};
+use crate::registry::{RegistryBuilder, RegistryError, ToolRegistry};
 use crate::tool::Tool;
 use async_trait::async_trait;
 use futures_util::FutureExt;
@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
-use throughline_engine::{OfferedTool, Rule, RulePart, UnmatchedRule, unmatched_rules};
+use throughline_engine::{OfferedTool, PolicyRule, RulePart, UnmatchedRule, unmatched_rules};
 use throughline_wire::ToolName;
 use tokio::sync::watch;
 use tokio_util::task::AbortOnDropHandle;
@@ -23,13 +23,13 @@ const OWN_GROUP: &str = "own";
 
 /// Where tools come from, if not from code: they may appear, change and go while the program runs.
 #[async_trait]
-pub trait Source: Send + Sync {
+pub trait ToolSource: Send + Sync {
     /// What its tools' `source` says: `mcp:files`, `commands`. Unique in a toolbox.
     fn name(&self) -> &str;
 
     /// Connects or loads, and tells `news` about tools and faults. Returns as soon as it has told the first; tasks that
     /// it leaves behind may go on telling until [`stop`](Self::stop). Must not block its thread.
-    async fn start(&self, news: SourceNews);
+    async fn start(&self, reporter: SourceReporter);
 
     /// Ends everything that `start` left behind.
     async fn stop(&self);
@@ -50,8 +50,8 @@ pub struct SourceFault {
 
 /// How a source tells its toolbox. What a source tells after it was removed is ignored.
 #[derive(Clone)]
-pub struct SourceNews {
-    toolbox: Weak<Inner>,
+pub struct SourceReporter {
+    toolbox: Weak<ToolboxInner>,
     source: String,
     /// Another one of the same name has a higher number.
     generation: u64,
@@ -60,67 +60,67 @@ pub struct SourceNews {
 /// Fixed tools and sources, and the registry of them all. Cheap to clone; all clones are one.
 ///
 /// ```
-/// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+/// # tokio::runtime::ThroughlineBuilder::new_current_thread().enable_all().build()?.block_on(async {
 /// use async_trait::async_trait;
 /// use std::sync::Arc;
-/// use throughline_tools::{NoArguments, Source, SourceNews, Toolbox, tool};
+/// use throughline_tools::{NoArguments, ToolSource, SourceReporter, Toolbox, tool};
 ///
 /// /// A source with one tool.
-/// struct Clock;
+/// struct ClockFn;
 ///
 /// #[async_trait]
-/// impl Source for Clock {
+/// impl ToolSource for ClockFn {
 ///     fn name(&self) -> &str {
 ///         "clock"
 ///     }
-///     async fn start(&self, news: SourceNews) {
-///         news.tools(vec![Arc::new(tool("clock.now", "The time", |_: NoArguments, _| async { "noon" }))]);
+///     async fn start(&self, news: SourceReporter) {
+///         news.set_tools(vec![Arc::new(tool("clock.now", "The time", |_: NoArguments, _| async { "noon" }))]);
 ///     }
 ///     async fn stop(&self) {}
 /// }
 ///
 /// let toolbox = Toolbox::new([])?;
-/// toolbox.add(Arc::new(Clock));
-/// toolbox.ready(std::time::Duration::from_secs(1)).await;
+/// toolbox.add(Arc::new(ClockFn));
+/// toolbox.wait_ready(std::time::Duration::from_secs(1)).await;
 /// assert_eq!(toolbox.registry().len(), 1);
 /// # Ok::<(), throughline_tools::RegistryError>(()) })?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone)]
 pub struct Toolbox {
-    inner: Arc<Inner>,
+    inner: Arc<ToolboxInner>,
 }
 
-struct Inner {
-    state: Mutex<State>,
+struct ToolboxInner {
+    state: Mutex<ToolboxState>,
     /// Counts changes of the registry or of the faults.
     changes: watch::Sender<u64>,
 }
 
-struct State {
+struct ToolboxState {
     fixed: Vec<Arc<dyn Tool>>,
-    sources: BTreeMap<String, Entry>,
-    registry: Arc<Registry>,
+    sources: BTreeMap<String, SourceEntry>,
+    registry: Arc<ToolRegistry>,
     /// What could not be registered in the last snapshot.
-    refused: Vec<SourceFault>,
+    rejected: Vec<SourceFault>,
     generations: u64,
 }
 
-struct Entry {
-    source: Arc<dyn Source>,
+struct SourceEntry {
+    source: Arc<dyn ToolSource>,
     generation: u64,
     tools: Vec<Arc<dyn Tool>>,
     faults: Vec<SourceFault>,
-    told: Told,
+    report_state: ReportState,
     /// Starting ends with the entry.
-    starting: Option<AbortOnDropHandle<()>>,
+    start_task: Option<AbortOnDropHandle<()>>,
 }
 
 /// Whether a source has said anything yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Told {
-    Nothing,
-    Something,
+enum ReportState {
+    Pending,
+    Reported,
 }
 
 impl Toolbox {
@@ -131,45 +131,49 @@ impl Toolbox {
     pub fn new(fixed: impl IntoIterator<Item = Arc<dyn Tool>>) -> Result<Self, RegistryError> {
         let fixed: Vec<_> = fixed.into_iter().collect();
         let registry = Arc::new(RegistryBuilder::default().tools(fixed.iter().cloned()).build()?);
-        let state = State { fixed, sources: BTreeMap::new(), registry, refused: Vec::new(), generations: 0 };
-        Ok(Self { inner: Arc::new(Inner { state: Mutex::new(state), changes: watch::Sender::new(0) }) })
+        let state =
+            ToolboxState { fixed, sources: BTreeMap::new(), registry, rejected: Vec::new(), generations: 0 };
+        Ok(Self {
+            inner: Arc::new(ToolboxInner { state: Mutex::new(state), changes: watch::Sender::new(0) }),
+        })
     }
 
     /// Adds a source and starts it in the background, on the tokio runtime of the caller. One of the same name is
     /// replaced.
-    pub fn add(&self, source: Arc<dyn Source>) {
+    pub fn add(&self, source: Arc<dyn ToolSource>) {
         let name = source.name().to_owned();
-        let (before, generation) = {
+        let (previous, generation) = {
             let mut state = self.inner.state();
             state.generations += 1;
             let generation = state.generations;
-            let entry = Entry {
+            let entry = SourceEntry {
                 source: source.clone(),
                 generation,
                 tools: Vec::new(),
                 faults: Vec::new(),
-                told: Told::Nothing,
-                starting: None,
+                report_state: ReportState::Pending,
+                start_task: None,
             };
-            let before = state.sources.insert(name.clone(), entry).map(|entry| entry.source);
-            (before, generation)
+            let previous = state.sources.insert(name.clone(), entry).map(|entry| entry.source);
+            (previous, generation)
         };
-        let news = SourceNews { toolbox: Arc::downgrade(&self.inner), source: name.clone(), generation };
-        let starting = tokio::spawn(async move {
-            if let Some(before) = before {
-                before.stop().await;
+        let reporter =
+            SourceReporter { toolbox: Arc::downgrade(&self.inner), source: name.clone(), generation };
+        let start_task = tokio::spawn(async move {
+            if let Some(previous) = previous {
+                previous.stop().await;
             }
-            let started = AssertUnwindSafe(source.start(news.clone())).catch_unwind().await;
+            let started = AssertUnwindSafe(source.start(reporter.clone())).catch_unwind().await;
             if started.is_err() {
-                news.fault("starting it panicked; please report this", None);
+                reporter.set_fault("starting it panicked; please report this", None);
             }
-            news.has_started();
+            reporter.mark_started();
         });
-        let starting = AbortOnDropHandle::new(starting);
+        let start_task = AbortOnDropHandle::new(start_task);
         if let Some(entry) = self.inner.state().sources.get_mut(&name)
             && entry.generation == generation
         {
-            entry.starting = Some(starting);
+            entry.start_task = Some(start_task);
         }
     }
 
@@ -197,91 +201,93 @@ impl Toolbox {
     }
 
     /// All tools as they are now.
-    pub fn registry(&self) -> Arc<Registry> {
+    pub fn registry(&self) -> Arc<ToolRegistry> {
         self.inner.state().registry.clone()
     }
 
     /// Everything that is not as it should be now, by source.
     pub fn faults(&self) -> Vec<SourceFault> {
         let state = self.inner.state();
-        let told = state.sources.values().flat_map(|entry| entry.faults.iter());
-        told.chain(&state.refused).cloned().collect()
+        let source_faults = state.sources.values().flat_map(|entry| entry.faults.iter());
+        source_faults.chain(&state.rejected).cloned().collect()
     }
 
     /// What of these rules fits no tool there is. What may be about tools that are not there yet is left out: as long as a
     /// source has told nothing, or is not well as a whole, only patterns that name a group which is there are looked at. Tools
     /// that a request brings along (`own`) are never there.
-    pub fn unmatched_rules(&self, rules: &[Rule]) -> Vec<UnmatchedRule> {
-        let (registry, all_there) = {
+    pub fn unmatched_rules(&self, rules: &[PolicyRule]) -> Vec<UnmatchedRule> {
+        let (registry, all_loaded) = {
             let state = self.inner.state();
-            let is_there = |entry: &Entry| {
-                entry.told == Told::Something && entry.faults.iter().all(|fault| fault.tool.is_some())
+            let is_loaded = |entry: &SourceEntry| {
+                entry.report_state == ReportState::Reported
+                    && entry.faults.iter().all(|fault| fault.tool.is_some())
             };
-            (state.registry.clone(), state.sources.values().all(is_there))
+            (state.registry.clone(), state.sources.values().all(is_loaded))
         };
-        let tools = registry.described();
+        let tools = registry.all_as_offered();
         let group_of = |name: &str| name.split(['.', '*', '?']).next().unwrap_or_default().to_owned();
         let mut unmatched = unmatched_rules(rules, &tools);
         unmatched.retain(|unmatched| match &unmatched.part {
             RulePart::Tool(pattern) => {
                 let group = group_of(pattern);
-                let may_come = group == OWN_GROUP || (!all_there && !has_group(&tools, &group));
+                let may_come = group == OWN_GROUP || (!all_loaded && !has_group(&tools, &group));
                 !may_come
             }
-            RulePart::Source(_) | RulePart::Together => all_there,
+            RulePart::Source(_) | RulePart::Combination => all_loaded,
         });
         unmatched
     }
 
     /// Changes its value whenever tools or faults change.
-    pub fn changed(&self) -> watch::Receiver<u64> {
+    pub fn subscribe(&self) -> watch::Receiver<u64> {
         self.inner.changes.subscribe()
     }
 
     /// Waits until every source has said something, tools or fault, but no longer than `limit`. The names of those that
     /// have not are returned; their tools come when they come.
-    pub async fn ready(&self, limit: Duration) -> Vec<String> {
-        let mut changed = self.changed();
-        let everyone = async {
-            while !self.silent().is_empty() {
+    pub async fn wait_ready(&self, limit: Duration) -> Vec<String> {
+        let mut changed = self.subscribe();
+        let all_reported = async {
+            while !self.unreported_sources().is_empty() {
                 if changed.changed().await.is_err() {
                     return;
                 }
             }
         };
         // Over time or not, who is silent is looked up once more.
-        let _ = tokio::time::timeout(limit, everyone).await;
-        self.silent()
+        let _ = tokio::time::timeout(limit, all_reported).await;
+        self.unreported_sources()
     }
 
-    fn silent(&self) -> Vec<String> {
+    fn unreported_sources(&self) -> Vec<String> {
         let state = self.inner.state();
-        let is_silent =
-            |(name, entry): (&String, &Entry)| (entry.told == Told::Nothing).then(|| name.clone());
-        state.sources.iter().filter_map(is_silent).collect()
+        let is_unreported = |(name, entry): (&String, &SourceEntry)| {
+            (entry.report_state == ReportState::Pending).then(|| name.clone())
+        };
+        state.sources.iter().filter_map(is_unreported).collect()
     }
 }
 
-impl SourceNews {
+impl SourceReporter {
     /// These are the source's tools from now on; earlier ones are gone.
-    pub fn tools(&self, tools: Vec<Arc<dyn Tool>>) {
-        self.tell(|entry| entry.tools = tools);
+    pub fn set_tools(&self, tools: Vec<Arc<dyn Tool>>) {
+        self.update(|entry| entry.tools = tools);
     }
 
     /// These are the source's faults from now on; none = it is well.
-    pub fn faults(&self, faults: Vec<SourceFault>) {
-        self.tell(|entry| entry.faults = faults);
+    pub fn set_faults(&self, faults: Vec<SourceFault>) {
+        self.update(|entry| entry.faults = faults);
     }
 
     /// Tools and faults at once.
-    pub fn state(&self, tools: Vec<Arc<dyn Tool>>, faults: Vec<SourceFault>) {
-        self.tell(|entry| (entry.tools, entry.faults) = (tools, faults));
+    pub fn set_state(&self, tools: Vec<Arc<dyn Tool>>, faults: Vec<SourceFault>) {
+        self.update(|entry| (entry.tools, entry.faults) = (tools, faults));
     }
 
     /// The whole source has this one fault from now on; its tools stay until they are replaced.
-    pub fn fault(&self, message: impl Into<String>, remedy: Option<String>) {
+    pub fn set_fault(&self, message: impl Into<String>, remedy: Option<String>) {
         let fault = SourceFault { source: self.source.clone(), tool: None, message: message.into(), remedy };
-        self.tell(|entry| entry.faults = vec![fault]);
+        self.update(|entry| entry.faults = vec![fault]);
     }
 
     /// The name of the source.
@@ -289,25 +295,25 @@ impl SourceNews {
         &self.source
     }
 
-    fn has_started(&self) {
-        self.tell(|_| {});
+    fn mark_started(&self) {
+        self.update(|_| {});
     }
 
-    fn tell(&self, change: impl FnOnce(&mut Entry)) {
+    fn update(&self, change: impl FnOnce(&mut SourceEntry)) {
         let Some(inner) = self.toolbox.upgrade() else { return };
         {
             let mut state = inner.state();
             let entry = state.sources.get_mut(&self.source);
             let Some(entry) = entry.filter(|entry| entry.generation == self.generation) else { return };
             change(entry);
-            entry.told = Told::Something;
+            entry.report_state = ReportState::Reported;
         }
         inner.rebuild();
     }
 }
 
-impl Inner {
-    fn state(&self) -> MutexGuard<'_, State> {
+impl ToolboxInner {
+    fn state(&self) -> MutexGuard<'_, ToolboxState> {
         // Every change is made whole before the lock is let go.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -320,9 +326,9 @@ impl Inner {
         for entry in state.sources.values() {
             builder = builder.tools(entry.tools.iter().cloned());
         }
-        let (registry, errors) = builder.build_what_can_be();
+        let (registry, errors) = builder.build_valid();
         state.registry = Arc::new(registry);
-        state.refused = errors.iter().map(fault_of).collect();
+        state.rejected = errors.iter().map(rejection_fault).collect();
         drop(state);
         self.changes.send_modify(|changes| *changes += 1);
     }
@@ -334,7 +340,7 @@ fn has_group(tools: &[OfferedTool], group: &str) -> bool {
     tools.iter().any(of_group)
 }
 
-fn fault_of(error: &crate::registry::Refused) -> SourceFault {
+fn rejection_fault(error: &crate::registry::RejectedTool) -> SourceFault {
     let (tool, remedy) = match &error.why {
         RegistryError::Name { name, .. } => {
             (name, "Names are `group.method`, without white space, of at most 256 bytes.".to_owned())

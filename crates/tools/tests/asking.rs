@@ -5,9 +5,10 @@
 use serde_json::{Value, json};
 use std::time::Duration;
 use throughline_tools::{
-    Asker, Executor, NoArguments, Registry, ToolAnswer, ToolCall, ToolContext, ToolQuestion, tool,
+    NoArguments, QuestionHandler, ToolAnswer, ToolContext, ToolExecutor, ToolInvocation, ToolQuestion,
+    ToolRegistry, tool,
 };
-use throughline_wire::{Arguments, Outcome};
+use throughline_wire::{CallArguments, CallOutcome};
 use tokio::time::{Instant, sleep};
 
 fn question() -> ToolQuestion {
@@ -15,25 +16,29 @@ fn question() -> ToolQuestion {
 }
 
 /// A call with a limit of 10 s whose person takes `person` to answer; the tool works 4 s before and after.
-async fn ends(person: Duration, asked_max: Duration, answer: ToolAnswer) -> (Outcome, Duration) {
+async fn ends(person: Duration, asked_max: Duration, answer: ToolAnswer) -> (CallOutcome, Duration) {
     let ask = tool("desk.ask", "Asks", |_: NoArguments, context: ToolContext| async move {
         sleep(Duration::from_secs(4)).await;
         let answer = context.ask(question()).await;
         sleep(Duration::from_secs(4)).await;
         serde_json::to_string(&answer).unwrap_or_default()
     });
-    let registry = Registry::builder().tool(ask.timeout(Duration::from_secs(10))).build().unwrap();
-    let asker = Asker::new(move |_| {
+    let registry = ToolRegistry::builder().tool(ask.timeout(Duration::from_secs(10))).build().unwrap();
+    let question_handler = QuestionHandler::new(move |_| {
         let answer = answer.clone();
         async move {
             sleep(person).await;
             answer
         }
     });
-    let arguments = Arguments::from_value(json!({}));
-    let call = ToolCall { asker, asked_max, ..ToolCall::new("call_1", "desk.ask", arguments) };
+    let arguments = CallArguments::from_value(json!({}));
+    let call = ToolInvocation {
+        question_handler: question_handler,
+        question_wait_max: asked_max,
+        ..ToolInvocation::new("call_1", "desk.ask", arguments)
+    };
     let began = Instant::now();
-    let outcome = Executor::default().run(&registry, call, |_| async {}).await;
+    let outcome = ToolExecutor::default().run(&registry, call, |_| async {}).await;
     (outcome, began.elapsed())
 }
 
@@ -56,7 +61,7 @@ async fn the_time_limit_stands_still_while_a_person_is_asked() {
     ];
     for (person, max, by_itself, when) in table {
         let (outcome, took) = ends(person, max, ada()).await;
-        assert_eq!(matches!(outcome, Outcome::Done(_)), by_itself, "{person:?} {max:?}: {outcome:?}");
+        assert_eq!(matches!(outcome, CallOutcome::Done(_)), by_itself, "{person:?} {max:?}: {outcome:?}");
         let grace = secs(3);
         assert!(when <= took && took < when + grace, "{person:?} {max:?}: took {took:?}, not {when:?}");
     }
@@ -71,16 +76,16 @@ async fn a_tool_is_told_what_fits_and_nothing_else() {
         (accept(json!({"name": 7})), r#"{"action":"cancel"}"#),
         (accept(json!("Ada")), r#"{"action":"cancel"}"#),
     ];
-    for (answer, told) in table {
+    for (answer, expected) in table {
         let (outcome, _) = ends(Duration::ZERO, Duration::ZERO, answer.clone()).await;
-        assert_eq!(outcome.told_to_model(), told, "{answer:?}");
+        assert_eq!(outcome.model_text(), expected, "{answer:?}");
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn without_anyone_to_ask_it_is_declined_and_a_bad_form_is_shown_to_nobody() {
     assert_eq!(ToolContext::detached().ask(question()).await, ToolAnswer::Decline);
-    let asked = Asker::new(|_| async { unreachable!("nobody can fill this in") });
+    let asked = QuestionHandler::new(|_| async { unreachable!("nobody can fill this in") });
     let bad = ToolQuestion::form("?", json!({"type": 7}));
     assert_eq!(ToolContext::detached_with(asked).ask(bad).await, ToolAnswer::Cancel);
 }
@@ -91,11 +96,14 @@ async fn a_stop_answers_at_once() {
     let ask = tool("desk.ask", "Asks", |_: NoArguments, context: ToolContext| async move {
         format!("{:?}", context.ask(question()).await)
     });
-    let registry = Registry::builder().tool(ask).build().unwrap();
-    let asker = Asker::new(|_| std::future::pending());
-    let call = ToolCall { asker, ..ToolCall::new("call_1", "desk.ask", Arguments::from_value(json!({}))) };
+    let registry = ToolRegistry::builder().tool(ask).build().unwrap();
+    let question_handler = QuestionHandler::new(|_| std::future::pending());
+    let call = ToolInvocation {
+        question_handler,
+        ..ToolInvocation::new("call_1", "desk.ask", CallArguments::from_value(json!({})))
+    };
     let cancel = call.cancel.clone();
-    let executor = Executor::default();
+    let executor = ToolExecutor::default();
     let (outcome, ()) = tokio::join!(executor.run(&registry, call, |_| async {}), async {
         sleep(Duration::from_secs(3)).await;
         cancel.cancel();

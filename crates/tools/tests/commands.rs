@@ -8,18 +8,20 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
-use throughline_engine::Progress;
+use throughline_engine::CallProgress;
 use throughline_tools::command::{CommandSource, CommandTool};
-use throughline_tools::process::{Helper, Surroundings};
-use throughline_tools::{Executor, ExecutorLimits, Registry, SourceFault, Spool, ToolCall, Toolbox};
-use throughline_wire::{Arguments, NotStarted, Outcome, Output};
+use throughline_tools::process::{ExecHelper, SpawnContext};
+use throughline_tools::{
+    ExecutorLimits, OutputSpool, SourceFault, ToolExecutor, ToolInvocation, ToolRegistry, Toolbox,
+};
+use throughline_wire::{CallArguments, CallOutcome, NotStarted, ToolOutput};
 use tokio_util::sync::CancellationToken;
 
-fn surroundings(folder: &Path) -> Surroundings {
-    let mut here = Surroundings::of_this_process();
+fn spawn_context(folder: &Path) -> SpawnContext {
+    let mut here = SpawnContext::of_this_process();
     here.environment.insert("COMMANDS_TEST_TOKEN".into(), SECRET.into());
     folder.clone_into(&mut here.folder);
-    here.with_helper(Helper::new(env!("CARGO_BIN_EXE_throughline-exec"), []))
+    here.with_helper(ExecHelper::new(env!("CARGO_BIN_EXE_throughline-exec"), []))
 }
 
 const SECRET: &str = "tl-canary-0123456789";
@@ -27,13 +29,13 @@ const SECRET: &str = "tl-canary-0123456789";
 async fn toolbox(folder: &Path, commands: Value) -> Toolbox {
     let commands: BTreeMap<String, CommandTool> = serde_json::from_value(commands).unwrap();
     let toolbox = Toolbox::new([]).unwrap();
-    toolbox.add(Arc::new(CommandSource::new(commands, surroundings(folder))));
-    assert_eq!(toolbox.ready(Duration::from_secs(20)).await, Vec::<String>::new());
+    toolbox.add(Arc::new(CommandSource::new(commands, spawn_context(folder))));
+    assert_eq!(toolbox.wait_ready(Duration::from_secs(20)).await, Vec::<String>::new());
     toolbox
 }
 
 /// The registry of one command `test.it`, which must be without fault.
-async fn one(command: Value) -> Arc<Registry> {
+async fn one(command: Value) -> Arc<ToolRegistry> {
     let toolbox = toolbox(&std::env::temp_dir(), json!({ "test.it": command })).await;
     assert_eq!(toolbox.faults(), []);
     toolbox.registry()
@@ -50,22 +52,22 @@ fn with(mut command: Value, more: Value) -> Value {
     command
 }
 
-async fn run(command: Value, arguments: Value) -> Outcome {
+async fn run(command: Value, arguments: Value) -> CallOutcome {
     let registry = one(command).await;
-    let call = ToolCall::new("call_1", "test.it", Arguments::from_value(arguments));
-    Executor::default().run(&registry, call, |_| async {}).await
+    let call = ToolInvocation::new("call_1", "test.it", CallArguments::from_value(arguments));
+    ToolExecutor::default().run(&registry, call, |_| async {}).await
 }
 
-fn done(outcome: Outcome) -> Output {
+fn done(outcome: CallOutcome) -> ToolOutput {
     match outcome {
-        Outcome::Done(output) => output,
+        CallOutcome::Done(output) => output,
         other => panic!("{other:?}"),
     }
 }
 
-fn failed(outcome: Outcome) -> (String, String) {
+fn failed(outcome: CallOutcome) -> (String, String) {
     match outcome {
-        Outcome::Failed { message, partial } => {
+        CallOutcome::Failed { message, partial } => {
             (message, partial.map_or_else(String::new, |output| output.text))
         }
         other => panic!("{other:?}"),
@@ -76,8 +78,8 @@ fn failed(outcome: Outcome) -> (String, String) {
 #[tokio::test]
 async fn arguments_arrive_as_json_and_as_items_and_never_in_a_shell() {
     let evil = "a b; touch /tmp/owned $(id) `id` \"'\n*";
-    let said = done(run(with(shell("cat"), json!({})), json!({"text": evil, "n": [1, {"a": null}]})).await);
-    assert_eq!(said.text, format!("{}\n", json!({"text": evil, "n": [1, {"a": null}]})));
+    let output = done(run(with(shell("cat"), json!({})), json!({"text": evil, "n": [1, {"a": null}]})).await);
+    assert_eq!(output.text, format!("{}\n", json!({"text": evil, "n": [1, {"a": null}]})));
 
     let items = json!({"description": "", "argv": ["printf", "<%s>", "{text}", "{{text}}", "--n={n}"], "input": "none"});
     assert_eq!(
@@ -85,12 +87,12 @@ async fn arguments_arrive_as_json_and_as_items_and_never_in_a_shell() {
         format!("<{evil}><{{text}}><--n=5>")
     );
     let outcome = run(items.clone(), json!({"text": "-rf", "n": "5"})).await;
-    let Outcome::NotStarted(NotStarted::InvalidArguments { message }) = outcome else {
+    let CallOutcome::NotStarted(NotStarted::InvalidArguments { message }) = outcome else {
         panic!("{outcome:?}")
     };
     assert_eq!(message, "/text: must not begin with `-`, which would make it an option");
     let outcome = run(items, json!({"text": "x"})).await;
-    let Outcome::NotStarted(NotStarted::InvalidArguments { message }) = outcome else {
+    let CallOutcome::NotStarted(NotStarted::InvalidArguments { message }) = outcome else {
         panic!("{outcome:?}")
     };
     assert_eq!(message, "/n: missing, expected string", "a schema is made of the names");
@@ -99,17 +101,17 @@ async fn arguments_arrive_as_json_and_as_items_and_never_in_a_shell() {
 #[tokio::test]
 async fn what_comes_back() {
     let json_command = |script: &str| with(shell(script), json!({"output": "json"}));
-    let said = done(run(json_command("echo '{\"degrees\": 21}'; echo noise >&2"), json!({})).await);
-    assert_eq!((said.value, said.text.as_str()), (Some(json!({"degrees": 21})), "{\"degrees\":21}"));
-    let said = done(run(json_command("echo '\"just text\"'"), json!({})).await);
-    assert_eq!(said.text, "just text");
+    let output = done(run(json_command("echo '{\"degrees\": 21}'; echo noise >&2"), json!({})).await);
+    assert_eq!((output.value, output.text.as_str()), (Some(json!({"degrees": 21})), "{\"degrees\":21}"));
+    let output = done(run(json_command("echo '\"just text\"'"), json!({})).await);
+    assert_eq!(output.text, "just text");
     let (why, partial) = failed(run(json_command("echo oops"), json!({})).await);
     assert_eq!(why, "its output is not JSON: expected value at line 1 column 1");
     assert_eq!(partial, "oops\n");
 
-    let said = done(run(shell("printf '\\033[31mred\\033[0m nul\\0 \\377 end\\r\\n'"), json!({})).await);
+    let output = done(run(shell("printf '\\033[31mred\\033[0m nul\\0 \\377 end\\r\\n'"), json!({})).await);
     assert_eq!(
-        said.text, "red nul \u{fffd} end\n",
+        output.text, "red nul \u{fffd} end\n",
         "no escape sequences, no control characters, no torn text"
     );
 
@@ -137,10 +139,10 @@ async fn progress_and_output_reach_the_card_while_it_runs() {
         seen_it.display()
     );
     let registry = one(with(shell(&script), json!({"input": "json"}))).await;
-    let seen: Arc<Mutex<Vec<Progress>>> = Arc::default();
-    let call = ToolCall::new("call_1", "test.it", Arguments::from_value(json!({"x": 1})));
+    let seen: Arc<Mutex<Vec<CallProgress>>> = Arc::default();
+    let call = ToolInvocation::new("call_1", "test.it", CallArguments::from_value(json!({"x": 1})));
     let executor =
-        Executor::new(ExecutorLimits { progress_interval: Duration::ZERO, ..ExecutorLimits::default() });
+        ToolExecutor::new(ExecutorLimits { progress_interval: Duration::ZERO, ..ExecutorLimits::default() });
     let outcome = executor
         .run(&registry, call, |progress| {
             if progress.message.is_some() {
@@ -167,16 +169,16 @@ async fn the_environment_is_picked_and_its_secrets_are_never_said() {
     );
     let registry = one(command).await;
     let everything: Arc<Mutex<String>> = Arc::default();
-    let call = ToolCall::new("call_1", "test.it", Arguments::from_value(json!({})));
-    let outcome = Executor::default()
+    let call = ToolInvocation::new("call_1", "test.it", CallArguments::from_value(json!({})));
+    let outcome = ToolExecutor::default()
         .run(&registry, call, |progress| {
             everything.lock().unwrap().push_str(&format!("{progress:?}"));
             async {}
         })
         .await;
-    let said = format!("{outcome:?} {}", everything.lock().unwrap());
+    let everything_shown = format!("{outcome:?} {}", everything.lock().unwrap());
     for form in [SECRET, "canary", "Y2FuYXJ5", "NhbmFye", "jYW5hcn"] {
-        assert!(!said.contains(form), "{form} in {said}");
+        assert!(!everything_shown.contains(form), "{form} in {everything_shown}");
     }
     let (why, partial) = failed(outcome);
     assert!(partial.starts_with("token=… let=… cargo=\n"), "{partial}");
@@ -216,13 +218,13 @@ async fn a_flooding_forking_deaf_command_is_stopped_within_3_s_of_its_limit() {
     let limit = Duration::from_secs(2);
     let command = with(shell(&nightmare(&tag)), json!({"timeout_ms": limit.as_millis() as u64}));
     let registry = one(command).await;
-    let call = ToolCall::new("call_1", "test.it", Arguments::from_value(json!({})));
+    let call = ToolInvocation::new("call_1", "test.it", CallArguments::from_value(json!({})));
     let started = Instant::now();
-    let outcome = Executor::default().run(&registry, call, |_| async {}).await;
+    let outcome = ToolExecutor::default().run(&registry, call, |_| async {}).await;
     let took = started.elapsed();
     assert_eq!(alive(&tag), Vec::<String>::new(), "something survived");
     assert!(took >= limit && took < limit + Duration::from_secs(3), "{took:?}");
-    let Outcome::TimedOut { limit_ms, partial } = &outcome else { panic!("{outcome:?}") };
+    let CallOutcome::TimedOut { limit_ms, partial } = &outcome else { panic!("{outcome:?}") };
     assert_eq!(*limit_ms, 2_000);
     let partial = partial.as_ref().unwrap();
     assert!(partial.text.starts_with("HEAD\nflood\n"), "{}", &partial.text[..100]);
@@ -235,8 +237,8 @@ async fn of_a_flood_head_and_tail_are_kept_and_memory_is_not_filled() {
     // The machine may be busy.
     let registry = one(with(flood, json!({"timeout_ms": 300_000}))).await;
     let spool = tempfile::tempdir().unwrap();
-    let executor = Executor::default().with_spool(Spool::new(spool.path()));
-    let call = ToolCall::new("call_1", "test.it", Arguments::from_value(json!({})));
+    let executor = ToolExecutor::default().with_spool(OutputSpool::new(spool.path()));
+    let call = ToolInvocation::new("call_1", "test.it", CallArguments::from_value(json!({})));
     let before = memory_kb();
     let output = done(executor.run(&registry, call, |_| async {}).await);
     let grown = memory_kb().saturating_sub(before);
@@ -257,11 +259,11 @@ async fn a_cancelled_command_and_one_that_floods_json_are_stopped() {
     )))
     .await;
     let cancel = CancellationToken::new();
-    let call = ToolCall {
+    let call = ToolInvocation {
         cancel: cancel.clone(),
-        ..ToolCall::new("call_1", "test.it", Arguments::from_value(json!({})))
+        ..ToolInvocation::new("call_1", "test.it", CallArguments::from_value(json!({})))
     };
-    let outcome = Executor::default()
+    let outcome = ToolExecutor::default()
         .run(&registry, call, |progress| {
             if progress.output_delta.is_some() {
                 cancel.cancel();
@@ -269,7 +271,7 @@ async fn a_cancelled_command_and_one_that_floods_json_are_stopped() {
             async {}
         })
         .await;
-    let Outcome::Cancelled(throughline_wire::Started::Yes { partial, .. }) = outcome else {
+    let CallOutcome::Cancelled(throughline_wire::StartState::Yes { partial, .. }) = outcome else {
         panic!("{outcome:?}")
     };
     assert_eq!(partial.unwrap().text, "started\n");
@@ -282,12 +284,12 @@ async fn a_cancelled_command_and_one_that_floods_json_are_stopped() {
 }
 
 fn faults_of(toolbox: &Toolbox) -> Vec<(String, String)> {
-    let said = |fault: SourceFault| {
+    let describe = |fault: SourceFault| {
         assert_eq!(fault.source, "commands");
         assert!(fault.remedy.is_some(), "{fault:?} has no remedy");
         (fault.tool.map(|tool| tool.to_string()).unwrap_or_default(), fault.message)
     };
-    toolbox.faults().into_iter().map(said).collect()
+    toolbox.faults().into_iter().map(describe).collect()
 }
 
 // R: L2
@@ -330,8 +332,8 @@ async fn a_required_sandbox_without_a_helper_is_a_fault() {
     let required = with(shell("true"), json!({"sandbox": {"mode": "required"}}));
     let commands = serde_json::from_value(json!({"t.a": required, "t.b": shell("true")})).unwrap();
     let toolbox = Toolbox::new([]).unwrap();
-    toolbox.add(Arc::new(CommandSource::new(commands, Surroundings::of_this_process())));
-    toolbox.ready(Duration::from_secs(20)).await;
+    toolbox.add(Arc::new(CommandSource::new(commands, SpawnContext::of_this_process())));
+    toolbox.wait_ready(Duration::from_secs(20)).await;
     let faults = faults_of(&toolbox);
     assert_eq!(faults.len(), 1);
     assert_eq!(
@@ -356,7 +358,7 @@ fn settings_are_read_strictly() {
         (json!({"limits": {"memory": 1}}), "unknown field `memory`"),
         (json!({"argv": "rm -rf"}), "invalid type: string \"rm -rf\", expected a sequence"),
     ] {
-        let said = read(with(base.clone(), more));
-        assert!(said.contains(expected), "{said}");
+        let error = read(with(base.clone(), more));
+        assert!(error.contains(expected), "{error}");
     }
 }

@@ -8,11 +8,11 @@ use tempfile::TempDir;
 use throughline_tools::builtin::files::{
     ENTRIES_SHOWN_MAX, FileRoots, READ_BYTES_MAX, SEARCH_FILE_BYTES_MAX, SEARCH_MATCHES_MAX,
 };
-use throughline_tools::{Executor, Registry, Toggles, ToolCall};
-use throughline_wire::{Arguments, NotStarted, Outcome, Output};
+use throughline_tools::{ToolExecutor, ToolInvocation, ToolRegistry, ToolToggles};
+use throughline_wire::{CallArguments, CallOutcome, NotStarted, ToolOutput};
 
 /// `secret` beside the roots `notes` and `code`.
-fn world() -> (TempDir, Registry) {
+fn fixture() -> (TempDir, ToolRegistry) {
     let folder = tempfile::tempdir().unwrap();
     let write = |path: &str, text: &str| {
         let path = folder.path().join(path);
@@ -31,33 +31,32 @@ fn world() -> (TempDir, Registry) {
         .with("notes", folder.path().join("notes"))
         .and_then(|roots| roots.with("code", folder.path().join("code")))
         .unwrap();
-    (folder, Registry::builder().tools(roots.tools()).build().unwrap())
+    (folder, ToolRegistry::builder().tools(roots.tools()).build().unwrap())
 }
 
-async fn ends(registry: &Registry, tool: &str, arguments: Value) -> Outcome {
-    let call = ToolCall::new("call_1", tool, Arguments::from_value(arguments));
-    Executor::default().run(registry, call, |_| async {}).await
+async fn ends(registry: &ToolRegistry, tool: &str, arguments: Value) -> CallOutcome {
+    let call = ToolInvocation::new("call_1", tool, CallArguments::from_value(arguments));
+    ToolExecutor::default().run(registry, call, |_| async {}).await
 }
 
-async fn done(registry: &Registry, tool: &str, arguments: Value) -> Output {
+async fn done(registry: &ToolRegistry, tool: &str, arguments: Value) -> ToolOutput {
     match ends(registry, tool, arguments.clone()).await {
-        Outcome::Done(output) => output,
+        CallOutcome::Done(output) => output,
         other => panic!("{tool} {arguments}: {other:?}"),
     }
 }
 
-async fn refused(registry: &Registry, tool: &str, arguments: Value) -> String {
+async fn refused(registry: &ToolRegistry, tool: &str, arguments: Value) -> String {
     match ends(registry, tool, arguments.clone()).await {
-        Outcome::Failed { message, .. } | Outcome::NotStarted(NotStarted::InvalidArguments { message }) => {
-            message
-        }
+        CallOutcome::Failed { message, .. }
+        | CallOutcome::NotStarted(NotStarted::InvalidArguments { message }) => message,
         other => panic!("{tool} {arguments}: {other:?}"),
     }
 }
 
 #[tokio::test]
 async fn folders_are_listed() {
-    let (_folder, registry) = world();
+    let (_folder, registry) = fixture();
     for (path, expected) in [
         (json!({}), "notes/\ncode/\n"),
         (json!({"path": ""}), "notes/\ncode/\n"),
@@ -78,7 +77,7 @@ async fn folders_are_listed() {
 
 #[tokio::test]
 async fn files_are_read_by_lines() {
-    let (_folder, registry) = world();
+    let (_folder, registry) = fixture();
     for (arguments, expected) in [
         (json!({"path": "notes/plan.md"}), "# Plan\nbuy milk\n买牛奶\nBuy bread\n"),
         (json!({"path": "notes/plan.md", "start_line": 3}), "买牛奶\nBuy bread\n"),
@@ -110,7 +109,7 @@ async fn files_are_read_by_lines() {
 
 #[tokio::test]
 async fn a_long_file_is_read_in_pieces_that_join() {
-    let (folder, registry) = world();
+    let (folder, registry) = fixture();
     let text: String =
         (1..=5_000).map(|n| format!("line {n} of a long file, long enough to need pieces\n")).collect();
     fs::write(folder.path().join("notes/long.txt"), &text).unwrap();
@@ -135,7 +134,7 @@ async fn a_long_file_is_read_in_pieces_that_join() {
 
 #[tokio::test]
 async fn files_are_searched() {
-    let (_folder, registry) = world();
+    let (_folder, registry) = fixture();
     for (arguments, expected) in [
         (
             json!({"query": "milk"}),
@@ -168,7 +167,7 @@ async fn files_are_searched() {
 
 #[tokio::test]
 async fn a_flood_of_matches_entries_and_bytes_is_bounded() {
-    let (folder, registry) = world();
+    let (folder, registry) = fixture();
     let many = folder.path().join("notes/many");
     fs::create_dir(&many).unwrap();
     for n in 0..ENTRIES_SHOWN_MAX + 20 {
@@ -196,7 +195,7 @@ async fn a_flood_of_matches_entries_and_bytes_is_bounded() {
 // R: R4
 #[tokio::test]
 async fn no_path_leads_out() {
-    let (folder, registry) = world();
+    let (folder, registry) = fixture();
     let absolute = folder.path().join("secret/key.txt").to_string_lossy().into_owned();
     let inside = folder.path().join("notes/plan.md").to_string_lossy().into_owned();
     let mut paths = vec![
@@ -253,7 +252,7 @@ async fn no_path_leads_out() {
         ];
         paths.extend(links.map(str::to_owned));
     }
-    let place = folder.path().to_string_lossy().into_owned();
+    let root = folder.path().to_string_lossy().into_owned();
     for path in &paths {
         for tool in ["files.read", "files.list", "files.search"] {
             let mut arguments = json!({"path": path});
@@ -263,7 +262,7 @@ async fn no_path_leads_out() {
             }
             let message = refused(&registry, tool, arguments).await;
             assert!(
-                path.contains(&place) || !message.contains(&place),
+                path.contains(&root) || !message.contains(&root),
                 "{tool} {path} tells where it is: {message}"
             );
         }
@@ -274,7 +273,7 @@ async fn no_path_leads_out() {
 #[tokio::test]
 async fn links_that_stay_inside_work_and_a_search_does_not_follow_any() {
     use std::os::unix::fs::symlink;
-    let (folder, registry) = world();
+    let (folder, registry) = fixture();
     let notes = folder.path().join("notes");
     symlink("2026/november.md", notes.join("current.md")).unwrap();
     symlink("../plan.md", notes.join("2026/plan.md")).unwrap();
@@ -300,7 +299,7 @@ async fn links_that_stay_inside_work_and_a_search_does_not_follow_any() {
 #[cfg(unix)]
 #[tokio::test]
 async fn a_root_stays_the_folder_it_was() {
-    let (folder, registry) = world();
+    let (folder, registry) = fixture();
     fs::rename(folder.path().join("notes"), folder.path().join("moved")).unwrap();
     std::os::unix::fs::symlink(folder.path().join("secret"), folder.path().join("notes")).unwrap();
     assert!(
@@ -314,7 +313,7 @@ async fn a_root_stays_the_folder_it_was() {
 #[cfg(unix)]
 #[tokio::test]
 async fn pipes_and_devices_are_not_opened() {
-    let (folder, registry) = world();
+    let (folder, registry) = fixture();
     let pipe = folder.path().join("notes/pipe");
     let made = std::process::Command::new("mkfifo").arg(&pipe).status();
     assert!(made.is_ok_and(|status| status.success()), "mkfifo is in POSIX");
@@ -333,7 +332,7 @@ async fn with_one_root_its_name_may_be_left_out() {
     fs::write(folder.path().join("a.txt"), "outer\n").unwrap();
     fs::write(folder.path().join("desk/a.txt"), "inner\n").unwrap();
     let roots = FileRoots::new().with("desk", folder.path()).unwrap();
-    let registry = Registry::builder().tools(roots.tools()).build().unwrap();
+    let registry = ToolRegistry::builder().tools(roots.tools()).build().unwrap();
     for (path, expected) in [("a.txt", "outer\n"), ("desk/a.txt", "outer\n"), ("desk/desk/a.txt", "inner\n")]
     {
         assert_eq!(done(&registry, "files.read", json!({"path": path})).await.text, expected, "{path}");
@@ -342,7 +341,7 @@ async fn with_one_root_its_name_may_be_left_out() {
 
 #[tokio::test]
 async fn without_roots_nothing_is_there() {
-    let registry = Registry::builder().tools(FileRoots::new().tools()).build().unwrap();
+    let registry = ToolRegistry::builder().tools(FileRoots::new().tools()).build().unwrap();
     assert_eq!(done(&registry, "files.list", json!({})).await.text, "No folder is allowed.");
     assert!(
         refused(&registry, "files.read", json!({"path": "etc/passwd"}))
@@ -373,8 +372,8 @@ fn roots_are_checked_when_they_are_set() {
 
 #[test]
 fn the_tools_read_and_say_where_paths_begin() {
-    let (_folder, registry) = world();
-    let offered = registry.offered(&Toggles::default());
+    let (_folder, registry) = fixture();
+    let offered = registry.offered(&ToolToggles::default());
     assert_eq!(offered.len(), 3);
     for tool in offered {
         assert!(tool.effect.may_start_early(), "{}", tool.name);

@@ -3,9 +3,10 @@
 
 use serde_json::json;
 use throughline_tools::{
-    Executor, ExecutorLimits, NoArguments, OutputLimits, Registry, Spool, ToolCall, ToolContext, tool,
+    ExecutorLimits, NoArguments, OutputLimits, OutputSpool, ToolContext, ToolExecutor, ToolInvocation,
+    ToolRegistry, tool,
 };
-use throughline_wire::{Arguments, Outcome};
+use throughline_wire::{CallArguments, CallOutcome};
 
 /// Memory of this process in bytes, at its highest.
 #[cfg(target_os = "linux")]
@@ -20,7 +21,7 @@ async fn a_flood_of_200_megabytes_stays_out_of_memory() {
     const PIECE: usize = 1 << 20;
     const PIECES: usize = 200;
     let folder = tempfile::tempdir().unwrap();
-    let executor = Executor::new(ExecutorLimits::default()).with_spool(Spool::new(folder.path()));
+    let executor = ToolExecutor::new(ExecutorLimits::default()).with_spool(OutputSpool::new(folder.path()));
     let floods = tool("t.t", "", |_: NoArguments, context: ToolContext| async move {
         context.write("the first line\n").await;
         let piece = "0123456789abcde\n".repeat(PIECE / 16);
@@ -31,8 +32,8 @@ async fn a_flood_of_200_megabytes_stays_out_of_memory() {
     });
     #[cfg(target_os = "linux")]
     let before = memory_peak();
-    let registry = Registry::builder().tool(floods).build().unwrap();
-    let call = ToolCall::new("call_1", "t.t", Arguments::from_value(json!({})));
+    let registry = ToolRegistry::builder().tool(floods).build().unwrap();
+    let call = ToolInvocation::new("call_1", "t.t", CallArguments::from_value(json!({})));
     let outcome = executor.run(&registry, call, |_| async {}).await;
     #[cfg(target_os = "linux")]
     {
@@ -40,13 +41,13 @@ async fn a_flood_of_200_megabytes_stays_out_of_memory() {
         assert!(more < 24 << 20, "{more} bytes more");
     }
 
-    let Outcome::Done(output) = outcome else { panic!("{outcome:?}") };
+    let CallOutcome::Done(output) = outcome else { panic!("{outcome:?}") };
     assert_eq!(output.size, (PIECE * PIECES) as u64 + 29);
     assert!(output.text.len() <= 32 * 1024);
     assert!(output.text.starts_with("the first line\n") && output.text.ends_with("the last line\n"));
     assert!(
         output.text.contains("this output of 209.7 MB is left out; the user has the first 67.1 MB of it")
     );
-    let kept = std::fs::metadata(output.spilled_to.unwrap()).unwrap().len();
-    assert_eq!(kept, OutputLimits::default().kept_bytes_max);
+    let spooled = std::fs::metadata(output.spilled_to.unwrap()).unwrap().len();
+    assert_eq!(spooled, OutputLimits::default().spooled_bytes_max);
 }

@@ -10,10 +10,11 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use throughline_tools::builtin::http::{
-    FetchLimits, HttpFetch, PinnedRequest, Ports, Reply, Resolve, Transport, refused_address,
+    AllowedPorts, FetchLimits, HostResolver, HttpFetch, HttpResponse, HttpTransport, PinnedRequest,
+    refused_address,
 };
-use throughline_tools::{Executor, Registry, ToolCall};
-use throughline_wire::{Arguments, NotStarted, Outcome, Output};
+use throughline_tools::{ToolExecutor, ToolInvocation, ToolRegistry};
+use throughline_wire::{CallArguments, CallOutcome, NotStarted, ToolOutput};
 
 const PUBLIC: IpAddr = IpAddr::V4(Ipv4Addr::new(93, 184, 216, 34));
 
@@ -33,7 +34,7 @@ impl Answers {
 }
 
 #[async_trait]
-impl Resolve for Answers {
+impl HostResolver for Answers {
     async fn resolve(&self, name: &str) -> io::Result<Vec<IpAddr>> {
         let mut asked = self.asked.lock().unwrap();
         let turn = asked.len().min(self.answers.len().saturating_sub(1));
@@ -77,8 +78,8 @@ impl Web {
 }
 
 #[async_trait]
-impl Transport for Web {
-    async fn send(&self, request: PinnedRequest) -> Result<Reply, String> {
+impl HttpTransport for Web {
+    async fn send(&self, request: PinnedRequest) -> Result<HttpResponse, String> {
         self.requests.lock().unwrap().push(request);
         let page = {
             let mut replies = self.replies.lock().unwrap();
@@ -91,33 +92,37 @@ impl Transport for Web {
         let body = futures_util::stream::iter(page.pieces.into_iter().map(|piece| Ok(piece.into())));
         let body =
             if page.hangs { body.chain(futures_util::stream::pending()).boxed() } else { body.boxed() };
-        Ok(Reply { status: page.status, headers, body })
+        Ok(HttpResponse { status: page.status, headers, body })
     }
 }
 
-async fn fetch_with(limits: FetchLimits, web: &Arc<Web>, dns: &Arc<Answers>, arguments: Value) -> Outcome {
-    let tool = HttpFetch::new(limits, Ports::default()).over(dns.clone(), web.clone());
-    let registry = Registry::builder().tool(tool).build().unwrap();
-    let call = ToolCall::new("call_1", "http.fetch", Arguments::from_value(arguments));
-    Executor::default().run(&registry, call, |_| async {}).await
+async fn fetch_with(
+    limits: FetchLimits,
+    web: &Arc<Web>,
+    dns: &Arc<Answers>,
+    arguments: Value,
+) -> CallOutcome {
+    let tool = HttpFetch::new(limits, AllowedPorts::default()).with_transport(dns.clone(), web.clone());
+    let registry = ToolRegistry::builder().tool(tool).build().unwrap();
+    let call = ToolInvocation::new("call_1", "http.fetch", CallArguments::from_value(arguments));
+    ToolExecutor::default().run(&registry, call, |_| async {}).await
 }
 
-async fn fetch(web: &Arc<Web>, dns: &Arc<Answers>, arguments: Value) -> Outcome {
+async fn fetch(web: &Arc<Web>, dns: &Arc<Answers>, arguments: Value) -> CallOutcome {
     fetch_with(FetchLimits::default(), web, dns, arguments).await
 }
 
-fn message(outcome: &Outcome) -> &str {
+fn message(outcome: &CallOutcome) -> &str {
     match outcome {
-        Outcome::Failed { message, .. } | Outcome::NotStarted(NotStarted::InvalidArguments { message }) => {
-            message
-        }
+        CallOutcome::Failed { message, .. }
+        | CallOutcome::NotStarted(NotStarted::InvalidArguments { message }) => message,
         other => panic!("{other:?}"),
     }
 }
 
-fn output(outcome: Outcome) -> Output {
+fn output(outcome: CallOutcome) -> ToolOutput {
     match outcome {
-        Outcome::Done(output) => output,
+        CallOutcome::Done(output) => output,
         other => panic!("{other:?}"),
     }
 }
@@ -149,7 +154,7 @@ async fn the_ssrf_suite_passes() {
         let headers = "Authorization: Bearer secret\nCookie: session=secret";
         let outcome = fetch(&web, &dns, json!({"url": case["url"], "headers": headers})).await;
 
-        let is_done = matches!(outcome, Outcome::Done(_));
+        let is_done = matches!(outcome, CallOutcome::Done(_));
         let requests = web.requests();
         for request in &requests {
             for address in &request.addresses {
@@ -341,7 +346,7 @@ async fn headers_of_the_connection_cannot_be_set() {
 // R: T3
 #[test]
 fn its_arguments_can_be_written_in_every_protocol() {
-    let tool = HttpFetch::new(FetchLimits::default(), Ports::default());
+    let tool = HttpFetch::new(FetchLimits::default(), AllowedPorts::default());
     let spec = throughline_tools::Tool::definition(&tool);
     for (name, schema) in spec.parameters["properties"].as_object().unwrap() {
         let nested = matches!(schema["type"].as_str(), Some("object" | "array"));
@@ -397,6 +402,6 @@ async fn a_page_that_never_ends_is_left_after_30_seconds() {
     let started = tokio::time::Instant::now();
     let outcome =
         fetch(&Web::new(vec![endless]), &Answers::public(), json!({"url": "https://example.com/"})).await;
-    assert_eq!(outcome, Outcome::TimedOut { limit_ms: 30_000, partial: None });
+    assert_eq!(outcome, CallOutcome::TimedOut { limit_ms: 30_000, partial: None });
     assert!(started.elapsed() < Duration::from_secs(32));
 }

@@ -11,11 +11,11 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use throughline_tools::builtin::http::{PinnedRequest, Reply, Resolve, Transport};
+use throughline_tools::builtin::http::{HostResolver, HttpResponse, HttpTransport, PinnedRequest};
 use throughline_tools::http_tool::{HttpTool, HttpToolSource};
-use throughline_tools::process::Surroundings;
-use throughline_tools::{Executor, ToolCall, Toolbox};
-use throughline_wire::{Arguments, NotStarted, Outcome, Output};
+use throughline_tools::process::SpawnContext;
+use throughline_tools::{ToolExecutor, ToolInvocation, Toolbox};
+use throughline_wire::{CallArguments, CallOutcome, NotStarted, ToolOutput};
 
 const SECRET: &str = "tl-canary/0123+456=789";
 const PUBLIC: IpAddr = IpAddr::V4(Ipv4Addr::new(93, 184, 216, 34));
@@ -25,7 +25,7 @@ const PRIVATE: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 5));
 struct Names;
 
 #[async_trait]
-impl Resolve for Names {
+impl HostResolver for Names {
     async fn resolve(&self, name: &str) -> io::Result<Vec<IpAddr>> {
         Ok(vec![if name.starts_with("private") { PRIVATE } else { PUBLIC }])
     }
@@ -42,8 +42,8 @@ struct Web {
 }
 
 #[async_trait]
-impl Transport for Web {
-    async fn send(&self, request: PinnedRequest) -> Result<Reply, String> {
+impl HttpTransport for Web {
+    async fn send(&self, request: PinnedRequest) -> Result<HttpResponse, String> {
         self.requests.lock().unwrap().push(request);
         let mut replies = self.replies.lock().unwrap();
         let (status, headers, body) = if replies.len() > 1 { replies.remove(0) } else { replies[0].clone() };
@@ -51,7 +51,7 @@ impl Transport for Web {
             (HeaderName::from_static(name), HeaderValue::from_bytes(value.as_bytes()).unwrap())
         });
         let body = Box::pin(futures_util::stream::iter([Ok(body.into())]));
-        Ok(Reply { status, headers: headers.collect::<HeaderMap>(), body })
+        Ok(HttpResponse { status, headers: headers.collect::<HeaderMap>(), body })
     }
 }
 
@@ -64,17 +64,17 @@ fn redirect(status: u16, to: &str) -> Page {
 }
 
 struct Asked {
-    outcome: Outcome,
+    outcome: CallOutcome,
     requests: Vec<PinnedRequest>,
 }
 
 async fn toolbox(tools: Value, web: Arc<Web>) -> Toolbox {
     let tools: BTreeMap<String, HttpTool> = serde_json::from_value(tools).unwrap();
     let environment = BTreeMap::from([("API_KEY".to_owned(), SECRET.to_owned())]);
-    let surroundings = Surroundings { environment, ..Surroundings::default() };
+    let spawn_context = SpawnContext { environment, ..SpawnContext::default() };
     let toolbox = Toolbox::new([]).unwrap();
-    toolbox.add(Arc::new(HttpToolSource::new(tools, surroundings).over(Arc::new(Names), web)));
-    toolbox.ready(Duration::from_secs(20)).await;
+    toolbox.add(Arc::new(HttpToolSource::new(tools, spawn_context).with_transport(Arc::new(Names), web)));
+    toolbox.wait_ready(Duration::from_secs(20)).await;
     toolbox
 }
 
@@ -85,23 +85,23 @@ async fn ask(settings: Value, arguments: Value, replies: Vec<Page>) -> Asked {
     settings["description"] = json!("a test");
     let toolbox = toolbox(json!({ "web.it": settings }), web.clone()).await;
     assert_eq!(toolbox.faults(), []);
-    let call = ToolCall::new("call_1", "web.it", Arguments::from_value(arguments));
-    let outcome = Executor::default().run(&toolbox.registry(), call, |_| async {}).await;
+    let call = ToolInvocation::new("call_1", "web.it", CallArguments::from_value(arguments));
+    let outcome = ToolExecutor::default().run(&toolbox.registry(), call, |_| async {}).await;
     let requests = web.requests.lock().unwrap().clone();
     Asked { outcome, requests }
 }
 
-fn output(outcome: Outcome) -> Output {
+fn output(outcome: CallOutcome) -> ToolOutput {
     match outcome {
-        Outcome::Done(output) => output,
+        CallOutcome::Done(output) => output,
         other => panic!("{other:?}"),
     }
 }
 
-fn why(outcome: &Outcome) -> &str {
+fn why(outcome: &CallOutcome) -> &str {
     match outcome {
-        Outcome::Failed { message, .. } => message,
-        Outcome::NotStarted(NotStarted::InvalidArguments { message }) => message,
+        CallOutcome::Failed { message, .. } => message,
+        CallOutcome::NotStarted(NotStarted::InvalidArguments { message }) => message,
         other => panic!("{other:?}"),
     }
 }
@@ -119,8 +119,8 @@ async fn a_request_is_what_the_settings_say_with_values_in_it() {
     });
     let reply = page(200, "application/json", r#"{"current": [{"degrees": 21}]}"#);
     let asked = ask(settings, json!({"city": "New York", "tags": ["a"]}), vec![reply]).await;
-    let said = output(asked.outcome);
-    assert_eq!((said.value, said.text.as_str()), (Some(json!({"degrees": 21})), "{\"degrees\":21}"));
+    let answer = output(asked.outcome);
+    assert_eq!((answer.value, answer.text.as_str()), (Some(json!({"degrees": 21})), "{\"degrees\":21}"));
     let request = &asked.requests[0];
     assert_eq!(request.method, "POST");
     assert_eq!(
@@ -157,8 +157,8 @@ async fn what_comes_back() {
     let asked = ask(get(), a.clone(), vec![page(200, "text/plain", "plain text")]).await;
     assert_eq!(output(asked.outcome).text, "plain text");
     let asked = ask(get(), a.clone(), vec![page(200, "image/png", b"\x89PNG".to_vec())]).await;
-    let said = output(asked.outcome);
-    assert_eq!((said.media[0].media_type.as_str(), said.media[0].data()), ("image/png", "iVBORw=="));
+    let answer = output(asked.outcome);
+    assert_eq!((answer.media[0].media_type.as_str(), answer.media[0].data()), ("image/png", "iVBORw=="));
     for (reply, pointer, expected) in [
         (
             page(404, "text/html", "<h1>no such city</h1>"),

@@ -9,10 +9,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use throughline_tools::command::CommandSource;
 use throughline_tools::process::{
-    ControlGroups, Helper, ProcessLimits, Program, RunAs, Running, SandboxMode, Surroundings,
+    ChildProcess, ControlGroups, ExecHelper, ProcessLimits, ProgramSpec, RunAs, SandboxMode, SpawnContext,
 };
-use throughline_tools::{Executor, ToolCall, Toolbox};
-use throughline_wire::{Arguments, Outcome, Started};
+use throughline_tools::{ToolExecutor, ToolInvocation, Toolbox};
+use throughline_wire::{CallArguments, CallOutcome, StartState};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
 
 /// A user that nobody else here runs anything as.
@@ -54,28 +54,28 @@ while (time < $end) {
 }
 "#;
 
-fn helper() -> Helper {
-    Helper::new(env!("CARGO_BIN_EXE_throughline-exec"), [])
+fn helper() -> ExecHelper {
+    ExecHelper::new(env!("CARGO_BIN_EXE_throughline-exec"), [])
 }
 
 fn is_root() -> bool {
     std::fs::metadata("/proc/self").unwrap().uid() == 0
 }
 
-fn surroundings(helper: Helper) -> Surroundings {
-    let mut surroundings = Surroundings::of_this_process().with_helper(helper);
-    surroundings.environment.insert("PATH".into(), "/usr/bin:/bin".into());
-    surroundings
+fn spawn_context(helper: ExecHelper) -> SpawnContext {
+    let mut spawn_context = SpawnContext::of_this_process().with_helper(helper);
+    spawn_context.environment.insert("PATH".into(), "/usr/bin:/bin".into());
+    spawn_context
 }
 
 /// The bomb over a folder of locks, or `None` where there is no perl.
-fn bomb(living: usize, surroundings: &Surroundings, folder: &Path) -> Option<Program> {
-    let Ok(perl) = surroundings.find("perl") else {
+fn bomb(living: usize, spawn_context: &SpawnContext, folder: &Path) -> Option<ProgramSpec> {
+    let Ok(perl) = spawn_context.find_program("perl") else {
         println!("skipped: there is no perl to fork with");
         return None;
     };
     std::fs::set_permissions(folder, PermissionsExt::from_mode(0o777)).unwrap();
-    let mut program = Program::new(perl, surroundings).argument("-e").argument(BOMB);
+    let mut program = ProgramSpec::new(perl, spawn_context).argument("-e").argument(BOMB);
     program = program.argument(living.to_string()).argument(folder);
     // Not the limit is what is tested here.
     program.limits = ProcessLimits { grace_ms: 100, processes_max: 100_000, ..ProcessLimits::default() };
@@ -104,15 +104,15 @@ async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-async fn first_line(running: &mut Running) -> String {
+async fn first_line(running: &mut ChildProcess) -> String {
     let mut line = String::new();
     BufReader::new(running.stdout.as_mut().unwrap()).read_line(&mut line).await.unwrap();
     line
 }
 
-async fn check_bomb(name: &str, size: usize, surroundings: &Surroundings) {
+async fn check_bomb(name: &str, size: usize, spawn_context: &SpawnContext) {
     let folder = tempfile::Builder::new().prefix("bomb-").tempdir_in("/tmp").unwrap();
-    let Some(program) = bomb(size, surroundings, folder.path()) else { return };
+    let Some(program) = bomb(size, spawn_context, folder.path()) else { return };
     let mut running = program.start().unwrap();
     if first_line(&mut running).await != "ready\n" {
         let mut complained = String::new();
@@ -135,14 +135,14 @@ async fn check_bomb(name: &str, size: usize, surroundings: &Surroundings) {
 // R: L5
 #[tokio::test(flavor = "multi_thread")]
 async fn four_hundred_forking_processes_are_ended_whoever_runs_them() {
-    check_bomb("ours", MANY, &surroundings(helper())).await;
-    check_bomb("ours, unsupervised", SOME, &Surroundings { helper: None, ..surroundings(helper()) }).await;
+    check_bomb("ours", MANY, &spawn_context(helper())).await;
+    check_bomb("ours, unsupervised", SOME, &SpawnContext { helper: None, ..spawn_context(helper()) }).await;
     if !is_root() {
         println!("skipped: only root can become another user");
         return;
     }
-    let mut tools = surroundings(helper());
-    tools.run_as = RunAs::named(&NOBODY.to_string());
+    let mut tools = spawn_context(helper());
+    tools.run_as = RunAs::from_setting(&NOBODY.to_string());
     check_bomb("another user's, hunted by root", SOME, &tools).await;
     let setpriv = Path::new("/usr/bin/setpriv");
     if !setpriv.exists() {
@@ -151,8 +151,8 @@ async fn four_hundred_forking_processes_are_ended_whoever_runs_them() {
     }
     let user = [format!("--reuid={NOBODY}"), format!("--regid={NOBODY}"), "--clear-groups".to_owned()];
     let exec = env!("CARGO_BIN_EXE_throughline-exec").to_owned();
-    let theirs = Helper::new(setpriv, user.into_iter().chain([exec]).map(Into::into));
-    check_bomb("another user's, hunted by that user", MANY, &surroundings(theirs)).await;
+    let theirs = ExecHelper::new(setpriv, user.into_iter().chain([exec]).map(Into::into));
+    check_bomb("another user's, hunted by that user", MANY, &spawn_context(theirs)).await;
 }
 
 // R: R2, L5
@@ -163,7 +163,7 @@ async fn root_is_bound_by_a_count_where_no_limit_of_the_system_binds_it() {
         return;
     }
     let folder = tempfile::Builder::new().prefix("bomb-").tempdir_in("/tmp").unwrap();
-    let Some(mut program) = bomb(SOME, &surroundings(helper()), folder.path()) else { return };
+    let Some(mut program) = bomb(SOME, &spawn_context(helper()), folder.path()) else { return };
     program.limits.processes_max = 40;
     let mut running = program.start().unwrap();
     let mut stderr = running.stderr.take().unwrap();
@@ -210,9 +210,9 @@ impl Drop for Freezer {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_cannot_be_ended_is_told_and_goes_on_being_hunted() {
     let Some(freezer) = Freezer::new("program") else { return };
-    let surroundings = surroundings(helper());
-    let path = surroundings.find("sh").unwrap();
-    let mut program = Program::new(path, &surroundings);
+    let spawn_context = spawn_context(helper());
+    let path = spawn_context.find_program("sh").unwrap();
+    let mut program = ProgramSpec::new(path, &spawn_context);
     program = program.argument("-c").argument("echo $$; read never");
     program.limits.grace_ms = 50;
     program.sandbox.mode = SandboxMode::Off;
@@ -246,10 +246,10 @@ async fn a_call_that_was_stopped_says_that_not_everything_has_ended() {
     });
     let commands = BTreeMap::from([("never.ends".to_owned(), serde_json::from_value(settings).unwrap())]);
     let toolbox = Toolbox::new([]).unwrap();
-    toolbox.add(Arc::new(CommandSource::new(commands, surroundings(helper()))));
-    toolbox.ready(Duration::from_secs(60)).await;
+    toolbox.add(Arc::new(CommandSource::new(commands, spawn_context(helper()))));
+    toolbox.wait_ready(Duration::from_secs(60)).await;
     let registry = toolbox.registry();
-    let call = ToolCall::new("call_1", "never.ends", Arguments::from_value(serde_json::json!({})));
+    let call = ToolInvocation::new("call_1", "never.ends", CallArguments::from_value(serde_json::json!({})));
     let cancel = call.cancel.clone();
     let freeze = async {
         let pid = || std::fs::read_to_string(&noted).unwrap_or_default().trim().parse::<u32>().ok();
@@ -258,9 +258,9 @@ async fn a_call_that_was_stopped_says_that_not_everything_has_ended() {
         freezer.write("freezer.state", "FROZEN");
         cancel.cancel();
     };
-    let executor = Executor::default();
+    let executor = ToolExecutor::default();
     let (outcome, ()) = tokio::join!(executor.run(&registry, call, |_| async {}), freeze);
-    let Outcome::Cancelled(Started::Yes { partial: Some(partial), .. }) = outcome else {
+    let CallOutcome::Cancelled(StartState::Yes { partial: Some(partial), .. }) = outcome else {
         panic!("{outcome:?}")
     };
     assert!(partial.text.starts_with("half\n"), "{}", partial.text);
@@ -292,10 +292,10 @@ async fn in_a_control_group_of_its_own_a_family_ends_at_one_word() {
     let Some(folder) = delegated() else { return };
     let groups = ControlGroups::claim(&folder).unwrap();
     println!("counted: processes {}, memory {}", groups.counts_processes, groups.counts_memory);
-    let mut own = surroundings(helper());
+    let mut own = spawn_context(helper());
     own.control_groups = Some(groups);
-    let path = own.find("sh").unwrap();
-    let mut running = Program::new(path, &own)
+    let path = own.find_program("sh").unwrap();
+    let mut running = ProgramSpec::new(path, &own)
         .argument("-c")
         .argument("cat /proc/self/cgroup; read never")
         .start()

@@ -5,19 +5,19 @@
 // R: L2 L6 T8
 #![cfg(all(feature = "mcp", unix))]
 
-#[path = "mcp/world.rs"]
+#[path = "mcp/harness.rs"]
 #[allow(dead_code, reason = "each file of tests uses a part of it")]
-mod world;
+mod harness;
 
+use harness::{McpHarness, has};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
-use throughline_engine::{Effect, ToolAnswer, ToolQuestion, Wants};
-use throughline_tools::mcp::{Era, McpServer, Pins};
-use throughline_tools::{Asker, Toolbox};
-use throughline_wire::{Outcome, Output, Started};
-use world::{World, has};
+use throughline_engine::{Effect, ElicitationMode, ToolAnswer, ToolQuestion};
+use throughline_tools::mcp::{McpServer, PinStore, ProtocolEra};
+use throughline_tools::{QuestionHandler, Toolbox};
+use throughline_wire::{CallOutcome, StartState, ToolOutput};
 
 /// The folder of the installed packages; without it a test says so and passes.
 fn packages() -> Option<PathBuf> {
@@ -42,22 +42,22 @@ fn node(packages: &Path, script: &str, arguments: &[&str]) -> Vec<String> {
 
 const EVERYTHING: &str = ".bin/mcp-server-everything";
 
-async fn started(name: &str, settings: McpServer) -> World {
-    let world = World::named(name, settings, Pins::in_memory()).await;
-    world.until(|toolbox| toolbox.registry().iter().any(|tool| tool.spec().source != "rust")).await;
-    world
+async fn started(name: &str, settings: McpServer) -> McpHarness {
+    let harness = McpHarness::named(name, settings, PinStore::in_memory()).await;
+    harness.until(|toolbox| toolbox.registry().iter().any(|tool| tool.spec().source != "rust")).await;
+    harness
 }
 
-fn output(outcome: Outcome) -> Output {
+fn output(outcome: CallOutcome) -> ToolOutput {
     match outcome {
-        Outcome::Done(output) => output,
+        CallOutcome::Done(output) => output,
         other => panic!("{other:?}"),
     }
 }
 
 /// Everything that the server can show, over whichever way it is reached.
-async fn everything_works(world: &World) {
-    let call = async |method: &str, arguments: Value| output(world.call(method, arguments).await);
+async fn everything_works(harness: &McpHarness) {
+    let call = async |method: &str, arguments: Value| output(harness.call(method, arguments).await);
     assert_eq!(call("echo", json!({"message": "hello"})).await.text, "Echo: hello");
     assert!(call("get-sum", json!({"a": 2, "b": 40})).await.text.contains("42"));
 
@@ -67,7 +67,7 @@ async fn everything_works(world: &World) {
 
     let weather = call("get-structured-content", json!({"location": "New York"})).await;
     assert!(weather.value.unwrap()["temperature"].is_number());
-    assert_eq!(world.toolbox.faults(), [], "it fits its own schema");
+    assert_eq!(harness.toolbox.faults(), [], "it fits its own schema");
 
     let links = call("get-resource-links", json!({"count": 2})).await;
     assert_eq!(links.value.unwrap()["links"].as_array().unwrap().len(), 2);
@@ -76,29 +76,30 @@ async fn everything_works(world: &World) {
     assert!(embedded.value.unwrap()["resources"][0]["uri"].is_string());
 
     let slow = json!({"duration": 1, "steps": 4});
-    let (outcome, progress) = world.call_with_progress("trigger-long-running-operation", slow).await;
+    let (outcome, progress) = harness.call_with_progress("trigger-long-running-operation", slow).await;
     output(outcome);
     assert_eq!(progress.last().and_then(|progress| progress.total), Some(4.0), "{progress:?}");
 
     // What it answers to a call that it cannot take is an error of the tool, not of the connection.
-    let wrong = world.call("get-resource-reference", json!({"resourceType": "Text", "resourceId": -1})).await;
-    assert!(matches!(wrong, Outcome::Failed { .. }), "{wrong:?}");
-    assert!(!has(&world.toolbox, "everything.simulate-research-query"), "it runs as a task only");
+    let wrong =
+        harness.call("get-resource-reference", json!({"resourceType": "Text", "resourceId": -1})).await;
+    assert!(matches!(wrong, CallOutcome::Failed { .. }), "{wrong:?}");
+    assert!(!has(&harness.toolbox, "everything.simulate-research-query"), "it runs as a task only");
 
     let (mut running, cancel) =
-        world.prepared("trigger-long-running-operation", json!({"duration": 60, "steps": 60}));
+        harness.prepared("trigger-long-running-operation", json!({"duration": 60, "steps": 60}));
     running.timeout = None;
-    let running = tokio::spawn(world.running(running));
+    let running = tokio::spawn(harness.running(running));
     // It has begun when its first step is over; the next call shows that it is no longer in the way.
-    cancel_when_seen(world, cancel).await;
+    cancel_when_seen(harness, cancel).await;
     let outcome = running.await.unwrap();
-    assert!(matches!(outcome, Outcome::Cancelled(Started::Yes { .. })), "{outcome:?}");
+    assert!(matches!(outcome, CallOutcome::Cancelled(StartState::Yes { .. })), "{outcome:?}");
     assert_eq!(call("echo", json!({"message": "after"})).await.text, "Echo: after");
 }
 
 /// A call of the same server that has an answer: what was sent before it has arrived.
-async fn cancel_when_seen(world: &World, cancel: tokio_util::sync::CancellationToken) {
-    output(world.call("echo", json!({"message": "in between"})).await);
+async fn cancel_when_seen(harness: &McpHarness, cancel: tokio_util::sync::CancellationToken) {
+    output(harness.call("echo", json!({"message": "in between"})).await);
     cancel.cancel();
 }
 
@@ -107,27 +108,27 @@ async fn cancel_when_seen(world: &World, cancel: tokio_util::sync::CancellationT
 async fn server_everything_as_a_program() {
     let Some(packages) = packages() else { return };
     let settings = McpServer { command: node(&packages, EVERYTHING, &["stdio"]), ..McpServer::default() };
-    let world = started("everything", settings).await;
-    everything_works(&world).await;
-    questions_are_answered(&world).await;
-    world.stop().await;
+    let harness = started("everything", settings).await;
+    everything_works(&harness).await;
+    questions_are_answered(&harness).await;
+    harness.stop().await;
 }
 
 /// The tools that ask appear when the server has seen that we can answer: its list changes.
-async fn questions_are_answered(world: &World) {
+async fn questions_are_answered(harness: &McpHarness) {
     let asks = "everything.trigger-elicitation-request";
-    world.until(|toolbox: &Toolbox| has(toolbox, asks)).await;
-    let (mut call, _) = world.prepared("trigger-elicitation-request", json!({}));
-    call.asker = Asker::new(|question: ToolQuestion| async move {
+    harness.until(|toolbox: &Toolbox| has(toolbox, asks)).await;
+    let (mut call, _) = harness.prepared("trigger-elicitation-request", json!({}));
+    call.question_handler = QuestionHandler::new(|question: ToolQuestion| async move {
         assert!(question.message.contains("everything"), "who asks is said: {}", question.message);
-        let Wants::Form { schema } = question.wants else { panic!("no form") };
+        let ElicitationMode::Form { schema } = question.mode else { panic!("no form") };
         assert!(schema["properties"]["name"].is_object(), "{schema}");
         ToolAnswer::Accept { content: Some(json!({"name": "Ada"})) }
     });
-    let answered = output(world.running(call).await);
+    let answered = output(harness.running(call).await);
     assert!(answered.text.contains("Ada"), "{}", answered.text);
 
-    let declined = output(world.call("trigger-elicitation-request", json!({})).await);
+    let declined = output(harness.call("trigger-elicitation-request", json!({})).await);
     assert!(declined.text.contains("declined"), "{}", declined.text);
 }
 
@@ -143,18 +144,18 @@ async fn server_everything_over_http() {
         server.kill_on_drop(true).spawn().unwrap()
     };
     let mut server = start();
-    let world = started("everything", McpServer { url, ..McpServer::default() }).await;
-    everything_works(&world).await;
-    questions_are_answered(&world).await;
+    let harness = started("everything", McpServer { url, ..McpServer::default() }).await;
+    everything_works(&harness).await;
+    questions_are_answered(&harness).await;
 
     server.kill().await.unwrap();
-    let outcome = world.call("echo", json!({"message": "anybody there?"})).await;
-    assert!(!matches!(outcome, Outcome::Done(_)), "{outcome:?}");
-    world.until(|toolbox| !toolbox.faults().is_empty()).await;
+    let outcome = harness.call("echo", json!({"message": "anybody there?"})).await;
+    assert!(!matches!(outcome, CallOutcome::Done(_)), "{outcome:?}");
+    harness.until(|toolbox| !toolbox.faults().is_empty()).await;
     let _server = start();
-    world.until(|toolbox| toolbox.faults().is_empty() && has(toolbox, "everything.echo")).await;
-    assert_eq!(output(world.call("echo", json!({"message": "again"})).await).text, "Echo: again");
-    world.stop().await;
+    harness.until(|toolbox| toolbox.faults().is_empty() && has(toolbox, "everything.echo")).await;
+    assert_eq!(output(harness.call("echo", json!({"message": "again"})).await).text, "Echo: again");
+    harness.stop().await;
 }
 
 // R: A1
@@ -169,21 +170,21 @@ async fn server_filesystem_writes_only_when_somebody_says_so_and_only_in_its_roo
     for (trusted, reads, writes) in
         [(false, Effect::External, Effect::External), (true, Effect::Read, Effect::Idempotent)]
     {
-        let world =
+        let harness =
             started("files", McpServer { command: command.clone(), trusted, ..McpServer::default() }).await;
-        let registry = world.toolbox.registry();
+        let registry = harness.toolbox.registry();
         let effect = |name: &str| registry.get(&name.into()).unwrap().spec().effect;
         assert_eq!((effect("files.read_text_file"), effect("files.write_file")), (reads, writes));
         assert_eq!(
-            output(world.call("read_text_file", json!({"path": path("note.txt")})).await).text,
+            output(harness.call("read_text_file", json!({"path": path("note.txt")})).await).text,
             "milk"
         );
-        let outside = world.call("read_text_file", json!({"path": "/etc/passwd"})).await;
-        let Outcome::Failed { message, .. } = outside else { panic!("{outside:?}") };
+        let outside = harness.call("read_text_file", json!({"path": "/etc/passwd"})).await;
+        let CallOutcome::Failed { message, .. } = outside else { panic!("{outside:?}") };
         assert!(message.contains("outside"), "{message}");
-        output(world.call("write_file", json!({"path": path("new.txt"), "content": "x"})).await);
+        output(harness.call("write_file", json!({"path": path("new.txt"), "content": "x"})).await);
         assert_eq!(std::fs::read_to_string(root.join("new.txt")).unwrap(), "x");
-        world.stop().await;
+        harness.stop().await;
     }
 }
 
@@ -191,15 +192,15 @@ async fn server_filesystem_writes_only_when_somebody_says_so_and_only_in_its_roo
 async fn server_time_speaks_both_revisions() {
     let Some(packages) = packages() else { return };
     let program = packages.join("venv/bin/mcp-server-time").to_str().unwrap().to_owned();
-    for era in [Era::Auto, Era::V2026_07_28, Era::V2025_11_25] {
+    for era in [ProtocolEra::Auto, ProtocolEra::V2026_07_28, ProtocolEra::V2025_11_25] {
         let command = vec![program.clone(), "--local-timezone=Asia/Shanghai".into()];
-        let world = started("time", McpServer { command, era, ..McpServer::default() }).await;
+        let harness = started("time", McpServer { command, era, ..McpServer::default() }).await;
         let noon = json!({"source_timezone": "UTC", "time": "12:00", "target_timezone": "Asia/Shanghai"});
-        let converted = output(world.call("convert_time", noon).await);
+        let converted = output(harness.call("convert_time", noon).await);
         assert!(converted.text.contains("20:00"), "{era:?}: {}", converted.text);
-        let nowhere = world.call("get_current_time", json!({"timezone": "Nowhere/Atall"})).await;
-        assert!(matches!(nowhere, Outcome::Failed { .. }), "{nowhere:?}");
-        world.stop().await;
+        let nowhere = harness.call("get_current_time", json!({"timezone": "Nowhere/Atall"})).await;
+        assert!(matches!(nowhere, CallOutcome::Failed { .. }), "{nowhere:?}");
+        harness.stop().await;
     }
 }
 
@@ -211,21 +212,21 @@ const PROBE: &str = "THROUGHLINE_MCP_PROBE";
 async fn probe_process() {
     let (Ok(_), Some(url)) = (std::env::var(PROBE), std::env::args().next_back()) else { return };
     let settings = McpServer { url: Some(url), ..McpServer::default() };
-    let world = World::named("probe", settings, Pins::in_memory()).await;
-    assert_eq!(world.toolbox.ready(Duration::from_secs(20)).await, [""; 0]);
+    let harness = McpHarness::named("probe", settings, PinStore::in_memory()).await;
+    assert_eq!(harness.toolbox.wait_ready(Duration::from_secs(20)).await, [""; 0]);
     let names: Vec<String> = {
-        let registry = world.toolbox.registry();
+        let registry = harness.toolbox.registry();
         let names = registry.iter().filter(|tool| tool.spec().source == "mcp:probe");
         names.map(|tool| tool.spec().name.as_str().trim_start_matches("probe.").to_owned()).collect()
     };
     for name in names {
         let arguments = if name == "add_numbers" { json!({"a": 5, "b": 3}) } else { json!({}) };
-        let (mut call, _) = world.prepared(&name, arguments);
+        let (mut call, _) = harness.prepared(&name, arguments);
         // Whatever the form's own defaults are.
-        call.asker = Asker::new(|_| async { ToolAnswer::Accept { content: None } });
-        println!("{name}: {:?}", world.running(call).await);
+        call.question_handler = QuestionHandler::new(|_| async { ToolAnswer::Accept { content: None } });
+        println!("{name}: {:?}", harness.running(call).await);
     }
-    world.stop().await;
+    harness.stop().await;
 }
 
 #[tokio::test]
@@ -241,8 +242,8 @@ async fn the_conformance_suite_finds_nothing_wrong() {
         suite.args(&command[1..]).env(PROBE, "1").current_dir(folder.path()).kill_on_drop(true);
         let ended = tokio::time::timeout(Duration::from_secs(90), suite.output()).await;
         let ended = ended.expect("the suite does not end").unwrap();
-        let said =
+        let report =
             format!("{}{}", String::from_utf8_lossy(&ended.stdout), String::from_utf8_lossy(&ended.stderr));
-        assert!(ended.status.success(), "{scenario}:\n{said}");
+        assert!(ended.status.success(), "{scenario}:\n{report}");
     }
 }

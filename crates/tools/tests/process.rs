@@ -6,20 +6,20 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 use throughline_tools::process::{
-    Ended, Helper, Network, ProcessLimits, Program, RunAs, Running, Sandbox, SandboxMode, SandboxRules,
-    Surroundings,
+    ChildExit, ChildProcess, ExecHelper, NetworkAccess, ProcessLimits, ProgramSpec, RunAs, SandboxMode,
+    SandboxRules, SandboxStatus, SpawnContext,
 };
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 
-fn helper() -> Helper {
-    Helper::new(env!("CARGO_BIN_EXE_throughline-exec"), [])
+fn helper() -> ExecHelper {
+    ExecHelper::new(env!("CARGO_BIN_EXE_throughline-exec"), [])
 }
 
 /// `sh -c script`; `tag` ends up in the command lines of what it starts, so that it can be found.
-fn shell(helper: Option<Helper>, tag: &str, script: &str) -> Program {
-    let surroundings = Surroundings { helper, ..Surroundings::of_this_process() };
-    let path = surroundings.find("sh").unwrap();
-    Program::new(path, &surroundings).argument("-c").argument(script).argument(tag)
+fn shell(helper: Option<ExecHelper>, tag: &str, script: &str) -> ProgramSpec {
+    let spawn_context = SpawnContext { helper, ..SpawnContext::of_this_process() };
+    let path = spawn_context.find_program("sh").unwrap();
+    ProgramSpec::new(path, &spawn_context).argument("-c").argument(script).argument(tag)
 }
 
 /// A number of seconds that no other test waits: it is seen in `/proc`.
@@ -55,7 +55,7 @@ async fn until(tag: &str, what: &str, is_so: impl Fn(&[String]) -> bool) {
     }
 }
 
-async fn first_line(running: &mut Running) -> String {
+async fn first_line(running: &mut ChildProcess) -> String {
     let mut line = String::new();
     BufReader::new(running.stdout.as_mut().unwrap()).read_line(&mut line).await.unwrap();
     line
@@ -79,7 +79,7 @@ fn hostile(tag: &str, with_clean_environment: bool) -> String {
     )
 }
 
-async fn check_nothing_survives(name: &str, helper: Option<Helper>, end: End) {
+async fn check_nothing_survives(name: &str, helper: Option<ExecHelper>, end: End) {
     let tag = unique(name);
     let clean = helper.is_some();
     let mut running = shell(helper, &tag, &hostile(&tag, clean)).start().unwrap();
@@ -93,7 +93,7 @@ async fn check_nothing_survives(name: &str, helper: Option<Helper>, end: End) {
     match end {
         End::Stop => {
             let ended = running.stop().await.unwrap();
-            assert_eq!(ended, Ended { code: None, signal: Some(9) }, "{name}: it ignored SIGTERM");
+            assert_eq!(ended, ChildExit { code: None, signal: Some(9) }, "{name}: it ignored SIGTERM");
             assert_eq!(alive(&tag), Vec::<String>::new(), "{name}: at the return");
         }
         End::Drop => drop(running),
@@ -124,7 +124,7 @@ async fn what_is_left_behind_is_ended_too() {
         let script = format!("setsid sleep {tag} > /dev/null 2>&1 & sleep {tag} & echo done; exit 3");
         let mut running = shell(helper, "", &script).start().unwrap();
         assert_eq!(first_line(&mut running).await, "done\n");
-        assert_eq!(running.wait().await.unwrap(), Ended { code: Some(3), signal: None }, "{name}");
+        assert_eq!(running.wait().await.unwrap(), ChildExit { code: Some(3), signal: None }, "{name}");
         assert_eq!(alive(&tag), Vec::<String>::new(), "{name}");
     }
 }
@@ -136,7 +136,7 @@ async fn one_that_ends_when_asked_is_not_killed() {
         let mut running = shell(helper, "", script).start().unwrap();
         let mut lines = BufReader::new(running.stdout.take().unwrap()).lines();
         assert_eq!(lines.next_line().await.unwrap().as_deref(), Some("ready"));
-        assert_eq!(running.stop().await.unwrap(), Ended { code: Some(7), signal: None });
+        assert_eq!(running.stop().await.unwrap(), ChildExit { code: Some(7), signal: None });
         assert_eq!(lines.next_line().await.unwrap().as_deref(), Some("bye"));
     }
 }
@@ -219,12 +219,12 @@ async fn tried(rules: SandboxRules, limits: ProcessLimits, script: &str) -> Stri
     program.environment.insert("LC_ALL".into(), "C".into());
     let mut running = program.start().unwrap();
     drop(running.stdin.take());
-    let (mut said, mut complained) = (String::new(), String::new());
+    let (mut output, mut errors) = (String::new(), String::new());
     let (mut stdout, mut stderr) = (running.stdout.take().unwrap(), running.stderr.take().unwrap());
-    tokio::try_join!(stdout.read_to_string(&mut said), stderr.read_to_string(&mut complained)).unwrap();
+    tokio::try_join!(stdout.read_to_string(&mut output), stderr.read_to_string(&mut errors)).unwrap();
     let ended = running.wait().await.unwrap();
     let code = ended.code.unwrap_or_else(|| 1_000 + ended.signal.unwrap());
-    format!("{said}{complained}= {code}")
+    format!("{output}{errors}= {code}")
 }
 
 // R: R4
@@ -232,11 +232,11 @@ async fn tried(rules: SandboxRules, limits: ProcessLimits, script: &str) -> Stri
 async fn it_reads_and_writes_only_what_it_may() {
     let probe = helper().probe().await.unwrap();
     assert_eq!(probe.cannot_supervise, None);
-    let Sandbox::Landlock { abi, .. } = probe.sandbox else {
+    let SandboxStatus::Landlock { abi, .. } = probe.sandbox else {
         // Said truthfully; and what requires it does not start.
         let rules = SandboxRules { mode: SandboxMode::Required, ..SandboxRules::default() };
-        let said = tried(rules, ProcessLimits::default(), "echo ran").await;
-        assert!(said.contains("the sandbox is required and cannot be had"), "{said}");
+        let output = tried(rules, ProcessLimits::default(), "echo ran").await;
+        assert!(output.contains("the sandbox is required and cannot be had"), "{output}");
         return;
     };
     let folder = tempfile::tempdir().unwrap();
@@ -253,15 +253,19 @@ async fn it_reads_and_writes_only_what_it_may() {
     let check = async |rules: SandboxRules, refused: &[&Path], allowed: &[&Path]| {
         let _ = std::fs::remove_file(open.join("new"));
         let _ = std::fs::remove_file(shut.join("new"));
-        let said = tried(rules, ProcessLimits::default(), &try_all).await;
+        let output = tried(rules, ProcessLimits::default(), &try_all).await;
         for path in refused {
-            assert!(said.contains(&path.display().to_string()), "{} was allowed: {said}", path.display());
+            assert!(output.contains(&path.display().to_string()), "{} was allowed: {output}", path.display());
         }
         for path in allowed {
-            assert!(!said.contains(&path.display().to_string()), "{} was refused: {said}", path.display());
+            assert!(
+                !output.contains(&path.display().to_string()),
+                "{} was refused: {output}",
+                path.display()
+            );
         }
-        assert!(said.contains("c\n"), "its own folder is writable: {said}");
-        assert!(said.ends_with("= 0"), "{said}");
+        assert!(output.contains("c\n"), "its own folder is writable: {output}");
+        assert!(output.ends_with("= 0"), "{output}");
     };
     let (read_open, read_shut) = (open.join("file"), shut.join("file"));
     let (write_open, write_shut) = (open.join("new"), shut.join("new"));
@@ -279,18 +283,18 @@ async fn it_reads_and_writes_only_what_it_may() {
     check(off, &[], &[&read_open, &read_shut, &write_open, &write_shut]).await;
     if abi >= 6 {
         // Our own process is out of its reach.
-        let said =
+        let output =
             tried(rules(None, None), ProcessLimits::default(), &format!("kill -0 {}", std::process::id()))
                 .await;
-        assert!(said.contains("ermitted"), "{said}");
+        assert!(output.contains("ermitted"), "{output}");
     }
-    let said = tried(
+    let output = tried(
         rules(None, None),
         ProcessLimits::default(),
         &format!("cat /proc/{}/environ", std::process::id()),
     )
     .await;
-    assert!(said.contains("ermi"), "our environment, with its secrets: {said}");
+    assert!(output.contains("ermi"), "our environment, with its secrets: {output}");
 }
 
 // R: R2
@@ -302,19 +306,19 @@ async fn it_uses_no_more_than_it_may() {
         edit(&mut limits);
         limits
     };
-    let said = tried(on(), ProcessLimits::default(), "ulimit -n; ulimit -c; ulimit -d").await;
-    assert_eq!(said, "1024\n0\n4194304\n= 0", "memory in KiB");
-    let said =
+    let output = tried(on(), ProcessLimits::default(), "ulimit -n; ulimit -c; ulimit -d").await;
+    assert_eq!(output, "1024\n0\n4194304\n= 0", "memory in KiB");
+    let output =
         tried(on(), limits(|limits| limits.file_bytes_max = 4_096), "head -c 9999 /dev/zero > f; wc -c < f")
             .await;
-    assert!(said.starts_with("4096\n"), "{said}");
-    let said =
+    assert!(output.starts_with("4096\n"), "{output}");
+    let output =
         tried(on(), limits(|limits| limits.open_files_max = 3), "exec 7< /dev/null; echo reached").await;
-    assert!(!said.contains("reached"), "{said}");
+    assert!(!output.contains("reached"), "{output}");
     let hungry = "x=$(head -c 64000000 /dev/zero | tr '\\0' x); echo ${#x}";
     assert!(tried(on(), ProcessLimits::default(), hungry).await.starts_with("64000000\n"));
-    let said = tried(on(), limits(|limits| limits.memory_bytes_max = 32 << 20), hungry).await;
-    assert!(!said.contains("64000000"), "{said}");
+    let output = tried(on(), limits(|limits| limits.memory_bytes_max = 32 << 20), hungry).await;
+    assert!(!output.contains("64000000"), "{output}");
 }
 
 // R: R4
@@ -331,50 +335,50 @@ async fn without_a_network_no_socket_is_opened_and_a_pair_of_pipes_still_is() {
             print socket(my $s, $_->[0], $_->[1], 0) ? \"open\" : 0 + $!, \" \";
         }
         print socketpair(my $a, my $b, AF_UNIX, SOCK_STREAM, 0) ? \"pair\" : \"none\";'";
-    let denied = SandboxRules { network: Network::Deny, ..SandboxRules::default() };
-    let said = tried(denied.clone(), ProcessLimits::default(), script).await;
-    if said.contains("not found") {
+    let denied = SandboxRules { network: NetworkAccess::Deny, ..SandboxRules::default() };
+    let output = tried(denied.clone(), ProcessLimits::default(), script).await;
+    if output.contains("not found") {
         println!("skipped: there is no perl");
         return;
     }
-    assert_eq!(said, "13 13 13 13 13 13 pair= 0");
-    let said = tried(SandboxRules::default(), ProcessLimits::default(), script).await;
-    assert!(said.starts_with("open open "), "{said}");
+    assert_eq!(output, "13 13 13 13 13 13 pair= 0");
+    let output = tried(SandboxRules::default(), ProcessLimits::default(), script).await;
+    assert!(output.starts_with("open open "), "{output}");
 }
 
 // R: R4
 #[tokio::test]
 async fn it_runs_as_the_user_that_is_named() {
     let script = "id -u; id -g; id -G; echo $HOME; echo mine > $TMPDIR/file && cat $TMPDIR/file; cat /proc/self/status | grep CapEff";
-    let surroundings = |name: &str| {
-        let run_as = RunAs::named(name);
-        Surroundings { helper: Some(helper()), run_as, ..Surroundings::of_this_process() }
+    let context_for = |name: &str| {
+        let run_as = RunAs::from_setting(name);
+        SpawnContext { helper: Some(helper()), run_as, ..SpawnContext::of_this_process() }
     };
-    let missing = surroundings("no-such-user").find("sh").unwrap_err().to_string();
+    let missing = context_for("no-such-user").find_program("sh").unwrap_err().to_string();
     assert_eq!(
         missing,
         "run_as = \"no-such-user\": there is no such user in /etc/passwd; a number works, too"
     );
     if rustix::process::geteuid().as_raw() != 0 {
-        let root = surroundings("root").find("sh").unwrap_err().to_string();
+        let root = context_for("root").find_program("sh").unwrap_err().to_string();
         assert!(root.contains("only root can become another user"), "{root}");
         println!("skipped: only root can become another user");
         return;
     }
     for helper in [Some(helper()), None] {
-        let from = Surroundings { helper, ..surroundings("64919:64920") };
-        let path = from.find("sh").unwrap();
-        let mut program = Program::new(path, &from).argument("-c").argument(script);
+        let spawn_context = SpawnContext { helper, ..context_for("64919:64920") };
+        let path = spawn_context.find_program("sh").unwrap();
+        let mut program = ProgramSpec::new(path, &spawn_context).argument("-c").argument(script);
         program.folder = Some("/".into());
         let is_supervised = program.helper.is_some();
         let mut running = program.start().unwrap();
-        let (mut said, mut complained) = (String::new(), String::new());
-        running.stdout.take().unwrap().read_to_string(&mut said).await.unwrap();
-        running.stderr.take().unwrap().read_to_string(&mut complained).await.unwrap();
-        assert!(said.starts_with("64919\n64920\n64920\n"), "{said}{complained}");
-        assert!(said.ends_with("CapEff:\t0000000000000000\n"), "{said}");
+        let (mut output, mut errors) = (String::new(), String::new());
+        running.stdout.take().unwrap().read_to_string(&mut output).await.unwrap();
+        running.stderr.take().unwrap().read_to_string(&mut errors).await.unwrap();
+        assert!(output.starts_with("64919\n64920\n64920\n"), "{output}{errors}");
+        assert!(output.ends_with("CapEff:\t0000000000000000\n"), "{output}");
         // Without a supervisor there is nobody who gives it its folder.
-        assert_eq!(said.contains("mine\n"), is_supervised, "{said}{complained}");
+        assert_eq!(output.contains("mine\n"), is_supervised, "{output}{errors}");
         running.wait().await.unwrap();
     }
 }
@@ -390,9 +394,9 @@ async fn the_environment_is_what_was_given_and_nothing_else() {
         program.environment =
             BTreeMap::from([("PATH".into(), "/usr/bin:/bin".into()), ("CITY".into(), "Paris".into())]);
         let mut running = program.start().unwrap();
-        let mut said = String::new();
-        running.stdout.take().unwrap().read_to_string(&mut said).await.unwrap();
-        assert_eq!(said, "CITY\nPATH\nTHROUGHLINE_CHILD\nTMPDIR\n");
+        let mut output = String::new();
+        running.stdout.take().unwrap().read_to_string(&mut output).await.unwrap();
+        assert_eq!(output, "CITY\nPATH\nTHROUGHLINE_CHILD\nTMPDIR\n");
         assert!(running.wait().await.unwrap().is_success());
     }
 }
@@ -404,10 +408,10 @@ async fn input_reaches_it_and_its_end_reaches_us() {
         let mut stdin = running.stdin.take().unwrap();
         stdin.write_all(b"{\"city\":\"Paris\"}").await.unwrap();
         drop(stdin);
-        let (mut said, mut complained) = (String::new(), String::new());
-        running.stdout.take().unwrap().read_to_string(&mut said).await.unwrap();
-        running.stderr.take().unwrap().read_to_string(&mut complained).await.unwrap();
-        assert_eq!((said.as_str(), complained.as_str()), ("{\"city\":\"Paris\"}", "complaint\n"));
+        let (mut output, mut errors) = (String::new(), String::new());
+        running.stdout.take().unwrap().read_to_string(&mut output).await.unwrap();
+        running.stderr.take().unwrap().read_to_string(&mut errors).await.unwrap();
+        assert_eq!((output.as_str(), errors.as_str()), ("{\"city\":\"Paris\"}", "complaint\n"));
         assert_eq!(running.wait().await.unwrap().code, Some(5));
     }
 }
@@ -416,7 +420,7 @@ async fn input_reaches_it_and_its_end_reaches_us() {
 async fn a_signal_of_its_own_is_told() {
     for helper in [Some(helper()), None] {
         let mut running = shell(helper, "", "kill -SEGV $$").start().unwrap();
-        assert_eq!(running.wait().await.unwrap(), Ended { code: None, signal: Some(11) });
+        assert_eq!(running.wait().await.unwrap(), ChildExit { code: None, signal: Some(11) });
     }
 }
 
@@ -426,16 +430,15 @@ async fn a_script_without_its_interpreter_says_so() {
     let script = folder.path().join("script");
     std::fs::write(&script, "#!/no/such/interpreter\n").unwrap();
     std::fs::set_permissions(&script, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
-    let surroundings = Surroundings::of_this_process().with_helper(helper());
+    let spawn_context = SpawnContext::of_this_process().with_helper(helper());
     let mut running =
-        Program::new(surroundings.find(script.to_str().unwrap()).unwrap(), &surroundings).start().unwrap();
-    let mut complained = String::new();
-    running.stderr.take().unwrap().read_to_string(&mut complained).await.unwrap();
-    assert!(
-        complained.starts_with("throughline: ") && complained.contains("cannot be started"),
-        "{complained}"
-    );
+        ProgramSpec::new(spawn_context.find_program(script.to_str().unwrap()).unwrap(), &spawn_context)
+            .start()
+            .unwrap();
+    let mut errors = String::new();
+    running.stderr.take().unwrap().read_to_string(&mut errors).await.unwrap();
+    assert!(errors.starts_with("throughline: ") && errors.contains("cannot be started"), "{errors}");
     assert_eq!(running.wait().await.unwrap().code, Some(125));
-    let alone = Program { helper: None, ..Program::new(script, &surroundings) };
+    let alone = ProgramSpec { helper: None, ..ProgramSpec::new(script, &spawn_context) };
     assert!(alone.start().unwrap_err().to_string().contains("cannot be started"));
 }

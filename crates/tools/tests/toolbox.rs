@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use throughline_tools::{
-    NoArguments, Source, SourceNews, Tool, ToolContext, ToolError, ToolSpec, Toolbox, tool,
+    NoArguments, SourceReporter, Tool, ToolContext, ToolError, ToolSource, ToolSpec, Toolbox, tool,
 };
-use throughline_wire::{Arguments, Output};
+use throughline_wire::{CallArguments, ToolOutput};
 
 const LONG: Duration = Duration::from_secs(3_600);
 
@@ -26,8 +26,8 @@ impl Tool for BadSchema {
         spec
     }
 
-    async fn call(&self, _arguments: &Arguments, _context: ToolContext) -> Result<Output, ToolError> {
-        Ok(Output::default())
+    async fn call(&self, _arguments: &CallArguments, _context: ToolContext) -> Result<ToolOutput, ToolError> {
+        Ok(ToolOutput::default())
     }
 }
 
@@ -43,7 +43,7 @@ enum Does {
 struct Scripted {
     name: &'static str,
     does: Does,
-    news: Mutex<Option<SourceNews>>,
+    news: Mutex<Option<SourceReporter>>,
     stops: AtomicUsize,
 }
 
@@ -52,22 +52,22 @@ impl Scripted {
         Arc::new(Self { name, does, news: Mutex::new(None), stops: AtomicUsize::new(0) })
     }
 
-    fn news(&self) -> SourceNews {
+    fn news(&self) -> SourceReporter {
         self.news.lock().unwrap().clone().unwrap()
     }
 }
 
 #[async_trait]
-impl Source for Scripted {
+impl ToolSource for Scripted {
     fn name(&self) -> &str {
         self.name
     }
 
-    async fn start(&self, news: SourceNews) {
-        *self.news.lock().unwrap() = Some(news.clone());
+    async fn start(&self, reporter: SourceReporter) {
+        *self.news.lock().unwrap() = Some(reporter.clone());
         match &self.does {
-            Does::Tells(tools) => news.tools(tools.clone()),
-            Does::Fails(why) => news.fault(*why, Some("Start it.".into())),
+            Does::Tells(tools) => reporter.set_tools(tools.clone()),
+            Does::Fails(why) => reporter.set_fault(*why, Some("Start it.".into())),
             Does::Panics => panic!("as scripted"),
             Does::Waits => std::future::pending().await,
         }
@@ -92,7 +92,7 @@ async fn tools_of_sources_stand_beside_the_fixed_ones() {
     let toolbox = Toolbox::new([ping("fixed.one")]).unwrap();
     let before = toolbox.registry();
     toolbox.add(Scripted::new("mcp:a", Does::Tells(vec![ping("a.one"), ping("a.two")])));
-    assert!(toolbox.ready(LONG).await.is_empty());
+    assert!(toolbox.wait_ready(LONG).await.is_empty());
     assert_eq!(names(&toolbox), ["a.one", "a.two", "fixed.one"]);
     assert_eq!(before.len(), 1, "a snapshot does not change");
     assert!(faults(&toolbox).is_empty());
@@ -107,7 +107,7 @@ async fn what_cannot_be_registered_takes_nothing_with_it() {
     ));
     toolbox.add(Scripted::new("mcp:c", Does::Fails("no such program")));
     toolbox.add(Scripted::new("mcp:d", Does::Panics));
-    assert!(toolbox.ready(LONG).await.is_empty());
+    assert!(toolbox.wait_ready(LONG).await.is_empty());
     assert_eq!(names(&toolbox), ["b.good", "fixed.one"]);
     let faults = faults(&toolbox);
     assert_eq!(faults.len(), 5, "{faults:#?}");
@@ -121,17 +121,17 @@ async fn a_source_may_change_its_mind_and_go() {
     let toolbox = Toolbox::new([]).unwrap();
     let source = Scripted::new("mcp:a", Does::Tells(vec![ping("a.one")]));
     toolbox.add(source.clone());
-    toolbox.ready(LONG).await;
-    let mut changed = toolbox.changed();
+    toolbox.wait_ready(LONG).await;
+    let mut changed = toolbox.subscribe();
     changed.mark_unchanged();
 
-    source.news().state(vec![ping("a.two")], Vec::new());
+    source.news().set_state(vec![ping("a.two")], Vec::new());
     assert!(changed.has_changed().unwrap());
     assert_eq!(names(&toolbox), ["a.two"]);
 
     toolbox.remove("mcp:a").await;
     assert_eq!(source.stops.load(Ordering::Relaxed), 1);
-    source.news().tools(vec![ping("a.three")]);
+    source.news().set_tools(vec![ping("a.three")]);
     assert!(names(&toolbox).is_empty(), "what a removed source says is ignored");
 }
 
@@ -140,11 +140,11 @@ async fn a_source_of_the_same_name_replaces_the_one_before() {
     let toolbox = Toolbox::new([]).unwrap();
     let old = Scripted::new("mcp:a", Does::Tells(vec![ping("a.old")]));
     toolbox.add(old.clone());
-    toolbox.ready(LONG).await;
+    toolbox.wait_ready(LONG).await;
     toolbox.add(Scripted::new("mcp:a", Does::Tells(vec![ping("a.new")])));
-    toolbox.ready(LONG).await;
+    toolbox.wait_ready(LONG).await;
     assert_eq!(old.stops.load(Ordering::Relaxed), 1);
-    old.news().tools(vec![ping("a.old")]);
+    old.news().set_tools(vec![ping("a.old")]);
     assert_eq!(names(&toolbox), ["a.new"]);
 }
 
@@ -153,6 +153,6 @@ async fn nobody_waits_for_ever_for_a_silent_source() {
     let toolbox = Toolbox::new([]).unwrap();
     toolbox.add(Scripted::new("mcp:slow", Does::Waits));
     toolbox.add(Scripted::new("mcp:quick", Does::Tells(vec![ping("quick.one")])));
-    assert_eq!(toolbox.ready(Duration::from_secs(10)).await, ["mcp:slow"]);
+    assert_eq!(toolbox.wait_ready(Duration::from_secs(10)).await, ["mcp:slow"]);
     assert_eq!(names(&toolbox), ["quick.one"]);
 }

@@ -6,18 +6,18 @@ use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use throughline_tools::process::{Helper, Surroundings};
+use throughline_tools::process::{ExecHelper, SpawnContext};
 use throughline_tools::vcp_plugin::{VcpPluginSource, VcpPlugins};
-use throughline_tools::{Effect, Executor, Toggles, ToolCall, Toolbox};
-use throughline_wire::{Arguments, Outcome, Output, VcpCommand};
+use throughline_tools::{Effect, ToolExecutor, ToolInvocation, ToolToggles, Toolbox};
+use throughline_wire::{CallArguments, CallOutcome, ToolOutput, VcpCommand};
 
 async fn toolbox(settings: Value) -> Toolbox {
     let settings: VcpPlugins = serde_json::from_value(settings).unwrap();
-    let surroundings =
-        Surroundings::of_this_process().with_helper(Helper::new(env!("CARGO_BIN_EXE_throughline-exec"), []));
+    let spawn_context = SpawnContext::of_this_process()
+        .with_helper(ExecHelper::new(env!("CARGO_BIN_EXE_throughline-exec"), []));
     let toolbox = Toolbox::new([]).unwrap();
-    toolbox.add(Arc::new(VcpPluginSource::new(settings, surroundings)));
-    toolbox.ready(Duration::from_secs(30)).await;
+    toolbox.add(Arc::new(VcpPluginSource::new(settings, spawn_context)));
+    toolbox.wait_ready(Duration::from_secs(30)).await;
     toolbox
 }
 
@@ -36,14 +36,17 @@ fn samples() -> tempfile::TempDir {
     copy
 }
 
-async fn call(toolbox: &Toolbox, tool: &str, arguments: Value, limit: Option<Duration>) -> Outcome {
-    let call = ToolCall { timeout: limit, ..ToolCall::new("call_1", tool, Arguments::from_value(arguments)) };
-    Executor::default().run(&toolbox.registry(), call, |_| async {}).await
+async fn call(toolbox: &Toolbox, tool: &str, arguments: Value, limit: Option<Duration>) -> CallOutcome {
+    let call = ToolInvocation {
+        timeout: limit,
+        ..ToolInvocation::new("call_1", tool, CallArguments::from_value(arguments))
+    };
+    ToolExecutor::default().run(&toolbox.registry(), call, |_| async {}).await
 }
 
-async fn done(toolbox: &Toolbox, tool: &str, arguments: Value) -> Output {
+async fn done(toolbox: &Toolbox, tool: &str, arguments: Value) -> ToolOutput {
     match call(toolbox, tool, arguments, None).await {
-        Outcome::Done(output) => output,
+        CallOutcome::Done(output) => output,
         other => panic!("{tool}: {other:?}"),
     }
 }
@@ -55,7 +58,7 @@ async fn commands_of_plugins_are_tools_with_their_vcp_names() {
     let effects = json!({"Dice": "pure", "Notebook": "read", "Notebook.AddNote": "write"});
     let toolbox = toolbox(json!({"folders": [folder.path().join("Plugin")], "effects": effects})).await;
     assert_eq!(toolbox.faults(), []);
-    let offered = toolbox.registry().offered(&Toggles::default());
+    let offered = toolbox.registry().offered(&ToolToggles::default());
     let facts: Vec<_> =
         offered.iter().map(|tool| (tool.name.as_str(), tool.effect, tool.timeout_ms)).collect();
     assert_eq!(
@@ -89,20 +92,20 @@ async fn commands_of_plugins_are_tools_with_their_vcp_names() {
 async fn a_plugin_reads_and_answers_as_ever() {
     let folder = samples();
     let toolbox = toolbox(json!({"folders": [folder.path().join("Plugin")]})).await;
-    let said = done(&toolbox, "Dice.Roll", json!({"count": "2", "label": "攻击", "tags": ["a"]}))
+    let reply = done(&toolbox, "Dice.Roll", json!({"count": "2", "label": "攻击", "tags": ["a"]}))
         .await
         .value
         .unwrap();
-    assert_eq!(said["rolled"], json!([6, 6]));
+    assert_eq!(reply["rolled"], json!([6, 6]));
     assert_eq!(
-        said["request"],
+        reply["request"],
         json!({"count": "2", "label": "攻击", "tags": "[\"a\"]"}),
         "texts, as a block would have"
     );
     // Of a test that cargo runs, and whose environment is full of CARGO_…
     let environment = ["DebugMode", "DiceKey", "DiceSides", "DiceTable", "PYTHONIOENCODING"];
-    assert_eq!(said["environment"], json!(environment));
-    assert_eq!(said["folder"], "Dice");
+    assert_eq!(reply["environment"], json!(environment));
+    assert_eq!(reply["folder"], "Dice");
 
     assert_eq!(done(&toolbox, "Notebook.AddNote", json!({"text": "first"})).await.text, "noted");
     assert_eq!(done(&toolbox, "Notebook.AddNote", json!({"text": "$(id); 二"})).await.text, "noted");
@@ -125,19 +128,19 @@ async fn a_plugin_that_fails_or_hangs_ends_truthfully() {
         json!({"folders": [folder.path().join("Plugin/Dice"), folder.path().join("Plugin/Notebook")]}),
     )
     .await;
-    let Outcome::Failed { message, .. } = call(&toolbox, "Dice.Roll", json!({"count": "10"}), None).await
+    let CallOutcome::Failed { message, .. } = call(&toolbox, "Dice.Roll", json!({"count": "10"}), None).await
     else {
         panic!()
     };
     assert_eq!(message, "10 dice do not fit on the table; key …");
-    let Outcome::Failed { message, .. } = call(&toolbox, "Notebook.Break", json!({}), None).await else {
+    let CallOutcome::Failed { message, .. } = call(&toolbox, "Notebook.Break", json!({}), None).await else {
         panic!()
     };
     assert_eq!(message, "sh ended with exit code 4: no such command");
     let started = Instant::now();
     let limit = Duration::from_millis(500);
     let outcome = call(&toolbox, "Notebook.Hang", json!({}), Some(limit)).await;
-    assert!(matches!(outcome, Outcome::TimedOut { limit_ms: 500, .. }), "{outcome:?}");
+    assert!(matches!(outcome, CallOutcome::TimedOut { limit_ms: 500, .. }), "{outcome:?}");
     assert!(started.elapsed() < limit + Duration::from_secs(3), "{:?}", started.elapsed());
     let alive = std::fs::read_dir("/proc")
         .unwrap()
@@ -205,8 +208,11 @@ async fn each_mistake_is_one_precise_fault_and_harms_nothing_else() {
         let toolbox = toolbox(json!({"folders": [folder.path().join("Plugin")]})).await;
         let faults = toolbox.faults();
         assert_eq!(faults.len(), 1, "{message}: {faults:?}");
-        let said = faults[0].message.strip_prefix(&format!("{}: ", bad.display()));
-        assert!(said.is_some_and(|said| said.starts_with(message)), "expected {message}, got {faults:?}");
+        let message_text = faults[0].message.strip_prefix(&format!("{}: ", bad.display()));
+        assert!(
+            message_text.is_some_and(|text| text.starts_with(message)),
+            "expected {message}, got {faults:?}"
+        );
         assert!(faults[0].remedy.is_some(), "{message}");
         assert_eq!(toolbox.registry().len(), 6, "{message}");
     }

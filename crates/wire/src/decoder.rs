@@ -3,14 +3,14 @@
 mod body;
 mod fast;
 
-use crate::dialect::{Decode, Dialect, Frame, FrameKind, Framing};
+use crate::dialect::{Dialect, DialectDecoder, FrameKind, FramingKind, PayloadFrame};
 use crate::frame::{
-    EventStreamFramer, EventStreamItem, JsonArrayFramer, Line, LineFramer, SseFramer, SseItem,
+    EventStreamFramer, EventStreamItem, JsonArrayFramer, LineFramer, LineItem, SseFramer, SseItem,
 };
-use crate::json::Json;
-use crate::limits::Limits;
-use crate::profile::Profile;
-use crate::step::{Step, StepState, error_of, excerpt_of};
+use crate::json::JsonRef;
+use crate::limits::DecodeLimits;
+use crate::profile::UpstreamProfile;
+use crate::step::{StepState, StepWriter, error_of, excerpt_of};
 use crate::text::CallFormat;
 use crate::vocabulary::{ProblemKind, StepEvent, UpstreamError};
 use fast::FastPath;
@@ -18,7 +18,7 @@ use std::borrow::Cow;
 
 /// Whether `<think>…</think>` in the text is split off as thinking (a stage of its own, R4).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Think {
+pub enum ThinkMode {
     /// Text stays verbatim.
     #[default]
     Verbatim,
@@ -30,11 +30,11 @@ pub enum Think {
 #[derive(Clone, Debug, Default)]
 pub struct DecodeOptions {
     /// Bounds.
-    pub limits: Limits,
+    pub limits: DecodeLimits,
     /// Quirks of the upstream.
-    pub profile: Profile,
+    pub profile: UpstreamProfile,
     /// `<think>` tags.
-    pub think: Think,
+    pub think: ThinkMode,
     /// Names of the offered tools: a call is announced as soon as its name equals one.
     pub offered: Vec<String>,
     /// How the model calls tools.
@@ -57,35 +57,35 @@ pub struct DecodeOptions {
 /// assert_eq!(reply.text, "Hi");
 /// ```
 pub struct StepDecoder {
-    framing: Framed,
-    stage: Stage,
+    framing: ActiveFramer,
+    stage: PayloadDecoder,
     fast: FastPath,
-    limits: Limits,
+    limits: DecodeLimits,
     /// Bytes taken so far.
-    taken: u64,
+    bytes_read: u64,
 }
 
 /// How payloads are being cut out; a body is sniffed first, because errors come as plain JSON or HTML (quirk E3).
-enum Framed {
+enum ActiveFramer {
     /// White space so far, with any byte-order mark.
-    Unknown(Vec<u8>),
+    Undetected(Vec<u8>),
     Sse(Box<SseFramer>),
     Lines(LineFramer),
     EventStream(Box<EventStreamFramer>),
     /// A top-level JSON array, element by element.
     Array(JsonArrayFramer),
     /// Anything else: one document, read whole.
-    Whole(Vec<u8>),
+    Body(Vec<u8>),
 }
 
 /// Everything behind the framing.
-struct Stage {
-    dialect: Box<dyn Decode>,
+struct PayloadDecoder {
+    dialect: Box<dyn DialectDecoder>,
     state: StepState,
     /// Something that is a payload was seen.
     saw_payload: bool,
     /// The first line that was none.
-    stray: Option<String>,
+    stray_line: Option<String>,
     over: bool,
 }
 
@@ -94,23 +94,23 @@ impl StepDecoder {
     pub fn new(dialect: Dialect, options: DecodeOptions) -> Self {
         let limits = options.limits;
         let framing = match dialect.framing() {
-            Framing::Sse => Framed::Unknown(Vec::new()),
-            Framing::Lines => Framed::Lines(LineFramer::new(&limits)),
-            Framing::EventStream => Framed::EventStream(Box::new(EventStreamFramer::new(&limits))),
+            FramingKind::Sse => ActiveFramer::Undetected(Vec::new()),
+            FramingKind::Lines => ActiveFramer::Lines(LineFramer::new(&limits)),
+            FramingKind::EventStream => ActiveFramer::EventStream(Box::new(EventStreamFramer::new(&limits))),
         };
         let decoder = dialect.decoder();
         Self {
             framing,
             fast: FastPath::new(decoder.ignored_members()),
-            stage: Stage {
+            stage: PayloadDecoder {
                 dialect: decoder,
                 state: StepState::new(dialect, options),
                 saw_payload: false,
-                stray: None,
+                stray_line: None,
                 over: false,
             },
             limits,
-            taken: 0,
+            bytes_read: 0,
         }
     }
 
@@ -119,12 +119,12 @@ impl StepDecoder {
         if self.stage.over {
             return;
         }
-        let room = self.limits.step_bytes_max.saturating_sub(self.taken);
+        let room = self.limits.step_bytes_max.saturating_sub(self.bytes_read);
         let fits = bytes.len().min(usize::try_from(room).unwrap_or(usize::MAX));
-        self.frame(&bytes[..fits], sink);
-        self.taken += fits as u64;
+        self.frame_bytes(&bytes[..fits], sink);
+        self.bytes_read += fits as u64;
         if fits < bytes.len() && !self.stage.over {
-            let mut step = Step::new(&mut self.stage.state, sink);
+            let mut step = StepWriter::new(&mut self.stage.state, sink);
             step.problem(ProblemKind::LimitReached { limit: "step_bytes_max".to_owned() }, "");
             step.fail(UpstreamError {
                 message: format!("the reply is longer than {} bytes", self.limits.step_bytes_max),
@@ -141,27 +141,29 @@ impl StepDecoder {
             return;
         }
         let stage = &mut self.stage;
-        stage.state.at = self.taken;
+        stage.state.at = self.bytes_read;
         match &mut self.framing {
-            Framed::Unknown(_) => {}
-            Framed::Sse(framer) => {
+            ActiveFramer::Undetected(_) => {}
+            ActiveFramer::Sse(framer) => {
                 // An unterminated last event counts if its payload is whole JSON, else it is the cut (quirk S9).
                 if let Some(event) = framer.finish() {
-                    stage.state.at = event.at;
-                    stage.last_event(event.event, &event.data, sink);
+                    stage.state.at = event.offset;
+                    stage.finish_event(event.event, &event.data, sink);
                 }
             }
-            Framed::Lines(framer) => framer.finish(&mut |line| {
-                if let Line::Text { text, .. } = line
+            ActiveFramer::Lines(framer) => framer.finish(&mut |line| {
+                if let LineItem::Text { text, .. } = line
                     && let Ok(text) = std::str::from_utf8(text)
-                    && Json::parse(text).is_ok()
+                    && JsonRef::parse(text).is_ok()
                 {
-                    stage.payload("", text, sink);
+                    stage.decode_payload("", text, sink);
                 }
             }),
-            Framed::EventStream(framer) => framer.finish(&mut |item| stage.frame_item(item, sink)),
-            Framed::Array(_) => {}
-            Framed::Whole(bytes) => stage.whole_body(bytes, sink),
+            ActiveFramer::EventStream(framer) => {
+                framer.finish(&mut |item| stage.handle_frame_item(item, sink))
+            }
+            ActiveFramer::Array(_) => {}
+            ActiveFramer::Body(bytes) => stage.decode_body(bytes, sink),
         }
         if !self.stage.over {
             self.stage.end(sink);
@@ -173,16 +175,16 @@ impl StepDecoder {
         self.stage.over
     }
 
-    fn frame(&mut self, bytes: &[u8], sink: &mut dyn FnMut(StepEvent<'_>)) {
-        let base = self.taken;
+    fn frame_bytes(&mut self, bytes: &[u8], sink: &mut dyn FnMut(StepEvent<'_>)) {
+        let base = self.bytes_read;
         let stage = &mut self.stage;
         // A binary frame begins with a zero byte; plain replies and errors come as JSON or HTML (quirk E3).
         let is_text = matches!(bytes.first(), Some(b'{' | b'[' | b'<'));
-        if base == 0 && is_text && matches!(self.framing, Framed::EventStream(_)) {
-            self.framing = Framed::Whole(Vec::new());
+        if base == 0 && is_text && matches!(self.framing, ActiveFramer::EventStream(_)) {
+            self.framing = ActiveFramer::Body(Vec::new());
         }
         match &mut self.framing {
-            Framed::Unknown(before) => {
+            ActiveFramer::Undetected(before) => {
                 let blank = bytes
                     .iter()
                     .take_while(|byte| byte.is_ascii_whitespace() || b"\xEF\xBB\xBF".contains(byte));
@@ -190,29 +192,29 @@ impl StepDecoder {
                 before.extend_from_slice(&bytes[..blank]);
                 let Some(first) = bytes.get(blank) else {
                     if before.len() > self.limits.line_bytes_max {
-                        self.framing = Framed::Sse(Box::new(SseFramer::new(&self.limits)));
+                        self.framing = ActiveFramer::Sse(Box::new(SseFramer::new(&self.limits)));
                     }
                     return;
                 };
                 let framing = match first {
-                    b'[' if stage.dialect.streams_an_array() => {
-                        Framed::Array(JsonArrayFramer::new(&self.limits))
+                    b'[' if stage.dialect.streams_json_array() => {
+                        ActiveFramer::Array(JsonArrayFramer::new(&self.limits))
                     }
-                    b'{' | b'[' | b'<' => Framed::Whole(Vec::new()),
-                    _ => Framed::Sse(Box::new(SseFramer::new(&self.limits))),
+                    b'{' | b'[' | b'<' => ActiveFramer::Body(Vec::new()),
+                    _ => ActiveFramer::Sse(Box::new(SseFramer::new(&self.limits))),
                 };
                 let before = std::mem::take(before);
                 self.framing = framing;
                 // The white space belongs to the framing, too: it may hold a byte-order mark or blank lines.
-                if matches!(self.framing, Framed::Sse(_)) {
-                    self.taken = base.saturating_sub((before.len() - blank) as u64);
-                    self.frame(&before, sink);
+                if matches!(self.framing, ActiveFramer::Sse(_)) {
+                    self.bytes_read = base.saturating_sub((before.len() - blank) as u64);
+                    self.frame_bytes(&before, sink);
                 }
-                self.taken = base + blank as u64;
-                self.frame(&bytes[blank..], sink);
-                self.taken = base;
+                self.bytes_read = base + blank as u64;
+                self.frame_bytes(&bytes[blank..], sink);
+                self.bytes_read = base;
             }
-            Framed::Sse(framer) => {
+            ActiveFramer::Sse(framer) => {
                 let mut rest = bytes;
                 while !rest.is_empty() && !stage.over {
                     framer.skip_line_feed(&mut rest);
@@ -220,7 +222,7 @@ impl StepDecoder {
                     if begins_event {
                         // Offsets name the event's first byte, wherever the bytes were cut.
                         stage.state.at = base + (bytes.len() - rest.len()) as u64;
-                        let fast = self.fast.take(rest, &mut stage.state, sink);
+                        let fast = self.fast.try_decode(rest, &mut stage.state, sink);
                         if fast > 0 {
                             framer.skip(fast);
                             rest = &rest[fast..];
@@ -230,11 +232,11 @@ impl StepDecoder {
                     let before = rest;
                     let Some(item) = framer.next(&mut rest) else { break };
                     stage.state.begin_frame();
-                    stage.state.at = item.at();
+                    stage.state.at = item.offset();
                     match item {
                         SseItem::Event(event) => {
-                            stage.note_bad_utf8(&event.data, sink);
-                            stage.payload(event.event, &event.data, sink);
+                            stage.report_invalid_utf8(&event.data, sink);
+                            stage.decode_payload(event.event, &event.data, sink);
                             if begins_event && !stage.over {
                                 let raw = &before[..before.len() - rest.len()];
                                 self.fast.learn(raw, &event.data, &stage.state);
@@ -246,36 +248,36 @@ impl StepDecoder {
                     }
                 }
             }
-            Framed::Lines(framer) => framer.push(bytes, &mut |line| match line {
+            ActiveFramer::Lines(framer) => framer.push(bytes, &mut |line| match line {
                 _ if stage.over => {}
-                Line::Text { at, text } => {
+                LineItem::Text { offset: at, text } => {
                     stage.state.at = at;
                     stage.state.begin_frame();
                     let text = String::from_utf8_lossy(text);
-                    stage.note_bad_utf8(&text, sink);
-                    stage.payload("", &text, sink);
+                    stage.report_invalid_utf8(&text, sink);
+                    stage.decode_payload("", &text, sink);
                 }
-                Line::TooLong => stage.too_large("line_bytes_max", sink),
+                LineItem::TooLong => stage.too_large("line_bytes_max", sink),
             }),
-            Framed::EventStream(framer) => framer.push(bytes, &mut |item| {
+            ActiveFramer::EventStream(framer) => framer.push(bytes, &mut |item| {
                 if !stage.over {
-                    stage.frame_item(item, sink);
+                    stage.handle_frame_item(item, sink);
                 }
             }),
-            Framed::Array(framer) => {
+            ActiveFramer::Array(framer) => {
                 let dropped = framer.dropped();
                 framer.push(bytes, &mut |element| {
                     if !stage.over {
                         let text = String::from_utf8_lossy(element);
-                        stage.note_bad_utf8(&text, sink);
-                        stage.payload("", &text, sink);
+                        stage.report_invalid_utf8(&text, sink);
+                        stage.decode_payload("", &text, sink);
                     }
                 });
                 if framer.dropped() > dropped && !stage.over {
                     stage.too_large("event_bytes_max", sink);
                 }
             }
-            Framed::Whole(body) => {
+            ActiveFramer::Body(body) => {
                 if body.len() + bytes.len() > self.limits.event_bytes_max {
                     body.clear();
                     stage.too_large("event_bytes_max", sink);
@@ -288,35 +290,35 @@ impl StepDecoder {
     }
 }
 
-impl Stage {
+impl PayloadDecoder {
     /// One payload of a text framing.
-    fn payload(&mut self, event: &str, data: &str, sink: &mut dyn FnMut(StepEvent<'_>)) {
+    fn decode_payload(&mut self, event: &str, data: &str, sink: &mut dyn FnMut(StepEvent<'_>)) {
         let trimmed = data.trim_matches(|c: char| c.is_ascii_whitespace());
         if trimmed.is_empty() {
             return;
         }
         self.saw_payload = true;
         if trimmed == "[DONE]" {
-            let mut step = Step::new(&mut self.state, sink);
+            let mut step = StepWriter::new(&mut self.state, sink);
             step.complete();
             return self.end(sink);
         }
-        match Json::parse(trimmed) {
+        match JsonRef::parse(trimmed) {
             Ok(json) => {
-                self.json(event, FrameKind::Data, &json, sink);
+                self.decode_json(event, FrameKind::Data, &json, sink);
             }
             Err(error) => {
                 // `data:` lines that are JSON one by one but not joined were events (quirk S4).
-                let is_payload = |line: &str| line.trim_ascii() == "[DONE]" || Json::parse(line).is_ok();
+                let is_payload = |line: &str| line.trim_ascii() == "[DONE]" || JsonRef::parse(line).is_ok();
                 if trimmed.contains('\n') && trimmed.split('\n').all(is_payload) {
                     for line in trimmed.split('\n') {
                         if !self.over {
-                            self.payload(event, line, sink);
+                            self.decode_payload(event, line, sink);
                         }
                     }
                     return;
                 }
-                let mut step = Step::new(&mut self.state, sink);
+                let mut step = StepWriter::new(&mut self.state, sink);
                 if event == "error" {
                     step.fail(UpstreamError { message: trimmed.to_owned(), ..UpstreamError::default() });
                 } else {
@@ -327,23 +329,29 @@ impl Stage {
     }
 
     /// An event without its blank line. Of several lines that are documents one by one, only the last can be cut.
-    fn last_event(&mut self, event: &str, data: &str, sink: &mut dyn FnMut(StepEvent<'_>)) {
-        let is_whole = |text: &str| text == "[DONE]" || Json::parse(text).is_ok();
+    fn finish_event(&mut self, event: &str, data: &str, sink: &mut dyn FnMut(StepEvent<'_>)) {
+        let is_whole = |text: &str| text == "[DONE]" || JsonRef::parse(text).is_ok();
         if is_whole(data.trim()) {
-            return self.payload(event, data, sink);
+            return self.decode_payload(event, data, sink);
         }
         for line in data.split('\n').take_while(|line| is_whole(line.trim())) {
             if !self.over {
-                self.payload(event, line, sink);
+                self.decode_payload(event, line, sink);
             }
         }
     }
 
-    fn json(&mut self, event: &str, kind: FrameKind, json: &Json<'_>, sink: &mut dyn FnMut(StepEvent<'_>)) {
+    fn decode_json(
+        &mut self,
+        event: &str,
+        kind: FrameKind,
+        json: &JsonRef<'_>,
+        sink: &mut dyn FnMut(StepEvent<'_>),
+    ) {
         if self.over {
             return;
         }
-        let mut step = Step::new(&mut self.state, sink);
+        let mut step = StepWriter::new(&mut self.state, sink);
         let error = match (kind, event) {
             (FrameKind::Exception, _) => Some(UpstreamError {
                 message: json
@@ -356,7 +364,7 @@ impl Stage {
             _ => error_of(json),
         };
         // The rest of the payload counts as well: a finish reason may stand beside the error (quirk E1).
-        self.dialect.frame(&Frame { event, kind, json }, &mut step);
+        self.dialect.frame(&PayloadFrame { event, kind, json }, &mut step);
         if let Some(error) = error {
             step.fail(error);
         }
@@ -365,41 +373,41 @@ impl Stage {
         }
     }
 
-    fn frame_item(&mut self, item: EventStreamItem<'_>, sink: &mut dyn FnMut(StepEvent<'_>)) {
+    fn handle_frame_item(&mut self, item: EventStreamItem<'_>, sink: &mut dyn FnMut(StepEvent<'_>)) {
         match item {
             EventStreamItem::Frame(frame) => {
                 self.saw_payload = true;
-                self.state.at = frame.at;
+                self.state.at = frame.offset;
                 let text = String::from_utf8_lossy(frame.payload);
                 let (kind, event) = match frame.is_exception() {
                     true => (FrameKind::Exception, frame.exception_type),
                     false => (FrameKind::Data, frame.event_type),
                 };
-                match (Json::parse(&text), kind) {
-                    (Ok(json), _) => self.json(event, kind, &json, sink),
+                match (JsonRef::parse(&text), kind) {
+                    (Ok(json), _) => self.decode_json(event, kind, &json, sink),
                     (Err(_), FrameKind::Exception) => {
-                        let said = [frame.error_message, text.trim(), event]
+                        let error_text = [frame.error_message, text.trim(), event]
                             .into_iter()
-                            .find(|said| !said.is_empty());
-                        Step::new(&mut self.state, sink).fail(UpstreamError {
-                            message: excerpt_of(said.unwrap_or("exception")),
+                            .find(|error_text| !error_text.is_empty());
+                        StepWriter::new(&mut self.state, sink).fail(UpstreamError {
+                            message: excerpt_of(error_text.unwrap_or("exception")),
                             kind: Some(event.to_owned()),
                             code: None,
                         });
                     }
                     (Err(error), FrameKind::Data) => {
-                        Step::new(&mut self.state, sink)
+                        StepWriter::new(&mut self.state, sink)
                             .problem(ProblemKind::InvalidEvent, &format!("{error}: {}", excerpt_of(&text)));
                     }
                 }
             }
-            EventStreamItem::Problem { kind, at, what } => {
+            EventStreamItem::Problem { kind, offset: at, message: what } => {
                 self.state.at = at;
                 let reached = match &kind {
                     ProblemKind::LimitReached { limit } => Some(limit.clone()),
                     _ => None,
                 };
-                Step::new(&mut self.state, sink).problem(kind, what);
+                StepWriter::new(&mut self.state, sink).problem(kind, what);
                 if let Some(limit) = reached {
                     self.fail_at_limit(&limit, sink);
                 }
@@ -411,28 +419,29 @@ impl Stage {
     /// field is kept, in case the body turns out to be no stream at all.
     fn unknown_field(&mut self, name: &str, value: &str, sink: &mut dyn FnMut(StepEvent<'_>)) {
         if name == "error" {
-            let error = match Json::parse(value.trim()) {
+            let error = match JsonRef::parse(value.trim()) {
                 Ok(json) => error_of(&json).or_else(|| body::plain_error(&json)),
                 Err(_) => Some(UpstreamError { message: value.to_owned(), ..UpstreamError::default() }),
             };
             self.saw_payload = true;
             if let Some(error) = error {
-                Step::new(&mut self.state, sink).fail(error);
+                StepWriter::new(&mut self.state, sink).fail(error);
             }
-        } else if self.stray.is_none() {
-            self.stray = Some(if value.is_empty() { name.to_owned() } else { format!("{name}: {value}") });
+        } else if self.stray_line.is_none() {
+            self.stray_line =
+                Some(if value.is_empty() { name.to_owned() } else { format!("{name}: {value}") });
         }
     }
 
     fn too_large(&mut self, limit: &str, sink: &mut dyn FnMut(StepEvent<'_>)) {
         let kind = ProblemKind::LimitReached { limit: limit.to_owned() };
-        Step::new(&mut self.state, sink).problem(kind, "");
+        StepWriter::new(&mut self.state, sink).problem(kind, "");
         self.fail_at_limit(limit, sink);
     }
 
     /// What was dropped may have held part of a call, so nothing of the step can be trusted to be whole.
     fn fail_at_limit(&mut self, limit: &str, sink: &mut dyn FnMut(StepEvent<'_>)) {
-        Step::new(&mut self.state, sink).fail(UpstreamError {
+        StepWriter::new(&mut self.state, sink).fail(UpstreamError {
             message: format!("the upstream sent more than {limit} allows"),
             kind: Some(limit.to_owned()),
             code: None,
@@ -441,16 +450,16 @@ impl Stage {
 
     /// Text that had to be copied was not UTF-8. (U+FFFD that was sent as such is data.)
     #[allow(clippy::ptr_arg, reason = "whether it had to be copied is what is asked")]
-    fn note_bad_utf8(&mut self, data: &Cow<'_, str>, sink: &mut dyn FnMut(StepEvent<'_>)) {
+    fn report_invalid_utf8(&mut self, data: &Cow<'_, str>, sink: &mut dyn FnMut(StepEvent<'_>)) {
         if let Cow::Owned(text) = data {
-            Step::new(&mut self.state, sink).problem(ProblemKind::InvalidUtf8, text);
+            StepWriter::new(&mut self.state, sink).problem(ProblemKind::InvalidUtf8, text);
         }
     }
 
     fn end(&mut self, sink: &mut dyn FnMut(StepEvent<'_>)) {
-        let mut step = Step::new(&mut self.state, sink);
+        let mut step = StepWriter::new(&mut self.state, sink);
         if !self.saw_payload
-            && let Some(stray) = self.stray.take()
+            && let Some(stray) = self.stray_line.take()
         {
             step.fail(UpstreamError { message: stray, ..UpstreamError::default() });
         }

@@ -1,7 +1,7 @@
 //! Bytes of any LLM provider to one small vocabulary, and back: framing, dialects, tool-call assembly.
 //!
 //! This crate has no async, no clock, no randomness, no file, no socket and no global. It never fails on input: what
-//! is wrong with a stream is reported as [`StepEvent::Problem`] and the rest goes on.
+//! is wrong with a stream is reported as [`StepEvent::StepProblem`] and the rest goes on.
 
 #![warn(clippy::unwrap_used)]
 #![cfg_attr(not(test), warn(clippy::disallowed_methods, clippy::disallowed_types))]
@@ -20,11 +20,11 @@ mod reply;
 mod step;
 mod vocabulary;
 
-pub use decoder::{DecodeOptions, StepDecoder, Think};
-pub use dialect::{Dialect, EncodeError, EncodedRequest, Transfer, encode};
-pub use limits::Limits;
-pub use profile::{LeakedCalls, Profile, ReasoningEcho, ToolIdFormat};
-pub use reply::{Reply, ReplyAudio, ReplyCall};
+pub use decoder::{DecodeOptions, StepDecoder, ThinkMode};
+pub use dialect::{Dialect, EncodeError, EncodedRequest, TransferMode, encode};
+pub use limits::DecodeLimits;
+pub use profile::{LeakedCalls, ReasoningEcho, ToolIdFormat, UpstreamProfile};
+pub use reply::{ModelReply, ReplyAudio, ReplyCall};
 pub use vocabulary::*;
 
 /// The examples of the page run like those of the documentation. // R: D2

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 /// event, the call or the step concerned, never the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Limits {
+pub struct DecodeLimits {
     /// One line of SSE or NDJSON. Default 16 MiB.
     pub line_bytes_max: usize,
     /// One event (all its `data:` lines), one binary frame, one JSON body. Default 16 MiB.
@@ -19,7 +19,7 @@ pub struct Limits {
     pub calls_per_step_max: usize,
 }
 
-impl Default for Limits {
+impl Default for DecodeLimits {
     fn default() -> Self {
         Self {
             line_bytes_max: 16 << 20,

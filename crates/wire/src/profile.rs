@@ -44,7 +44,7 @@ pub enum ToolIdFormat {
 /// Measured quirks of an upstream. The default is a well-behaved server.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Profile {
+pub struct UpstreamProfile {
     /// Argument fragments restate everything before them (quirk A5). Default false.
     pub cumulative_arguments: bool,
     /// Arguments may begin with a placeholder `{}` (quirk A4), so a closed object is no evidence. Default false.
@@ -83,7 +83,7 @@ pub struct Profile {
     pub developer_role: bool,
 }
 
-impl Default for Profile {
+impl Default for UpstreamProfile {
     fn default() -> Self {
         Self {
             cumulative_arguments: false,

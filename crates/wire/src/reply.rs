@@ -1,8 +1,8 @@
 //! The fold of a step's events to one whole reply.
 
 use crate::vocabulary::{
-    Arguments, BrokenCall, CallKind, End, FinishReason, Hosted, Media, Problem, ProviderState, RawArguments,
-    Slot, StepEvent, UpstreamCallId, Usage, WireName,
+    BrokenCall, CallArguments, CallKind, CallSlot, FinishReason, HostedTool, Media, ProviderState,
+    RawArguments, StepEvent, StepProblem, StreamEnd, UpstreamCallId, Usage, WireName,
 };
 use serde::Serialize;
 use serde_json::Value;
@@ -11,7 +11,7 @@ use serde_json::Value;
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReplyCall {
     /// Which call.
-    pub slot: Slot,
+    pub slot: CallSlot,
     /// Sort key of the message order.
     pub position: u32,
     /// Their id, if usable.
@@ -23,7 +23,7 @@ pub struct ReplyCall {
     /// Fragments so far.
     pub text: String,
     /// Final arguments, or why there are none; `None` while the call is open.
-    pub ending: Option<Result<Arguments, (BrokenCall, RawArguments)>>,
+    pub ending: Option<Result<CallArguments, (BrokenCall, RawArguments)>>,
 }
 
 /// One piece of sound as it came.
@@ -37,7 +37,7 @@ pub struct ReplyAudio {
 
 /// A whole reply.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Reply {
+pub struct ModelReply {
     /// Visible text, deltas joined.
     pub text: String,
     /// Reasoning, joined.
@@ -53,22 +53,22 @@ pub struct Reply {
     /// Sources.
     pub citations: Vec<Value>,
     /// Tools that the provider ran.
-    pub hosted: Vec<Hosted>,
+    pub hosted: Vec<HostedTool>,
     /// Why it stopped.
     pub finish: Option<(FinishReason, Option<String>)>,
     /// Tokens.
     pub usage: Option<Usage>,
     /// To be echoed.
-    pub state: Option<ProviderState>,
+    pub provider_state: Option<ProviderState>,
     /// Findings.
-    pub problems: Vec<Problem>,
+    pub problems: Vec<StepProblem>,
     /// How it ended; `None` while it runs.
-    pub end: Option<End>,
+    pub end: Option<StreamEnd>,
     /// Further choices by their number.
-    pub choices: Vec<(u32, Reply)>,
+    pub choices: Vec<(u32, ModelReply)>,
 }
 
-impl Reply {
+impl ModelReply {
     /// Takes one more event.
     pub fn apply(&mut self, event: StepEvent<'_>) {
         match event {
@@ -102,13 +102,13 @@ impl Reply {
                     call.ending = None;
                 }
             }
-            StepEvent::CallBroken { slot, why, raw } => {
+            StepEvent::CallBroken { slot, reason: why, raw } => {
                 if let Some(call) = self.call(slot) {
                     call.ending = Some(Err((why, raw)));
                 }
             }
             StepEvent::Hosted(hosted) => self.hosted.push(hosted),
-            StepEvent::Opaque(state) => self.state = Some(state),
+            StepEvent::ProviderState(state) => self.provider_state = Some(state),
             StepEvent::Usage(usage) => self.usage = Some(usage),
             StepEvent::Finish { reason, raw } => self.finish = Some((reason, raw)),
             StepEvent::End(end) => self.end = Some(end),
@@ -117,7 +117,7 @@ impl Reply {
                 let at = match self.choices.binary_search_by_key(&index, |(index, _)| *index) {
                     Ok(at) => at,
                     Err(at) => {
-                        self.choices.insert(at, (index, Reply::default()));
+                        self.choices.insert(at, (index, ModelReply::default()));
                         at
                     }
                 };
@@ -126,7 +126,7 @@ impl Reply {
         }
     }
 
-    fn call(&mut self, slot: Slot) -> Option<&mut ReplyCall> {
+    fn call(&mut self, slot: CallSlot) -> Option<&mut ReplyCall> {
         // Calls end near the back: fragments mostly belong to the last one opened.
         self.calls.iter_mut().rev().find(|call| call.slot == slot)
     }

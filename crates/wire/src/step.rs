@@ -2,103 +2,103 @@
 
 mod text_mode;
 
-use crate::assemble::{Assembly, CallDelta, CallHead};
-use crate::decoder::{DecodeOptions, Think};
+use crate::assemble::{CallAssembler, CallDelta, CallHead};
+use crate::decoder::{DecodeOptions, ThinkMode};
 use crate::dialect::Dialect;
-use crate::json::{Json, Surrogates, decode_string};
-use crate::limits::Limits;
-use crate::profile::{LeakedCalls, Profile};
-use crate::text::{CallFormat, Piece, ThinkSplitter, find_leaked, not_structured};
+use crate::json::{JsonRef, SurrogateCarry, decode_string};
+use crate::limits::DecodeLimits;
+use crate::profile::{LeakedCalls, UpstreamProfile};
+use crate::text::{CallFormat, ThinkPiece, ThinkSplitter, find_leaked, without_structured};
 use crate::vocabulary::{
-    End, FinishReason, Hosted, Media, Problem, ProblemKind, ProviderState, Slot, StepEvent, UpstreamError,
-    Usage,
+    CallSlot, FinishReason, HostedTool, Media, ProblemKind, ProviderState, StepEvent, StepProblem, StreamEnd,
+    UpstreamError, Usage,
 };
 use serde_json::Value;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use text_mode::{Ending, TextMode};
+use text_mode::{ReplyEnding, TextMode};
 
 /// Where events go.
-pub(crate) type Sink<'s> = &'s mut dyn FnMut(StepEvent<'_>);
+pub(crate) type EventSink<'s> = &'s mut dyn FnMut(StepEvent<'_>);
 
 /// State of one step that outlives single frames.
 pub(crate) struct StepState {
     dialect: Dialect,
-    limits: Limits,
-    profile: Profile,
+    limits: DecodeLimits,
+    profile: UpstreamProfile,
     offered: Vec<String>,
-    pub(crate) first: Choice,
-    others: BTreeMap<u32, Choice>,
+    pub(crate) first: ChoiceState,
+    others: BTreeMap<u32, ChoiceState>,
     usage: Option<Usage>,
-    state: Option<Value>,
+    provider_state: Option<Value>,
     error: Option<UpstreamError>,
     complete: bool,
     over: bool,
-    effect: Effect,
+    effect: FrameEffect,
     /// Changes when fragments that look like earlier ones mean something else.
     epoch: u64,
     think: Option<ThinkSplitter>,
-    visible: Visible,
+    visible: VisibleText,
     /// Offset of the frame being decoded, for problems.
     pub(crate) at: u64,
 }
 
 /// The visible text on its way to the caller.
-enum Visible {
+enum VisibleText {
     /// Passed on as it is; kept to look for leaked calls in at the end.
     Plain(String),
     /// Calls are written in it.
     Calls(Box<TextMode>),
 }
 
-impl Visible {
+impl VisibleText {
     /// Passes text of the first choice on.
-    fn say(&mut self, text: Cow<'_, str>, calls: &mut Assembly, sink: Sink<'_>, at: u64) {
+    fn push(&mut self, text: Cow<'_, str>, calls: &mut CallAssembler, sink: EventSink<'_>, at: u64) {
         match self {
-            Visible::Plain(said) => {
-                said.push_str(&text);
+            VisibleText::Plain(plain_text) => {
+                plain_text.push_str(&text);
                 sink(StepEvent::Text(text));
             }
-            Visible::Calls(mode) => mode.push(&text, calls, sink, at),
+            VisibleText::Calls(mode) => mode.push(&text, calls, sink, at),
         }
     }
 }
 
 /// What the frame being decoded has done so far, for the fast path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Effect {
+pub(crate) enum FrameEffect {
     /// Nothing.
     None,
     /// One fragment, whose string body stands at this address.
-    One { target: Target, body_at: usize, body_len: usize },
+    One { target: FragmentTarget, body_at: usize, body_len: usize },
     /// Anything else.
     Other,
 }
 
 /// Where a fragment goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Target {
+pub(crate) enum FragmentTarget {
     Text,
     Thinking,
-    Arguments(Slot),
+    Arguments(CallSlot),
 }
 
 /// One choice of a reply. All but the first are only reported.
-pub(crate) struct Choice {
-    pub(crate) calls: Assembly,
-    pub(crate) text: Surrogates,
-    pub(crate) thinking: Surrogates,
-    refusal: Surrogates,
+pub(crate) struct ChoiceState {
+    pub(crate) calls: CallAssembler,
+    pub(crate) text: SurrogateCarry,
+    pub(crate) thinking: SurrogateCarry,
+    refusal: SurrogateCarry,
     finish: Option<(FinishReason, String)>,
 }
 
-impl Choice {
-    fn new(limits: &Limits, profile: &Profile, offered: &[String]) -> Self {
+impl ChoiceState {
+    fn new(limits: &DecodeLimits, profile: &UpstreamProfile, offered: &[String]) -> Self {
         Self {
-            calls: Assembly::new(limits, profile, offered),
-            text: Surrogates::default(),
-            thinking: Surrogates::default(),
-            refusal: Surrogates::default(),
+            calls: CallAssembler::new(limits, profile, offered),
+            text: SurrogateCarry::default(),
+            thinking: SurrogateCarry::default(),
+            refusal: SurrogateCarry::default(),
             finish: None,
         }
     }
@@ -107,7 +107,7 @@ impl Choice {
 impl StepState {
     pub(crate) fn new(dialect: Dialect, options: DecodeOptions) -> Self {
         let DecodeOptions { limits, profile, think, offered, calls } = options;
-        let first = Choice::new(&limits, &profile, &offered);
+        let first = ChoiceState::new(&limits, &profile, &offered);
         Self {
             dialect,
             limits,
@@ -116,19 +116,19 @@ impl StepState {
             first,
             others: BTreeMap::new(),
             usage: None,
-            state: None,
+            provider_state: None,
             error: None,
             complete: false,
             over: false,
-            effect: Effect::None,
+            effect: FrameEffect::None,
             epoch: 0,
             think: match think {
-                Think::Verbatim => None,
-                Think::Split => Some(ThinkSplitter::new()),
+                ThinkMode::Verbatim => None,
+                ThinkMode::Split => Some(ThinkSplitter::new()),
             },
             visible: match calls {
-                CallFormat::Native => Visible::Plain(String::new()),
-                CallFormat::Text(format) => Visible::Calls(Box::new(TextMode::new(format))),
+                CallFormat::Native => VisibleText::Plain(String::new()),
+                CallFormat::Text(format) => VisibleText::Calls(Box::new(TextMode::new(format))),
             },
             at: 0,
         }
@@ -136,10 +136,10 @@ impl StepState {
 
     /// A new frame: its effects are counted from here.
     pub(crate) fn begin_frame(&mut self) {
-        self.effect = Effect::None;
+        self.effect = FrameEffect::None;
     }
 
-    pub(crate) fn effect(&self) -> Effect {
+    pub(crate) fn effect(&self) -> FrameEffect {
         self.effect
     }
 
@@ -152,28 +152,30 @@ impl StepState {
         self.limits.event_bytes_max
     }
 
-    fn touch(&mut self) {
-        self.effect = Effect::Other;
+    fn note_effect(&mut self) {
+        self.effect = FrameEffect::Other;
     }
 
-    fn touch_fragment(&mut self, target: Target, body: &str) {
+    fn note_fragment(&mut self, target: FragmentTarget, body: &str) {
         self.effect = match self.effect {
-            Effect::None => Effect::One { target, body_at: body.as_ptr() as usize, body_len: body.len() },
-            _ => Effect::Other,
+            FrameEffect::None => {
+                FrameEffect::One { target, body_at: body.as_ptr() as usize, body_len: body.len() }
+            }
+            _ => FrameEffect::Other,
         };
     }
 }
 
 /// A dialect's way to say what it read. All methods may be called in any order and any number of times; what
 /// contradicts what came before is reported, never merged.
-pub(crate) struct Step<'s> {
+pub(crate) struct StepWriter<'s> {
     state: &'s mut StepState,
     choice: u32,
-    sink: Sink<'s>,
+    sink: EventSink<'s>,
 }
 
-impl<'s> Step<'s> {
-    pub(crate) fn new(state: &'s mut StepState, sink: Sink<'s>) -> Self {
+impl<'s> StepWriter<'s> {
+    pub(crate) fn new(state: &'s mut StepState, sink: EventSink<'s>) -> Self {
         Self { state, choice: 0, sink }
     }
 
@@ -183,35 +185,35 @@ impl<'s> Step<'s> {
     pub(crate) fn choice(&mut self, index: u32) {
         self.choice = index;
         if index != 0 {
-            self.state.touch();
+            self.state.note_effect();
             let state = &mut *self.state;
             let choices_max = state.limits.calls_per_step_max;
             if state.others.len() < choices_max || state.others.contains_key(&index) {
                 state
                     .others
                     .entry(index)
-                    .or_insert_with(|| Choice::new(&state.limits, &state.profile, &state.offered));
+                    .or_insert_with(|| ChoiceState::new(&state.limits, &state.profile, &state.offered));
             }
         }
     }
 
     /// Visible text: a JSON string (nothing otherwise).
-    pub(crate) fn text(&mut self, json: &Json<'_>) {
-        self.fragment(Target::Text, json);
+    pub(crate) fn text(&mut self, json: &JsonRef<'_>) {
+        self.fragment(FragmentTarget::Text, json);
     }
 
     /// Reasoning: a JSON string.
-    pub(crate) fn thinking(&mut self, json: &Json<'_>) {
-        self.fragment(Target::Thinking, json);
+    pub(crate) fn thinking(&mut self, json: &JsonRef<'_>) {
+        self.fragment(FragmentTarget::Thinking, json);
     }
 
     /// The model thinks and does not say what (redacted or not summarised).
-    pub(crate) fn thinking_unseen(&mut self) {
+    pub(crate) fn hidden_thinking(&mut self) {
         self.emit(StepEvent::Thinking(Cow::Borrowed("")));
     }
 
     /// A refusal: a JSON string.
-    pub(crate) fn refusal(&mut self, json: &Json<'_>) {
+    pub(crate) fn refusal(&mut self, json: &JsonRef<'_>) {
         let text = json.as_text(&mut self.choice_state().refusal);
         if let Some(text) = text.filter(|text| !text.is_empty()) {
             self.emit(StepEvent::Refusal(text));
@@ -229,7 +231,7 @@ impl<'s> Step<'s> {
     }
 
     /// A source.
-    pub(crate) fn citation(&mut self, json: &Json<'_>) {
+    pub(crate) fn citation(&mut self, json: &JsonRef<'_>) {
         self.emit(StepEvent::Citation(json.to_value()));
     }
 
@@ -239,18 +241,18 @@ impl<'s> Step<'s> {
     }
 
     /// The decoder has kept something of this frame for itself: frames like it need the full decode.
-    pub(crate) fn notice_change(&mut self) {
-        self.state.touch();
+    pub(crate) fn require_full_decode(&mut self) {
+        self.state.note_effect();
     }
 
     /// From here on a frame that looks like an earlier one may belong elsewhere (an item number that is used again).
-    pub(crate) fn forget_frames(&mut self) {
+    pub(crate) fn invalidate_templates(&mut self) {
         self.state.epoch += 1;
-        self.state.touch();
+        self.state.note_effect();
     }
 
     /// A tool that the provider ran.
-    pub(crate) fn hosted(&mut self, hosted: Hosted) {
+    pub(crate) fn hosted(&mut self, hosted: HostedTool) {
         self.emit(StepEvent::Hosted(hosted));
     }
 
@@ -259,67 +261,67 @@ impl<'s> Step<'s> {
     /// One entry of `tool_calls`.
     pub(crate) fn call_delta(&mut self, delta: CallDelta<'_>) {
         let is_bare = delta.id.is_empty() && delta.name.is_empty() && self.choice == 0;
-        let body = delta.arguments.and_then(Json::string_body).filter(|_| is_bare);
+        let body = delta.arguments.and_then(JsonRef::string_body).filter(|_| is_bare);
         let before = self.calls().generation();
-        let slot = self.with_calls(|calls, out, at| calls.delta(delta, out, at));
+        let slot = self.with_calls(|calls, out, at| calls.apply_delta(delta, out, at));
         match (slot, body) {
             (Some(slot), Some(body)) if self.calls().generation() == before => {
-                self.state.touch_fragment(Target::Arguments(slot), body);
+                self.state.note_fragment(FragmentTarget::Arguments(slot), body);
             }
-            _ => self.state.touch(),
+            _ => self.state.note_effect(),
         }
     }
 
     // --- calls whose identity is given by a block or item number ---
 
     /// A block opens: always a new call, whatever `key` named before. `key` is the dialect's block or item number.
-    pub(crate) fn open_call(&mut self, key: u64, head: CallHead<'_>) -> Slot {
-        self.state.touch();
+    pub(crate) fn open_call(&mut self, key: u64, head: CallHead<'_>) -> CallSlot {
+        self.state.note_effect();
         self.with_calls(|calls, out, at| calls.open_block(key, head, out, at))
     }
 
     /// The call that `key` names now.
-    pub(crate) fn call_of(&mut self, key: u64) -> Option<Slot> {
-        self.calls().block(key)
+    pub(crate) fn slot_of_block(&mut self, key: u64) -> Option<CallSlot> {
+        self.calls().slot_of_block(key)
     }
 
     /// Argument text follows: a JSON string's content.
-    pub(crate) fn append_arguments(&mut self, slot: Slot, json: &Json<'_>) {
+    pub(crate) fn append_arguments(&mut self, slot: CallSlot, json: &JsonRef<'_>) {
         if let Some(body) = json.string_body() {
-            self.with_calls(|calls, out, at| calls.append_body(slot, body, out, at));
+            self.with_calls(|calls, out, at| calls.append_json_body(slot, body, out, at));
             if self.choice == 0 {
-                self.state.touch_fragment(Target::Arguments(slot), body);
+                self.state.note_fragment(FragmentTarget::Arguments(slot), body);
             }
         }
     }
 
     /// Argument text follows.
-    pub(crate) fn append_arguments_text(&mut self, slot: Slot, text: &str) {
-        self.state.touch();
+    pub(crate) fn append_arguments_text(&mut self, slot: CallSlot, text: &str) {
+        self.state.note_effect();
         self.with_calls(|calls, out, at| calls.append(slot, text, out, at));
     }
 
     /// The whole argument text, once more or for the first time (`arguments.done`, `input` in a start event). A
     /// snapshot wins over what was appended; it is never appended to it.
-    pub(crate) fn restate_arguments(&mut self, slot: Slot, text: &str) {
-        self.state.touch();
-        self.with_calls(|calls, out, at| calls.restate(slot, text, out, at));
+    pub(crate) fn snapshot_arguments(&mut self, slot: CallSlot, text: &str) {
+        self.state.note_effect();
+        self.with_calls(|calls, out, at| calls.apply_snapshot(slot, text, out, at));
     }
 
     /// Nothing of `slot` has arrived yet but its head.
-    pub(crate) fn has_no_arguments(&mut self, slot: Slot) -> bool {
+    pub(crate) fn has_no_arguments(&mut self, slot: CallSlot) -> bool {
         self.calls().is_empty(slot)
     }
 
     /// The upstream says that the call is complete.
-    pub(crate) fn seal_call(&mut self, slot: Slot) {
-        self.state.touch();
+    pub(crate) fn seal_call(&mut self, slot: CallSlot) {
+        self.state.note_effect();
         self.with_calls(|calls, out, at| calls.seal_explicit(slot, out, at));
     }
 
     /// A whole call in one event (Gemini, Ollama): opened, filled and sealed. `arguments` is JSON text; empty = none.
-    pub(crate) fn whole_call(&mut self, head: CallHead<'_>, arguments: &str) -> Slot {
-        self.state.touch();
+    pub(crate) fn complete_call(&mut self, head: CallHead<'_>, arguments: &str) -> CallSlot {
+        self.state.note_effect();
         self.with_calls(|calls, out, at| {
             let slot = calls.open(head, out, at);
             calls.append(slot, arguments, out, at);
@@ -332,8 +334,8 @@ impl<'s> Step<'s> {
     pub(crate) fn restart(&mut self, excerpt: &str) {
         self.problem(ProblemKind::Restarted, excerpt);
         let state = &mut *self.state;
-        if let Visible::Calls(mode) = &mut state.visible {
-            mode.begin_again(&mut state.first.calls, self.sink, state.at);
+        if let VisibleText::Calls(mode) = &mut state.visible {
+            mode.restart(&mut state.first.calls, self.sink, state.at);
         }
         self.with_calls(|calls, out, at| calls.void_all(out, at));
     }
@@ -353,7 +355,7 @@ impl<'s> Step<'s> {
         };
         if before != Some(merged) {
             self.state.usage = Some(merged);
-            self.forget_frames();
+            self.invalidate_templates();
             (self.sink)(StepEvent::Usage(merged));
         }
     }
@@ -365,7 +367,7 @@ impl<'s> Step<'s> {
         {
             *known = Some((reason, raw.to_owned()));
             // A frame that says the former reason again would change it back.
-            self.forget_frames();
+            self.invalidate_templates();
         }
     }
 
@@ -378,20 +380,20 @@ impl<'s> Step<'s> {
     /// usage and late text may follow.
     pub(crate) fn complete(&mut self) {
         if !std::mem::replace(&mut self.state.complete, true) {
-            self.state.touch();
+            self.state.note_effect();
         }
     }
 
     /// The end marker after which nothing can follow: the step ends with this frame.
-    pub(crate) fn complete_and_over(&mut self) {
+    pub(crate) fn complete_and_end(&mut self) {
         self.complete();
         self.state.over = true;
-        self.state.touch();
+        self.state.note_effect();
     }
 
     /// The upstream reports an error; open calls become unusable.
     pub(crate) fn fail(&mut self, error: UpstreamError) {
-        self.state.touch();
+        self.state.note_effect();
         if self.state.error.is_none() {
             self.state.error = Some(error);
         }
@@ -399,15 +401,15 @@ impl<'s> Step<'s> {
 
     /// A finding.
     pub(crate) fn problem(&mut self, kind: ProblemKind, excerpt: &str) {
-        let problem = Problem { kind, at: self.state.at, excerpt: excerpt_of(excerpt), slot: None };
+        let problem = StepProblem { kind, at: self.state.at, excerpt: excerpt_of(excerpt), slot: None };
         self.emit(StepEvent::Problem(problem));
     }
 
     /// What must be sent back on the next call, in the dialect's own form. The last value counts; it is emitted
     /// once, before the end.
     pub(crate) fn echo(&mut self, value: Value) {
-        self.state.touch();
-        self.state.state = Some(value);
+        self.state.note_effect();
+        self.state.provider_state = Some(value);
     }
 
     // --- the end, called by the decoder ---
@@ -420,31 +422,32 @@ impl<'s> Step<'s> {
     pub(crate) fn close(&mut self) {
         self.choice = 0;
         let end = match self.state.error.take() {
-            Some(error) => End::Error(error),
-            None if self.state.complete => End::Complete,
-            None => End::Truncated,
+            Some(error) => StreamEnd::Error(error),
+            None if self.state.complete => StreamEnd::Complete,
+            None => StreamEnd::Truncated,
         };
         let others: Vec<u32> = self.state.others.keys().copied().collect();
         for index in others.into_iter().chain([0]) {
             self.choice = index;
             self.flush_surrogates();
-            let cut = end != End::Complete
+            let cut = end != StreamEnd::Complete
                 || matches!(
                     self.choice_state().finish,
                     Some((FinishReason::Length | FinishReason::ContentFilter | FinishReason::Error, _))
                 );
             let mut has_written_calls = false;
             if index == 0 {
-                has_written_calls = self.written_calls(if cut { Ending::Cut } else { Ending::Whole }, &end);
+                has_written_calls =
+                    self.finish_text_calls(if cut { ReplyEnding::Cut } else { ReplyEnding::Complete }, &end);
             }
             self.with_calls(|calls, out, at| calls.close(cut, out, at));
             // What the provider has of this text are its calls as text; beside the calls themselves it would say them
             // twice.
             if index == 0
-                && let Some(value) = self.state.state.take().filter(|_| !has_written_calls)
+                && let Some(value) = self.state.provider_state.take().filter(|_| !has_written_calls)
             {
                 let dialect = self.state.dialect;
-                (self.sink)(StepEvent::Opaque(ProviderState { dialect, value }));
+                (self.sink)(StepEvent::ProviderState(ProviderState { dialect, value }));
             }
             let has_calls = self.calls().has_calls();
             if let Some((reason, raw)) = self.choice_state().finish.take() {
@@ -462,7 +465,7 @@ impl<'s> Step<'s> {
 
     // --- inside ---
 
-    fn choice_state(&mut self) -> &mut Choice {
+    fn choice_state(&mut self) -> &mut ChoiceState {
         match self.choice {
             0 => &mut self.state.first,
             index => match self.state.others.get_mut(&index) {
@@ -472,11 +475,11 @@ impl<'s> Step<'s> {
         }
     }
 
-    fn calls(&mut self) -> &mut Assembly {
+    fn calls(&mut self) -> &mut CallAssembler {
         &mut self.choice_state().calls
     }
 
-    fn with_calls<T>(&mut self, act: impl FnOnce(&mut Assembly, Sink<'_>, u64) -> T) -> T {
+    fn with_calls<T>(&mut self, act: impl FnOnce(&mut CallAssembler, EventSink<'_>, u64) -> T) -> T {
         let at = self.state.at;
         let sink = &mut *self.sink;
         match (self.choice, self.state.others.get_mut(&self.choice)) {
@@ -485,7 +488,7 @@ impl<'s> Step<'s> {
             }
             // Choices beyond the limit are read into the void.
             (index, None) if index != 0 => {
-                act(&mut Assembly::new(&self.state.limits, &self.state.profile, &[]), &mut |_| {}, at)
+                act(&mut CallAssembler::new(&self.state.limits, &self.state.profile, &[]), &mut |_| {}, at)
             }
             _ => act(&mut self.state.first.calls, sink, at),
         }
@@ -493,7 +496,7 @@ impl<'s> Step<'s> {
 
     /// Anything but a fragment.
     fn emit(&mut self, event: StepEvent<'_>) {
-        self.state.touch();
+        self.state.note_effect();
         self.send(event);
     }
 
@@ -504,31 +507,31 @@ impl<'s> Step<'s> {
         }
     }
 
-    fn fragment(&mut self, target: Target, json: &Json<'_>) {
+    fn fragment(&mut self, target: FragmentTarget, json: &JsonRef<'_>) {
         let Some(body) = json.string_body().filter(|body| !body.is_empty()) else { return };
         match self.choice {
-            0 => self.state.touch_fragment(target, body),
-            _ => self.state.touch(),
+            0 => self.state.note_fragment(target, body),
+            _ => self.state.note_effect(),
         }
         self.fragment_body(target, body);
     }
 
     /// A fragment as it stands between its quotes. The fast path comes in here, so that both ways are one from here on.
-    pub(crate) fn fragment_body(&mut self, target: Target, body: &str) {
+    pub(crate) fn fragment_body(&mut self, target: FragmentTarget, body: &str) {
         let choice = self.choice_state();
         match target {
-            Target::Text => {
+            FragmentTarget::Text => {
                 let text = decode_string(body, &mut choice.text);
                 self.text_str(text);
             }
-            Target::Thinking => {
+            FragmentTarget::Thinking => {
                 let text = decode_string(body, &mut choice.thinking);
                 if !text.is_empty() {
                     self.send(StepEvent::Thinking(text));
                 }
             }
-            Target::Arguments(slot) => {
-                self.with_calls(|calls, out, at| calls.append_body(slot, body, out, at));
+            FragmentTarget::Arguments(slot) => {
+                self.with_calls(|calls, out, at| calls.append_json_body(slot, body, out, at));
             }
         }
     }
@@ -544,31 +547,31 @@ impl<'s> Step<'s> {
         let (calls, sink) = (&mut first.calls, &mut *self.sink);
         match think {
             Some(splitter) => splitter.push(&text, &mut |piece| send_piece(piece, visible, calls, sink, *at)),
-            None => visible.say(text, calls, sink, *at),
+            None => visible.push(text, calls, sink, *at),
         }
     }
 
     /// Calls in the text, when it is whole: those of text mode are read a second time, and those that the server leaked
     /// are named, or made calls where the profile says so. Says whether any call of the step stands in its text.
     /// // R: W8, X3
-    fn written_calls(&mut self, ending: Ending, end: &End) -> bool {
+    fn finish_text_calls(&mut self, ending: ReplyEnding, end: &StreamEnd) -> bool {
         let StepState { visible, first, profile, offered, at, .. } = &mut *self.state;
         let (calls, sink) = (&mut first.calls, &mut *self.sink);
-        let (said, mut has_any) = match visible {
-            Visible::Plain(said) => (std::mem::take(said), false),
-            Visible::Calls(mode) => {
+        let (plain_text, mut has_any) = match visible {
+            VisibleText::Plain(plain_text) => (std::mem::take(plain_text), false),
+            VisibleText::Calls(mode) => {
                 mode.finish(ending, calls, sink, *at);
                 let has_any = mode.has_calls();
-                (mode.judge(ending, calls, sink, *at), has_any)
+                (mode.check_against_parser(ending, calls, sink, *at), has_any)
             }
         };
         let leaked = {
-            let structured: Vec<_> = calls.structured().collect();
-            not_structured(find_leaked(&said, offered), &structured)
+            let structured: Vec<_> = calls.names_and_arguments().collect();
+            without_structured(find_leaked(&plain_text, offered), &structured)
         };
         for call in leaked {
             match profile.leaked_calls {
-                LeakedCalls::Run if *end == End::Complete => {
+                LeakedCalls::Run if *end == StreamEnd::Complete => {
                     let id = call.id.as_deref().unwrap_or_default();
                     let head = CallHead { id, name: &call.name, ..CallHead::default() };
                     let slot = calls.open(head, sink, *at);
@@ -577,8 +580,8 @@ impl<'s> Step<'s> {
                 }
                 _ => {
                     let kind = ProblemKind::LeakedCall { format: call.format.to_owned() };
-                    let excerpt = excerpt_of(said.get(call.span).unwrap_or_default());
-                    sink(StepEvent::Problem(Problem { kind, at: *at, excerpt, slot: None }));
+                    let excerpt = excerpt_of(plain_text.get(call.span).unwrap_or_default());
+                    sink(StepEvent::Problem(StepProblem { kind, at: *at, excerpt, slot: None }));
                 }
             }
         }
@@ -610,10 +613,16 @@ fn wrap(index: u32, event: StepEvent<'_>, sink: &mut dyn FnMut(StepEvent<'_>)) {
     sink(StepEvent::Choice { index, event: Box::new(event) });
 }
 
-fn send_piece(piece: Piece<'_>, visible: &mut Visible, calls: &mut Assembly, sink: Sink<'_>, at: u64) {
+fn send_piece(
+    piece: ThinkPiece<'_>,
+    visible: &mut VisibleText,
+    calls: &mut CallAssembler,
+    sink: EventSink<'_>,
+    at: u64,
+) {
     match piece {
-        Piece::Text(text) => visible.say(Cow::Borrowed(text), calls, sink, at),
-        Piece::Thinking(text) => sink(StepEvent::Thinking(Cow::Borrowed(text))),
+        ThinkPiece::Text(text) => visible.push(Cow::Borrowed(text), calls, sink, at),
+        ThinkPiece::Thinking(text) => sink(StepEvent::Thinking(Cow::Borrowed(text))),
     }
 }
 
@@ -628,8 +637,8 @@ pub(crate) fn excerpt_of(text: &str) -> String {
 
 /// An error object in any of the shapes of `surfaces.md` §9.4: `{error: {message, type, code}}`, `{error: "text"}`,
 /// `{detail}`, `{object: "error", message}`, `{type: "error", ...}`, `[{error: ...}]`.
-pub(crate) fn error_of(json: &Json<'_>) -> Option<UpstreamError> {
-    let text_of = |json: &Json<'_>, key: &str| json.scalar(key).map(Cow::into_owned);
+pub(crate) fn error_of(json: &JsonRef<'_>) -> Option<UpstreamError> {
+    let text_of = |json: &JsonRef<'_>, key: &str| json.scalar(key).map(Cow::into_owned);
     if let Some(first) = json.items().first() {
         return error_of(first);
     }
@@ -647,8 +656,8 @@ pub(crate) fn error_of(json: &Json<'_>) -> Option<UpstreamError> {
         }
         return None;
     }
-    let says_error = json.get("object").and_then(Json::as_str).as_deref() == Some("error")
-        || json.get("type").and_then(Json::as_str).as_deref() == Some("error");
+    let says_error = json.get("object").and_then(JsonRef::as_str).as_deref() == Some("error")
+        || json.get("type").and_then(JsonRef::as_str).as_deref() == Some("error");
     if let Some(message) = json.nonempty("message").filter(|_| says_error) {
         return Some(UpstreamError {
             message: message.into_owned(),

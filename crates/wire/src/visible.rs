@@ -44,23 +44,23 @@ pub fn is_hidden(char: char) -> bool {
 /// Values, names, titles, outputs: everything hidden is spelt out, but for tabs, line ends and what emoji are made of.
 /// Spelling out twice changes nothing.
 pub fn escape(text: &str) -> Cow<'_, str> {
-    spelt_out(text, Kind::Value)
+    escape_hidden(text, TextKind::Value)
 }
 
 /// Running text: what letters need stays as well, that is joiners in Arabic and Indic words and variants of ideographs.
 pub fn escape_prose(text: &str) -> Cow<'_, str> {
-    spelt_out(text, Kind::Prose)
+    escape_hidden(text, TextKind::Prose)
 }
 
 /// A piece of running text whose neighbours are not known: joiners and variants at its ends stay, since they may belong there.
 pub fn escape_piece(text: &str) -> Cow<'_, str> {
-    spelt_out(text, Kind::Piece)
+    escape_hidden(text, TextKind::Piece)
 }
 
 /// Like [`escape`], once, for a text that a person decides by and that is no JSON: two texts never look the same, since
 /// the backslashes of what only looks like an escape are doubled.
 pub fn escape_once(text: &str) -> Cow<'_, str> {
-    match doubled(text) {
+    match double_backslashes(text) {
         Cow::Borrowed(text) => escape(text),
         Cow::Owned(text) => Cow::Owned(escape(&text).into_owned()),
     }
@@ -77,13 +77,13 @@ pub fn pretty_json(value: &Value) -> String {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum TextKind {
     Value,
     Prose,
     Piece,
 }
 
-fn spelt_out(text: &str, kind: Kind) -> Cow<'_, str> {
+fn escape_hidden(text: &str, kind: TextKind) -> Cow<'_, str> {
     if text.bytes().all(|byte| matches!(byte, b' '..=b'~' | b'\t' | b'\n')) {
         return Cow::Borrowed(text);
     }
@@ -94,7 +94,7 @@ fn spelt_out(text: &str, kind: Kind) -> Cow<'_, str> {
     let mut chars = text.char_indices().peekable();
     while let Some((at, char)) = chars.next() {
         let next = chars.peek().map(|(_, next)| *next);
-        if is_hidden(char) && !belongs(char, (before, last, next), kind) {
+        if is_hidden(char) && !is_needed(char, (before, last, next), kind) {
             out.push_str(&text[copied..at]);
             copied = at + char.len_utf8();
             for unit in char.encode_utf16(&mut [0; 2]) {
@@ -112,7 +112,11 @@ fn spelt_out(text: &str, kind: Kind) -> Cow<'_, str> {
 }
 
 /// It is hidden and has a use where it stands: after `before` and `last`, in front of `next`.
-fn belongs(char: char, (before, last, next): (Option<char>, Option<char>, Option<char>), kind: Kind) -> bool {
+fn is_needed(
+    char: char,
+    (before, last, next): (Option<char>, Option<char>, Option<char>),
+    kind: TextKind,
+) -> bool {
     let is = |at: Option<char>, test: fn(char) -> bool| at.is_some_and(test);
     let is_selected = last == Some('\u{fe0f}') && is(before, is_pictograph);
     let is_for_emoji = match char {
@@ -126,7 +130,7 @@ fn belongs(char: char, (before, last, next): (Option<char>, Option<char>, Option
         '\u{200d}' => (is_selected || is(last, is_pictograph)) && is(next, is_pictograph),
         _ => false,
     };
-    let is_for_letters = kind != Kind::Value
+    let is_for_letters = kind != TextKind::Value
         && match char {
             '\u{200c}' | '\u{200d}' => is(last, is_joining),
             '\u{180b}'..='\u{180f}' | '\u{fe00}'..='\u{fe0f}' => {
@@ -135,7 +139,7 @@ fn belongs(char: char, (before, last, next): (Option<char>, Option<char>, Option
             '\u{e0100}'..='\u{e01ef}' => is(last, is_ideograph),
             _ => false,
         };
-    let is_of_neighbours = kind == Kind::Piece
+    let is_of_neighbours = kind == TextKind::Piece
         && (last.is_none() || next.is_none())
         && matches!(char, '\u{200c}' | '\u{200d}' | '\u{fe00}'..='\u{fe0f}' | '\u{e0100}'..='\u{e01ef}');
     is_for_emoji || is_for_letters || is_of_neighbours
@@ -175,7 +179,7 @@ fn is_ideograph(char: char) -> bool {
 
 /// Backslashes in front of something hidden, or of the hex digits of something hidden, are doubled: an odd number of them
 /// then means an escape, an even number the text itself.
-fn doubled(text: &str) -> Cow<'_, str> {
+fn double_backslashes(text: &str) -> Cow<'_, str> {
     if !text.contains('\\') {
         return Cow::Borrowed(text);
     }

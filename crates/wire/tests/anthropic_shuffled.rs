@@ -5,8 +5,8 @@ use proptest::prelude::*;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use throughline_wire::{
-    Call, ClosedStep, DecodeOptions, Dialect, Message, ModelRequest, Outcome, Output, Profile, Reply, Slot,
-    StepDecoder, StepEvent, Transfer, UserPart, encode,
+    Call, CallOutcome, CallSlot, ClosedStep, DecodeOptions, Dialect, Message, ModelReply, ModelRequest,
+    StepDecoder, StepEvent, ToolOutput, TransferMode, UpstreamProfile, UserPart, encode,
 };
 
 /// One of each event that has a meaning, for three block numbers.
@@ -53,9 +53,9 @@ fn events() -> Vec<String> {
 /// Follows the order that [`StepEvent`] promises.
 #[derive(Default)]
 struct Referee {
-    reply: Reply,
+    reply: ModelReply,
     /// Calls that are open (`true`) or have ended.
-    calls: BTreeMap<Slot, bool>,
+    calls: BTreeMap<CallSlot, bool>,
     ends: usize,
 }
 
@@ -86,7 +86,7 @@ impl Referee {
 }
 
 /// The step as a ledger would close it.
-fn closed(reply: Reply) -> ClosedStep {
+fn closed(reply: ModelReply) -> ClosedStep {
     let calls = reply.calls.into_iter().filter(|call| !call.name.as_str().is_empty()).map(|call| {
         let arguments = call.ending.expect("every call has ended").map_err(|(_, raw)| raw);
         let id = format!("c{}", call.slot.0);
@@ -98,13 +98,13 @@ fn closed(reply: Reply) -> ClosedStep {
             arguments,
             ran_with: None,
         };
-        (call, Outcome::Done(Output::text("ok")))
+        (call, CallOutcome::Done(ToolOutput::text("ok")))
     });
     ClosedStep {
         thinking: reply.thinking,
         text: reply.text,
         calls: calls.collect(),
-        provider_state: reply.state,
+        provider_state: reply.provider_state,
         model: "claude".into(),
     }
 }
@@ -129,7 +129,7 @@ proptest! {
         let question = Message::User(vec![UserPart::Text { text: "?".into() }]);
         let messages = vec![question, Message::Step(step)];
         let request = ModelRequest { model: "claude".into(), messages, ..ModelRequest::default() };
-        let sent = encode(Dialect::Anthropic, &request, &Profile::default(), Transfer::Stream).expect("an encoder");
+        let sent = encode(Dialect::Anthropic, &request, &UpstreamProfile::default(), TransferMode::Stream).expect("an encoder");
         let blocks = |message: usize, name: &str, key: &str| -> Vec<Value> {
             let content = sent.body["messages"][message]["content"].as_array().cloned().unwrap_or_default();
             let mut found: Vec<_> =

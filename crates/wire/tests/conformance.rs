@@ -54,8 +54,9 @@ impl Quirk {
     /// Why a dialect has no fixture for it: what is said of this dialect counts before what is said of all.
     fn reason(&self, dialect: Dialect) -> Option<&str> {
         let [own, section] = &self.elsewhere;
-        let said = [&own[dialect.name()], &own["default"], &section[dialect.name()], &section["default"]];
-        said.into_iter().find_map(Value::as_str)
+        let candidates =
+            [&own[dialect.name()], &own["default"], &section[dialect.name()], &section["default"]];
+        candidates.into_iter().find_map(Value::as_str)
     }
 
     fn fixtures<'f>(&self, fixtures: &'f [Fixture], dialect: Dialect) -> Vec<&'f Fixture> {

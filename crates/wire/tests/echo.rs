@@ -2,23 +2,23 @@
 
 use serde_json::{Value, json};
 use throughline_wire::{
-    Arguments, Call, ClosedStep, DecodeOptions, Dialect, Message, ModelRequest, Outcome, Output, Profile,
-    RawArguments, Reply, StepDecoder, Transfer, encode,
+    Call, CallArguments, CallOutcome, ClosedStep, DecodeOptions, Dialect, Message, ModelReply, ModelRequest,
+    RawArguments, StepDecoder, ToolOutput, TransferMode, UpstreamProfile, encode,
 };
 
-fn decode(dialect: Dialect, events: &[Value]) -> Reply {
+fn decode(dialect: Dialect, events: &[Value]) -> ModelReply {
     let body: String = events.iter().map(|event| format!("data: {event}\n\n")).collect();
     let mut decoder = StepDecoder::new(dialect, DecodeOptions::default());
-    let mut reply = Reply::default();
+    let mut reply = ModelReply::default();
     decoder.push(body.as_bytes(), &mut |event| reply.apply(event));
     decoder.finish(&mut |event| reply.apply(event));
     reply
 }
 
 /// The next request to the same model after this reply, each call answered with `ok`.
-fn next(dialect: Dialect, reply: &Reply) -> Value {
+fn next(dialect: Dialect, reply: &ModelReply) -> Value {
     let calls = reply.calls.iter().enumerate().map(|(nth, call)| {
-        let arguments: Result<Arguments, RawArguments> = match call.ending.clone() {
+        let arguments: Result<CallArguments, RawArguments> = match call.ending.clone() {
             Some(Ok(arguments)) => Ok(arguments),
             Some(Err((_, raw))) => Err(raw),
             None => panic!("a call without an end"),
@@ -31,13 +31,13 @@ fn next(dialect: Dialect, reply: &Reply) -> Value {
             arguments,
             ran_with: None,
         };
-        (call, Outcome::Done(Output::text("ok")))
+        (call, CallOutcome::Done(ToolOutput::text("ok")))
     });
     let step = ClosedStep {
         text: reply.text.clone(),
         thinking: reply.thinking.clone(),
         calls: calls.collect(),
-        provider_state: reply.state.clone(),
+        provider_state: reply.provider_state.clone(),
         model: "gemini-3-m".into(),
     };
     let request = ModelRequest {
@@ -45,7 +45,7 @@ fn next(dialect: Dialect, reply: &Reply) -> Value {
         messages: vec![Message::Step(step)],
         ..ModelRequest::default()
     };
-    encode(dialect, &request, &Profile::default(), Transfer::Stream).unwrap().body
+    encode(dialect, &request, &UpstreamProfile::default(), TransferMode::Stream).unwrap().body
 }
 
 fn gemini(parts: Value) -> Value {
@@ -134,7 +134,7 @@ fn plain_gemini_text_needs_no_echo() {
         Dialect::Gemini,
         &[gemini(json!([{"text": "Hm", "thought": true}])), stop(json!([{"text": "Hi"}]))],
     );
-    assert_eq!(reply.state, None);
+    assert_eq!(reply.provider_state, None);
     assert_eq!(next(Dialect::Gemini, &reply)["contents"][0]["parts"], json!([{"text": "Hi"}]));
 }
 

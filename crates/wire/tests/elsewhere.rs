@@ -4,15 +4,15 @@ mod history;
 
 use history::request;
 use serde_json::{Value, json};
-use throughline_wire::{Dialect, Media, Message, Profile, Transfer, UserPart, encode};
+use throughline_wire::{Dialect, Media, Message, TransferMode, UpstreamProfile, UserPart, encode};
 
 const URL: &str = "https://example.com/cat.png";
 
-fn content(dialect: Dialect, part: UserPart, profile: &Profile) -> Value {
+fn content(dialect: Dialect, part: UserPart, profile: &UpstreamProfile) -> Value {
     let request = request("m", vec![Message::User(vec![part])]);
-    let body = encode(dialect, &request, profile, Transfer::Stream).unwrap().body;
-    let said = body.get("messages").or(body.get("input")).or(body.get("contents")).unwrap();
-    let message = said.as_array().unwrap().last().unwrap();
+    let body = encode(dialect, &request, profile, TransferMode::Stream).unwrap().body;
+    let messages = body.get("messages").or(body.get("input")).or(body.get("contents")).unwrap();
+    let message = messages.as_array().unwrap().last().unwrap();
     message.get("content").or(message.get("parts")).unwrap().clone()
 }
 
@@ -28,8 +28,8 @@ fn an_address_is_handed_on_in_every_dialect_that_takes_one() {
         (Dialect::Gemini, json!([{"fileData": {"mimeType": "image/png", "fileUri": URL}}])),
         (Dialect::Ollama, json!("[image at https://example.com/cat.png, shown to the user]")),
     ] {
-        let part = UserPart::Image(Media::at("image/png".into(), URL.into()));
-        assert_eq!(content(dialect, part, &Profile::default()), expected, "{dialect}");
+        let part = UserPart::Image(Media::from_url("image/png".into(), URL.into()));
+        assert_eq!(content(dialect, part, &UpstreamProfile::default()), expected, "{dialect}");
     }
 }
 
@@ -37,11 +37,11 @@ fn an_address_is_handed_on_in_every_dialect_that_takes_one() {
 fn sound_is_sent_to_models_that_hear_and_told_to_others() {
     let sound =
         || UserPart::File { name: "a.mp3".into(), media: Media::new("audio/mpeg".into(), "aGk=".into()) };
-    let hears = Profile { audio: true, ..Profile::default() };
+    let hears = UpstreamProfile { audio: true, ..UpstreamProfile::default() };
     assert_eq!(
         content(Dialect::OpenaiChat, sound(), &hears),
         json!([{"type": "input_audio", "input_audio": {"data": "aGk=", "format": "mp3"}}])
     );
-    let told = content(Dialect::OpenaiChat, sound(), &Profile::default());
-    assert_eq!(told[0]["text"], "a.mp3: [audio audio/mpeg, 1 kB, shown to the user]");
+    let parts = content(Dialect::OpenaiChat, sound(), &UpstreamProfile::default());
+    assert_eq!(parts[0]["text"], "a.mp3: [audio audio/mpeg, 1 kB, shown to the user]");
 }

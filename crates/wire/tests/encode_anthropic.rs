@@ -4,9 +4,9 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use std::collections::HashSet;
 use throughline_wire::{
-    Arguments, Call, CallKind, ClosedStep, DecodeOptions, Dialect, EncodedRequest, Media, Message,
-    ModelRequest, NotStarted, Outcome, Output, Profile, ProviderState, RawArguments, Reply, Settings,
-    Started, StepDecoder, ToolChoice, ToolDefinition, Transfer, UserPart, encode,
+    Call, CallArguments, CallKind, CallOutcome, ClosedStep, DecodeOptions, Dialect, EncodedRequest, Media,
+    Message, ModelReply, ModelRequest, ModelSettings, NotStarted, ProviderState, RawArguments, StartState,
+    StepDecoder, ToolChoice, ToolDefinition, ToolOutput, TransferMode, UpstreamProfile, UserPart, encode,
 };
 
 // --- builders ---
@@ -21,7 +21,7 @@ fn call(id: &str, name: &str, arguments: Value) -> Call {
         upstream_id: Some(id.into()),
         name: name.into(),
         kind: CallKind::Function,
-        arguments: Ok(Arguments::from_value(arguments)),
+        arguments: Ok(CallArguments::from_value(arguments)),
         ran_with: None,
     }
 }
@@ -30,11 +30,11 @@ fn weather(id: &str, city: &str) -> Call {
     call(id, "weather", json!({ "city": city }))
 }
 
-fn done(text: &str) -> Outcome {
-    Outcome::Done(Output::text(text))
+fn done(text: &str) -> CallOutcome {
+    CallOutcome::Done(ToolOutput::text(text))
 }
 
-fn step(text: &str, calls: Vec<(Call, Outcome)>) -> ClosedStep {
+fn step(text: &str, calls: Vec<(Call, CallOutcome)>) -> ClosedStep {
     ClosedStep { text: text.into(), calls, model: "claude".into(), ..ClosedStep::default() }
 }
 
@@ -54,12 +54,12 @@ fn request(messages: Vec<Message>) -> ModelRequest {
 }
 
 /// Without marks for a cache, which have tests of their own.
-fn unmarked() -> Profile {
-    Profile { cache_control: false, ..Profile::default() }
+fn unmarked() -> UpstreamProfile {
+    UpstreamProfile { cache_control: false, ..UpstreamProfile::default() }
 }
 
 fn sent(request: &ModelRequest) -> EncodedRequest {
-    encode(Dialect::Anthropic, request, &unmarked(), Transfer::Stream).expect("Anthropic has an encoder")
+    encode(Dialect::Anthropic, request, &unmarked(), TransferMode::Stream).expect("Anthropic has an encoder")
 }
 
 #[track_caller]
@@ -68,8 +68,9 @@ fn check(messages: Vec<Message>, expect: Value) {
 }
 
 #[track_caller]
-fn check_with(messages: Vec<Message>, profile: &Profile, expect: Value) {
-    let sent = encode(Dialect::Anthropic, &request(messages), profile, Transfer::Stream).expect("an encoder");
+fn check_with(messages: Vec<Message>, profile: &UpstreamProfile, expect: Value) {
+    let sent =
+        encode(Dialect::Anthropic, &request(messages), profile, TransferMode::Stream).expect("an encoder");
     assert_eq!(sent.body["messages"], expect, "{:#}", sent.body["messages"]);
 }
 
@@ -87,7 +88,7 @@ fn a_whole_request() {
             ),
             ToolDefinition::new("now", "", Value::Null),
         ],
-        settings: Settings { temperature: Some(1.5), ..Settings::default() },
+        settings: ModelSettings { temperature: Some(1.5), ..ModelSettings::default() },
         ..request(vec![user("Hi")])
     };
     let sent = sent(&request);
@@ -119,8 +120,8 @@ fn the_last_step_lists_tools_that_must_not_be_called() {
     assert_eq!(body["tool_choice"], json!({ "type": "none" }));
     assert_eq!(body["tools"][0]["name"], "now");
 
-    let profile = Profile { tool_choice_none: false, ..unmarked() };
-    let body = encode(Dialect::Anthropic, &request, &profile, Transfer::Stream).expect("an encoder").body;
+    let profile = UpstreamProfile { tool_choice_none: false, ..unmarked() };
+    let body = encode(Dialect::Anthropic, &request, &profile, TransferMode::Stream).expect("an encoder").body;
     assert_eq!((body.get("tools"), body.get("tool_choice")), (None, None));
 }
 
@@ -153,7 +154,8 @@ fn limits_transfer_and_further_fields() {
     let extra = extra.as_object().cloned().unwrap_or_default();
     let mut request = request(vec![user("Hi")]);
     request.settings.extra = extra;
-    let whole = encode(Dialect::Anthropic, &request, &unmarked(), Transfer::Whole).expect("an encoder").body;
+    let whole =
+        encode(Dialect::Anthropic, &request, &unmarked(), TransferMode::Whole).expect("an encoder").body;
     assert_eq!(whole.get("stream"), None);
     assert_eq!((&whole["max_tokens"], &whole["top_k"]), (&json!(6096), &json!(5)));
     request.settings.max_output_tokens = Some(100);
@@ -166,7 +168,10 @@ fn limits_transfer_and_further_fields() {
 fn the_second_round_of_a_tool_loop() {
     let calls = vec![
         (weather("toolu_1", "Paris"), done("sunny")),
-        (weather("toolu_2", "Atlantis"), Outcome::Failed { message: "no such city".into(), partial: None }),
+        (
+            weather("toolu_2", "Atlantis"),
+            CallOutcome::Failed { message: "no such city".into(), partial: None },
+        ),
     ];
     check(
         vec![user("Weather?"), Message::Step(step("Let me see.", calls)), user("Hurry!")],
@@ -190,28 +195,28 @@ fn the_second_round_of_a_tool_loop() {
 #[test]
 fn every_outcome_but_done_is_an_error_and_says_what_happened() {
     let outcomes = [
-        Outcome::Failed { message: "no".into(), partial: Some(Output::text("half")) },
-        Outcome::Denied { reason: Some("not now".into()) },
-        Outcome::Cancelled(Started::No),
-        Outcome::Cancelled(Started::Yes { ran_ms: 5, partial: None }),
-        Outcome::TimedOut { limit_ms: 1000, partial: None },
-        Outcome::NotStarted(NotStarted::NoViewer),
-        Outcome::Unknown,
+        CallOutcome::Failed { message: "no".into(), partial: Some(ToolOutput::text("half")) },
+        CallOutcome::Denied { reason: Some("not now".into()) },
+        CallOutcome::Cancelled(StartState::No),
+        CallOutcome::Cancelled(StartState::Yes { ran_ms: 5, partial: None }),
+        CallOutcome::TimedOut { limit_ms: 1000, partial: None },
+        CallOutcome::NotStarted(NotStarted::NoViewer),
+        CallOutcome::Unknown,
     ];
     for outcome in outcomes {
-        let told = outcome.told_to_model();
+        let expected_text = outcome.model_text();
         let history = vec![user("x"), Message::Step(step("", vec![(weather("toolu_1", "Paris"), outcome)]))];
         let body = sent(&request(history)).body;
         let result = &body["messages"][2]["content"][0];
-        assert_eq!((&result["is_error"], &result["content"]), (&json!(true), &json!(told)));
+        assert_eq!((&result["is_error"], &result["content"]), (&json!(true), &json!(expected_text)));
     }
 }
 
 #[test]
 fn pictures_of_a_tool_travel_in_its_result() {
-    let output = Output { text: "A map.".into(), media: vec![picture()], ..Output::default() };
+    let output = ToolOutput { text: "A map.".into(), media: vec![picture()], ..ToolOutput::default() };
     let history = || {
-        let calls = vec![(weather("toolu_1", "Paris"), Outcome::Done(output.clone()))];
+        let calls = vec![(weather("toolu_1", "Paris"), CallOutcome::Done(output.clone()))];
         vec![user("Map?"), Message::Step(step("", calls))]
     };
     let around = |content: Value| {
@@ -228,7 +233,7 @@ fn pictures_of_a_tool_travel_in_its_result() {
         history(),
         around(json!([{ "type": "text", "text": "A map." }, { "type": "image", "source": source }])),
     );
-    let blind = Profile { vision: false, ..unmarked() };
+    let blind = UpstreamProfile { vision: false, ..unmarked() };
     check_with(history(), &blind, around(json!("A map.\n[image image/png, 1 kB, shown to the user]")));
 }
 
@@ -236,8 +241,9 @@ fn pictures_of_a_tool_travel_in_its_result() {
 fn a_call_that_could_not_be_read_is_answered_like_any_other() {
     let mut broken = weather("toolu_1", "");
     broken.arguments = Err(RawArguments("{\"city\": \"Pa".into()));
-    let outcome = Outcome::NotStarted(NotStarted::InvalidArguments { message: "it ends in a string".into() });
-    let told = outcome.told_to_model();
+    let outcome =
+        CallOutcome::NotStarted(NotStarted::InvalidArguments { message: "it ends in a string".into() });
+    let expected_text = outcome.model_text();
     check(
         vec![user("x"), Message::Step(step("", vec![(broken, outcome)]))],
         json!([
@@ -246,7 +252,7 @@ fn a_call_that_could_not_be_read_is_answered_like_any_other() {
                 { "type": "tool_use", "id": "toolu_1", "name": "weather",
                   "input": { "unreadable_arguments": "{\"city\": \"Pa" } } ] },
             { "role": "user", "content": [
-                { "type": "tool_result", "tool_use_id": "toolu_1", "is_error": true, "content": told } ] },
+                { "type": "tool_result", "tool_use_id": "toolu_1", "is_error": true, "content": expected_text } ] },
         ]),
     );
 }
@@ -306,8 +312,8 @@ data: {"type":"message_stop"}
 
 "#;
 
-fn reply_of(stream: &str) -> Reply {
-    let mut reply = Reply::default();
+fn reply_of(stream: &str) -> ModelReply {
+    let mut reply = ModelReply::default();
     let mut decoder = StepDecoder::new(Dialect::Anthropic, DecodeOptions::default());
     decoder.push(stream.as_bytes(), &mut |event| reply.apply(event));
     decoder.finish(&mut |event| reply.apply(event));
@@ -333,7 +339,7 @@ fn thinking_content() -> Value {
 #[test]
 fn a_step_goes_back_to_its_model_exactly_as_it_came() {
     let reply = reply_of(THINKING_STREAM);
-    let state = reply.state.clone().expect("there is something to echo");
+    let state = reply.provider_state.clone().expect("there is something to echo");
     assert_eq!(
         state.value,
         json!({ "role": "assistant", "content": thinking_content(), "container": "container_1" })
@@ -370,7 +376,7 @@ fn the_ledger_decides_about_ids_and_arguments_of_an_echo() {
     ]);
     let mut unnamed = weather("x", "Rome");
     unnamed.upstream_id = None;
-    let with_state = |calls: Vec<(Call, Outcome)>| {
+    let with_state = |calls: Vec<(Call, CallOutcome)>| {
         let step = ClosedStep { provider_state: state(content.clone()), ..step("", calls) };
         sent(&request(vec![user("x"), Message::Step(step)])).body["messages"].clone()
     };
@@ -403,7 +409,7 @@ fn half_a_reply_leaves_nothing_that_would_be_refused() {
     let events: Vec<&str> = THINKING_STREAM.trim().split("\n\n").collect();
     let echoed = |count: usize| {
         let stream: String = events[..count].iter().map(|event| format!("{event}\n\n")).collect();
-        reply_of(&stream).state.map(|state| state.value["content"].clone())
+        reply_of(&stream).provider_state.map(|state| state.value["content"].clone())
     };
     assert_eq!(echoed(3), None, "thinking that is not signed");
     assert_eq!(echoed(6), Some(json!([{ "type": "thinking", "thinking": "Hmm", "signature": "c2ln" }])));
@@ -499,7 +505,7 @@ fn what_users_send() {
     check(vec![Message::User(parts())], expect(image));
     check_with(
         vec![Message::User(parts())],
-        &Profile { vision: false, ..unmarked() },
+        &UpstreamProfile { vision: false, ..unmarked() },
         expect(
             json!({ "type": "text", "text": "[image image/png, 1 kB, sent by the user, which you cannot see]" }),
         ),
@@ -511,8 +517,8 @@ fn what_users_send() {
 fn any_call() -> impl Strategy<Value = Call> {
     let id = prop_oneof![Just(None), "(call_[0-2]|toolu_[0-9]|a.b|)".prop_map(Some),];
     let arguments = prop_oneof![
-        Just(Ok(Arguments::from_value(json!({ "a": 1 })))),
-        Just(Ok(Arguments::from_value(json!([1])))),
+        Just(Ok(CallArguments::from_value(json!({ "a": 1 })))),
+        Just(Ok(CallArguments::from_value(json!([1])))),
         Just(Err(RawArguments("{\"a".into()))),
     ];
     (id, "(t\\.[0-4]|)", "(f|g)", arguments).prop_map(|(upstream, ours, name, arguments)| Call {
@@ -525,13 +531,13 @@ fn any_call() -> impl Strategy<Value = Call> {
     })
 }
 
-fn any_outcome() -> impl Strategy<Value = Outcome> {
+fn any_outcome() -> impl Strategy<Value = CallOutcome> {
     prop_oneof![
         Just(done("ok")),
         Just(done("")),
-        Just(Outcome::Done(Output { media: vec![picture()], ..Output::default() })),
-        Just(Outcome::Denied { reason: None }),
-        Just(Outcome::Unknown),
+        Just(CallOutcome::Done(ToolOutput { media: vec![picture()], ..ToolOutput::default() })),
+        Just(CallOutcome::Denied { reason: None }),
+        Just(CallOutcome::Unknown),
     ]
 }
 
@@ -627,7 +633,8 @@ fn marked(value: &Value, path: &str, found: &mut Vec<String>) {
 }
 
 fn marks(request: &ModelRequest) -> Vec<String> {
-    let body = encode(Dialect::Anthropic, request, &Profile::default(), Transfer::Stream).unwrap().body;
+    let body =
+        encode(Dialect::Anthropic, request, &UpstreamProfile::default(), TransferMode::Stream).unwrap().body;
     let mut found = Vec::new();
     marked(&body, "", &mut found);
     found.sort();
@@ -659,9 +666,10 @@ fn a_cache_may_end_behind_tools_prompt_turn_and_step() {
 #[test]
 fn each_request_begins_with_the_one_before() {
     let plain = |messages: Vec<Message>| {
-        let body = encode(Dialect::Anthropic, &request(messages), &Profile::default(), Transfer::Stream)
-            .unwrap()
-            .body;
+        let body =
+            encode(Dialect::Anthropic, &request(messages), &UpstreamProfile::default(), TransferMode::Stream)
+                .unwrap()
+                .body;
         body["messages"].to_string().replace(r#","cache_control":{"type":"ephemeral"}"#, "")
     };
     let mut messages = vec![user("Weather?")];

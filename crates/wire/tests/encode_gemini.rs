@@ -6,30 +6,30 @@ use history::{call, closed, denied, done, done_with_picture, echoed, failed, req
 use serde_json::{Value, json};
 use std::sync::Arc;
 use throughline_wire::{
-    Dialect, Message, ModelRequest, Profile, RawArguments, ToolChoice, Transfer, UserPart, encode,
+    Dialect, Message, ModelRequest, RawArguments, ToolChoice, TransferMode, UpstreamProfile, UserPart, encode,
 };
 
-fn body(request: &ModelRequest, profile: &Profile) -> Value {
-    encode(Dialect::Gemini, request, profile, Transfer::Stream).unwrap().body
+fn body(request: &ModelRequest, profile: &UpstreamProfile) -> Value {
+    encode(Dialect::Gemini, request, profile, TransferMode::Stream).unwrap().body
 }
 
 /// The `contents` that a history becomes.
 fn check(model: &str, messages: Vec<Message>, expect: Value) {
-    assert_eq!(body(&request(model, messages), &Profile::default())["contents"], expect, "{model}");
+    assert_eq!(body(&request(model, messages), &UpstreamProfile::default())["contents"], expect, "{model}");
 }
 
 #[test]
 fn paths() {
     let path = |model: &str, transfer| {
-        encode(Dialect::Gemini, &request(model, vec![]), &Profile::default(), transfer).unwrap().path
+        encode(Dialect::Gemini, &request(model, vec![]), &UpstreamProfile::default(), transfer).unwrap().path
     };
     assert_eq!(
-        path("gemini-3-flash", Transfer::Stream),
+        path("gemini-3-flash", TransferMode::Stream),
         "/models/gemini-3-flash:streamGenerateContent?alt=sse"
     );
-    assert_eq!(path("gemini-3-flash", Transfer::Whole), "/models/gemini-3-flash:generateContent");
-    assert_eq!(path("tunedModels/mine", Transfer::Whole), "/tunedModels/mine:generateContent");
-    assert_eq!(path("a b?c", Transfer::Whole), "/models/a%20b%3Fc:generateContent");
+    assert_eq!(path("gemini-3-flash", TransferMode::Whole), "/models/gemini-3-flash:generateContent");
+    assert_eq!(path("tunedModels/mine", TransferMode::Whole), "/tunedModels/mine:generateContent");
+    assert_eq!(path("a b?c", TransferMode::Whole), "/models/a%20b%3Fc:generateContent");
 }
 
 #[test]
@@ -46,7 +46,7 @@ fn a_whole_request() {
         .unwrap()
         .clone();
     assert_eq!(
-        body(&request, &Profile::default()),
+        body(&request, &UpstreamProfile::default()),
         json!({
             "systemInstruction": {"parts": [{"text": "Be brief."}]},
             "contents": [{"role": "user", "parts": [{"text": "Weather?"}]}],
@@ -63,14 +63,14 @@ fn the_last_step_lists_tools_and_forbids_them() {
     request.tools = vec![tool("f")];
     request.tools[0].parameters = Arc::new(json!({"type": "object", "properties": {}}));
     request.tool_choice = ToolChoice::None;
-    let forbidden = body(&request, &Profile::default());
+    let forbidden = body(&request, &UpstreamProfile::default());
     assert_eq!(forbidden["toolConfig"], json!({"functionCallingConfig": {"mode": "NONE"}}));
     // A function without arguments has no schema.
     assert_eq!(
         forbidden["tools"],
         json!([{"functionDeclarations": [{"name": "f", "description": "f of a city"}]}])
     );
-    let left_out = body(&request, &Profile { tool_choice_none: false, ..Profile::default() });
+    let left_out = body(&request, &UpstreamProfile { tool_choice_none: false, ..UpstreamProfile::default() });
     assert!(left_out.get("tools").is_none() && left_out.get("toolConfig").is_none());
 }
 
@@ -126,7 +126,7 @@ fn another_models_step_gets_the_sentinel_where_signatures_are_demanded() {
             ]},
             {"role": "user", "parts": [
                 {"functionResponse": {"name": "f", "response": {"output": "one"}}},
-                {"functionResponse": {"name": "g", "response": {"error": denied().told_to_model()}}},
+                {"functionResponse": {"name": "g", "response": {"error": denied().model_text()}}},
             ]},
         ])
     };
@@ -164,7 +164,7 @@ fn broken_arguments_are_valid_and_true() {
             {"role": "model", "parts": [{"functionCall": {"name": "f", "args": {"unreadable_arguments": "{\"a"}},
                 "thoughtSignature": "c2ln"}]},
             {"role": "user", "parts": [
-                {"functionResponse": {"name": "f", "response": {"error": denied().told_to_model()}}},
+                {"functionResponse": {"name": "f", "response": {"error": denied().model_text()}}},
             ]},
         ]),
     );
@@ -181,7 +181,7 @@ fn invented_names_are_plain() {
             json!([
                 {"role": "model", "parts": [{"functionCall": {"name": expect, "args": {}}}]},
                 {"role": "user", "parts": [
-                    {"functionResponse": {"name": expect, "response": {"error": denied().told_to_model()}}},
+                    {"functionResponse": {"name": expect, "response": {"error": denied().model_text()}}},
                 ]},
             ]),
         );
@@ -197,25 +197,25 @@ fn pictures_and_files() {
     let step = closed("", vec![(call("t-0", None, "shot", json!({})), done_with_picture("a cat"))]);
     let messages = vec![Message::User(parts), Message::Step(step)];
     let inline = json!({"inlineData": {"mimeType": "image/png", "data": "iVBO"}});
-    let answers = |model: &str, profile: &Profile| {
+    let answers = |model: &str, profile: &UpstreamProfile| {
         body(&request(model, messages.clone()), profile)["contents"][2]["parts"].clone()
     };
     assert_eq!(
-        body(&request("gemini-3", messages.clone()), &Profile::default())["contents"][0]["parts"],
+        body(&request("gemini-3", messages.clone()), &UpstreamProfile::default())["contents"][0]["parts"],
         json!([inline, {"inlineData": {"mimeType": "application/pdf", "data": "JVBE"}}])
     );
     assert_eq!(
-        answers("gemini-3", &Profile::default()),
+        answers("gemini-3", &UpstreamProfile::default()),
         json!([{"functionResponse": {"name": "shot", "response": {"output": "a cat"}, "parts": [inline]}}])
     );
     assert_eq!(
-        answers("gemini-2.5-flash", &Profile::default()),
+        answers("gemini-2.5-flash", &UpstreamProfile::default()),
         json!([
             {"functionResponse": {"name": "shot", "response": {"output": "a cat"}}}, {"text": "Output of shot:"}, inline,
         ])
     );
     assert_eq!(
-        answers("gemini-3", &Profile { vision: false, ..Profile::default() }),
+        answers("gemini-3", &UpstreamProfile { vision: false, ..UpstreamProfile::default() }),
         json!([{"functionResponse": {"name": "shot",
             "response": {"output": "a cat\n[image image/png, 1 kB, shown to the user]"}}}])
     );
@@ -224,7 +224,7 @@ fn pictures_and_files() {
 #[test]
 fn every_call_is_answered_exactly_once() {
     history::for_histories(Dialect::Gemini, |steps, messages| {
-        let body = body(&request("m", messages), &Profile::default());
+        let body = body(&request("m", messages), &UpstreamProfile::default());
         let contents = body["contents"].as_array().unwrap();
         let count = |content: &Value, key: &str| {
             content["parts"].as_array().unwrap().iter().filter(|part| part.get(key).is_some()).count()

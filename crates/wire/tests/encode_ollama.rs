@@ -5,17 +5,18 @@ mod history;
 use history::{call, closed, denied, done, done_with_picture, request, tool, user};
 use serde_json::{Value, json};
 use throughline_wire::{
-    ClosedStep, Dialect, Message, ModelRequest, Profile, RawArguments, ToolChoice, Transfer, UserPart, encode,
+    ClosedStep, Dialect, Message, ModelRequest, RawArguments, ToolChoice, TransferMode, UpstreamProfile,
+    UserPart, encode,
 };
 
-fn body(request: &ModelRequest, profile: &Profile) -> Value {
-    let encoded = encode(Dialect::Ollama, request, profile, Transfer::Stream).unwrap();
+fn body(request: &ModelRequest, profile: &UpstreamProfile) -> Value {
+    let encoded = encode(Dialect::Ollama, request, profile, TransferMode::Stream).unwrap();
     assert_eq!(encoded.path, "/api/chat");
     encoded.body
 }
 
 fn check(messages: Vec<Message>, expect: Value) {
-    assert_eq!(body(&request("m", messages), &Profile::default())["messages"], expect);
+    assert_eq!(body(&request("m", messages), &UpstreamProfile::default())["messages"], expect);
 }
 
 #[test]
@@ -28,7 +29,7 @@ fn a_whole_request() {
     request.settings.extra =
         json!({"think": true, "options": {"num_ctx": 8192}}).as_object().unwrap().clone();
     assert_eq!(
-        body(&request, &Profile::default()),
+        body(&request, &UpstreamProfile::default()),
         json!({
             "model": "qwen3",
             "messages": [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Weather?"}],
@@ -40,8 +41,8 @@ fn a_whole_request() {
         })
     );
     request.tool_choice = ToolChoice::None;
-    assert!(body(&request, &Profile::default()).get("tools").is_none());
-    let whole = encode(Dialect::Ollama, &request, &Profile::default(), Transfer::Whole).unwrap();
+    assert!(body(&request, &UpstreamProfile::default()).get("tools").is_none());
+    let whole = encode(Dialect::Ollama, &request, &UpstreamProfile::default(), TransferMode::Whole).unwrap();
     assert_eq!(whole.body["stream"], json!(false));
 }
 
@@ -52,18 +53,18 @@ fn the_second_step_has_objects_names_and_its_own_thoughts() {
     let calls = vec![(call("t-0", Some("call_a"), "f", json!({"a": 1})), done("one")), (broken, denied())];
     let step = ClosedStep { thinking: "Hm".into(), ..closed("Looking.", calls) };
     let messages = |thinking: Option<&str>| {
-        let mut said = json!({"role": "assistant", "content": "Looking.", "tool_calls": [
+        let mut assistant = json!({"role": "assistant", "content": "Looking.", "tool_calls": [
             {"id": "call_a", "function": {"name": "f", "arguments": {"a": 1}}},
             {"id": "t-1", "function": {"name": "g", "arguments": {"unreadable_arguments": "{\"a"}}},
         ]});
         if let Some(thinking) = thinking {
-            said["thinking"] = thinking.into();
+            assistant["thinking"] = thinking.into();
         }
         json!([
             {"role": "user", "content": "go"},
-            said,
+            assistant,
             {"role": "tool", "tool_name": "f", "tool_call_id": "call_a", "content": "one"},
-            {"role": "tool", "tool_name": "g", "tool_call_id": "t-1", "content": denied().told_to_model()},
+            {"role": "tool", "tool_name": "g", "tool_call_id": "t-1", "content": denied().model_text()},
         ])
     };
     check(vec![user("go"), Message::Step(step.clone())], messages(Some("Hm")));
@@ -90,7 +91,9 @@ fn pictures_and_files() {
             {"role": "user", "content": "Pictures returned by the tools above.", "images": ["iVBO"]},
         ]),
     );
-    let blind = body(&request("m", messages), &Profile { vision: false, ..Profile::default() }).to_string();
+    let blind =
+        body(&request("m", messages), &UpstreamProfile { vision: false, ..UpstreamProfile::default() })
+            .to_string();
     assert!(
         !blind.contains("iVBO") && blind.contains("a cat\\n[image image/png, 1 kB, shown to the user]"),
         "{blind}"
@@ -100,7 +103,7 @@ fn pictures_and_files() {
 #[test]
 fn every_call_is_answered_exactly_once() {
     history::for_histories(Dialect::Ollama, |steps, messages| {
-        let body = body(&request("m", messages), &Profile::default());
+        let body = body(&request("m", messages), &UpstreamProfile::default());
         let mut open: Vec<String> = Vec::new();
         let mut answered = 0;
         for message in body["messages"].as_array().unwrap() {

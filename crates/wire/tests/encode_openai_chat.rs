@@ -5,17 +5,17 @@ mod history;
 use history::{call, closed, denied, done, done_with_picture, request, tool, user};
 use serde_json::{Value, json};
 use throughline_wire::{
-    ClosedStep, Dialect, Message, ModelRequest, Profile, ProviderState, RawArguments, ReasoningEcho,
-    ToolChoice, ToolIdFormat, Transfer, encode,
+    ClosedStep, Dialect, Message, ModelRequest, ProviderState, RawArguments, ReasoningEcho, ToolChoice,
+    ToolIdFormat, TransferMode, UpstreamProfile, encode,
 };
 
-fn body(request: &ModelRequest, profile: &Profile) -> Value {
-    let encoded = encode(Dialect::OpenaiChat, request, profile, Transfer::Stream).unwrap();
+fn body(request: &ModelRequest, profile: &UpstreamProfile) -> Value {
+    let encoded = encode(Dialect::OpenaiChat, request, profile, TransferMode::Stream).unwrap();
     assert_eq!(encoded.path, "/chat/completions");
     encoded.body
 }
 
-fn check(messages: Vec<Message>, profile: &Profile, expect: Value) {
+fn check(messages: Vec<Message>, profile: &UpstreamProfile, expect: Value) {
     assert_eq!(body(&request("m", messages), profile)["messages"], expect);
 }
 
@@ -40,7 +40,7 @@ fn a_whole_request() {
     let tools = json!([{"type": "function", "function": {"name": "get_weather",
         "description": "get_weather of a city", "parameters": history::schema()}}]);
     assert_eq!(
-        body(&request, &Profile::default()),
+        body(&request, &UpstreamProfile::default()),
         json!({
             "model": "gpt-5-mini",
             "messages": [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Weather?"}],
@@ -49,14 +49,16 @@ fn a_whole_request() {
         })
     );
     request.tool_choice = ToolChoice::None;
-    assert_eq!(body(&request, &Profile::default())["tool_choice"], "none");
-    let plain = Profile { tool_choice_none: false, include_usage: false, ..Profile::default() };
+    assert_eq!(body(&request, &UpstreamProfile::default())["tool_choice"], "none");
+    let plain =
+        UpstreamProfile { tool_choice_none: false, include_usage: false, ..UpstreamProfile::default() };
     assert!(body(&request, &plain).get("tools").is_none());
     assert!(body(&request, &plain).get("stream_options").is_none());
-    let newer = Profile { developer_role: true, ..Profile::default() };
+    let newer = UpstreamProfile { developer_role: true, ..UpstreamProfile::default() };
     assert_eq!(body(&request, &newer)["messages"][0]["role"], "developer");
     assert_eq!(body(&request, &newer)["max_completion_tokens"], 100);
-    let whole = encode(Dialect::OpenaiChat, &request, &Profile::default(), Transfer::Whole).unwrap();
+    let whole =
+        encode(Dialect::OpenaiChat, &request, &UpstreamProfile::default(), TransferMode::Whole).unwrap();
     assert!(whole.body.get("stream").is_none());
 }
 
@@ -64,7 +66,7 @@ fn a_whole_request() {
 fn each_call_is_answered_directly_behind_its_message() {
     check(
         vec![user("Go."), Message::Step(two_calls()), user("And?")],
-        &Profile::default(),
+        &UpstreamProfile::default(),
         json!([
             {"role": "user", "content": "Go."},
             {"role": "assistant", "content": "Looking.", "tool_calls": [
@@ -72,7 +74,7 @@ fn each_call_is_answered_directly_behind_its_message() {
                 {"id": "t-1", "type": "function", "function": {"name": "g", "arguments": "{}"}},
             ]},
             {"role": "tool", "tool_call_id": "call_a", "content": "one"},
-            {"role": "tool", "tool_call_id": "t-1", "content": denied().told_to_model()},
+            {"role": "tool", "tool_call_id": "t-1", "content": denied().model_text()},
             {"role": "user", "content": "And?"},
         ]),
     );
@@ -83,7 +85,7 @@ fn ids_are_unique_in_a_request_and_broken_arguments_are_still_a_document() {
     let mut broken = call("t-2", Some("call_a"), "f", json!({}));
     broken.arguments = Err(RawArguments("{\"a".into()));
     let steps = vec![Message::Step(two_calls()), Message::Step(closed("", vec![(broken, denied())]))];
-    let messages = body(&request("m", steps), &Profile::default())["messages"].clone();
+    let messages = body(&request("m", steps), &UpstreamProfile::default())["messages"].clone();
     assert_eq!(messages[3]["tool_calls"][0]["id"], "t-2", "the same id again would be ambiguous");
     assert_eq!(messages[3]["content"], Value::Null);
     let arguments = messages[3]["tool_calls"][0]["function"]["arguments"].as_str().unwrap();
@@ -92,7 +94,8 @@ fn ids_are_unique_in_a_request_and_broken_arguments_are_still_a_document() {
 
 #[test]
 fn mistral_takes_nine_letters_and_digits() {
-    let nine = Profile { tool_id_format: ToolIdFormat::NineAlphanumeric, ..Profile::default() };
+    let nine =
+        UpstreamProfile { tool_id_format: ToolIdFormat::NineAlphanumeric, ..UpstreamProfile::default() };
     let messages = body(&request("m", vec![Message::Step(two_calls())]), &nine)["messages"].clone();
     for n in 0..2 {
         let id = messages[0]["tool_calls"][n]["id"].as_str().unwrap();
@@ -117,7 +120,7 @@ fn reasoning_goes_back_the_way_each_upstream_wants_it() {
         })
     };
     let echo = |echo: ReasoningEcho, step: Message| {
-        let profile = Profile { reasoning_echo: echo, ..Profile::default() };
+        let profile = UpstreamProfile { reasoning_echo: echo, ..UpstreamProfile::default() };
         body(&request("m", vec![step]), &profile)["messages"][0].clone()
     };
     let none = echo(ReasoningEcho::None, thought("m"));
@@ -136,7 +139,8 @@ fn a_signature_goes_back_on_the_call_that_carried_it() {
     let value = json!({"extra_content": [{"id": "call_a", "value": {"google": {"thought_signature": "s"}}}]});
     let provider_state = Some(ProviderState { dialect: Dialect::OpenaiChat, value });
     let step = ClosedStep { model: "m".into(), provider_state, ..two_calls() };
-    let messages = body(&request("m", vec![Message::Step(step)]), &Profile::default())["messages"].clone();
+    let messages =
+        body(&request("m", vec![Message::Step(step)]), &UpstreamProfile::default())["messages"].clone();
     assert_eq!(messages[0]["tool_calls"][0]["extra_content"]["google"]["thought_signature"], "s");
     assert!(messages[0]["tool_calls"][1].get("extra_content").is_none());
 }
@@ -151,13 +155,14 @@ fn pictures_follow_all_tool_messages_or_become_a_note() {
         ],
     );
     let messages =
-        body(&request("m", vec![Message::Step(step.clone())]), &Profile::default())["messages"].clone();
+        body(&request("m", vec![Message::Step(step.clone())]), &UpstreamProfile::default())["messages"]
+            .clone();
     let roles: Vec<_> = messages.as_array().unwrap().iter().map(|message| message["role"].clone()).collect();
     assert_eq!(roles, ["assistant", "tool", "tool", "user"]);
     assert!(
         messages[3]["content"][0]["image_url"]["url"].as_str().unwrap().starts_with("data:image/png;base64,")
     );
-    let blind = Profile { vision: false, ..Profile::default() };
+    let blind = UpstreamProfile { vision: false, ..UpstreamProfile::default() };
     let messages = body(&request("m", vec![Message::Step(step)]), &blind)["messages"].clone();
     assert_eq!(messages.as_array().unwrap().len(), 3);
     assert_eq!(messages[1]["content"], "a cat\n[image image/png, 1 kB, shown to the user]");
@@ -167,11 +172,14 @@ fn pictures_follow_all_tool_messages_or_become_a_note() {
 fn requests_of_one_conversation_have_one_key_where_the_upstream_knows_it() {
     let request = ModelRequest { cache_key: Some("conv_1".into()), ..ModelRequest::default() };
     for dialect in [Dialect::OpenaiChat, Dialect::OpenaiResponses] {
-        let key = |profile: &Profile| {
-            let body = encode(dialect, &request, profile, Transfer::Stream).unwrap().body;
+        let key = |profile: &UpstreamProfile| {
+            let body = encode(dialect, &request, profile, TransferMode::Stream).unwrap().body;
             body.get("prompt_cache_key").cloned()
         };
-        assert_eq!(key(&Profile::default()), None, "servers that do not know it may refuse it");
-        assert_eq!(key(&Profile { prompt_cache_key: true, ..Profile::default() }), Some(json!("conv_1")));
+        assert_eq!(key(&UpstreamProfile::default()), None, "servers that do not know it may refuse it");
+        assert_eq!(
+            key(&UpstreamProfile { prompt_cache_key: true, ..UpstreamProfile::default() }),
+            Some(json!("conv_1"))
+        );
     }
 }

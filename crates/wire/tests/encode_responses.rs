@@ -5,19 +5,19 @@ mod history;
 use history::{call, closed, denied, done, done_with_picture, echoed, failed, request, tool, user};
 use serde_json::{Value, json};
 use throughline_wire::{
-    CallKind, ClosedStep, Dialect, Message, ModelRequest, NotStarted, Outcome, Profile, RawArguments,
-    ToolChoice, Transfer, UserPart, encode,
+    CallKind, CallOutcome, ClosedStep, Dialect, Message, ModelRequest, NotStarted, RawArguments, ToolChoice,
+    TransferMode, UpstreamProfile, UserPart, encode,
 };
 
-fn body(request: &ModelRequest, profile: &Profile) -> Value {
-    let encoded = encode(Dialect::OpenaiResponses, request, profile, Transfer::Stream).unwrap();
+fn body(request: &ModelRequest, profile: &UpstreamProfile) -> Value {
+    let encoded = encode(Dialect::OpenaiResponses, request, profile, TransferMode::Stream).unwrap();
     assert_eq!(encoded.path, "/responses");
     encoded.body
 }
 
 /// The `input` items that a history becomes.
 fn check(messages: Vec<Message>, expect: Value) {
-    assert_eq!(body(&request("m", messages), &Profile::default())["input"], expect);
+    assert_eq!(body(&request("m", messages), &UpstreamProfile::default())["input"], expect);
 }
 
 #[test]
@@ -29,7 +29,7 @@ fn a_whole_request() {
     request.settings.max_output_tokens = Some(100);
     request.settings.extra = json!({"reasoning": {"effort": "low"}}).as_object().unwrap().clone();
     assert_eq!(
-        body(&request, &Profile::default()),
+        body(&request, &UpstreamProfile::default()),
         json!({
             "model": "gpt-x",
             "instructions": "Be brief.",
@@ -51,12 +51,12 @@ fn the_last_step_lists_tools_and_forbids_them() {
     let mut request = request("m", vec![user("x")]);
     request.tools = vec![tool("f")];
     request.tool_choice = ToolChoice::None;
-    let forbidden = body(&request, &Profile::default());
+    let forbidden = body(&request, &UpstreamProfile::default());
     assert_eq!(
         (&forbidden["tool_choice"], forbidden["tools"].as_array().map(Vec::len)),
         (&json!("none"), Some(1))
     );
-    let left_out = body(&request, &Profile { tool_choice_none: false, ..Profile::default() });
+    let left_out = body(&request, &UpstreamProfile { tool_choice_none: false, ..UpstreamProfile::default() });
     assert!(left_out.get("tools").is_none() && left_out.get("tool_choice").is_none());
 }
 
@@ -64,8 +64,9 @@ fn the_last_step_lists_tools_and_forbids_them() {
 fn a_field_is_taken_out_by_null() {
     let mut request = request("m", vec![user("x")]);
     request.settings.extra.insert("include".into(), Value::Null);
-    assert!(body(&request, &Profile::default()).get("include").is_none());
-    let whole = encode(Dialect::OpenaiResponses, &request, &Profile::default(), Transfer::Whole).unwrap();
+    assert!(body(&request, &UpstreamProfile::default()).get("include").is_none());
+    let whole =
+        encode(Dialect::OpenaiResponses, &request, &UpstreamProfile::default(), TransferMode::Whole).unwrap();
     assert_eq!(whole.body["stream"], json!(false));
 }
 
@@ -146,7 +147,7 @@ fn another_models_step_is_rebuilt_from_text_and_calls() {
 fn every_outcome_is_an_output_and_broken_arguments_are_valid_and_true() {
     let mut broken = call("t-2", Some("call_c"), "f", json!({}));
     broken.arguments = Err(RawArguments("{\"a".into()));
-    let invalid = Outcome::NotStarted(NotStarted::InvalidArguments { message: "cut".into() });
+    let invalid = CallOutcome::NotStarted(NotStarted::InvalidArguments { message: "cut".into() });
     check(
         vec![Message::Step(closed(
             "",
@@ -160,9 +161,9 @@ fn every_outcome_is_an_output_and_broken_arguments_are_valid_and_true() {
             {"type": "function_call", "call_id": "call_a", "name": "f", "arguments": "{}"},
             {"type": "function_call", "call_id": "t-1", "name": "f", "arguments": "{}"},
             {"type": "function_call", "call_id": "call_c", "name": "f", "arguments": "{\"unreadable_arguments\":\"{\\\"a\"}"},
-            {"type": "function_call_output", "call_id": "call_a", "output": denied().told_to_model()},
+            {"type": "function_call_output", "call_id": "call_a", "output": denied().model_text()},
             {"type": "function_call_output", "call_id": "t-1", "output": "The tool failed: no route."},
-            {"type": "function_call_output", "call_id": "call_c", "output": invalid.told_to_model()},
+            {"type": "function_call_output", "call_id": "call_c", "output": invalid.model_text()},
         ]),
     );
 }
@@ -173,7 +174,7 @@ fn invented_names_are_plain() {
     let step = closed("", vec![(call("t-0", Some("c"), "multi_tool_use.parallel", json!({})), denied())]);
     let expect = json!([
         {"type": "function_call", "call_id": "c", "name": "multi_tool_use_parallel", "arguments": "{}"},
-        {"type": "function_call_output", "call_id": "c", "output": denied().told_to_model()},
+        {"type": "function_call_output", "call_id": "c", "output": denied().model_text()},
     ]);
     check(vec![Message::Step(step.clone())], expect.clone());
     check(vec![Message::Step(echoed(Dialect::OpenaiResponses, "m", items, step))], expect);
@@ -205,7 +206,9 @@ fn pictures_and_files() {
             ]},
         ]),
     );
-    let blind = body(&request("m", messages), &Profile { vision: false, ..Profile::default() }).to_string();
+    let blind =
+        body(&request("m", messages), &UpstreamProfile { vision: false, ..UpstreamProfile::default() })
+            .to_string();
     assert!(
         !blind.contains("iVBO") && blind.contains("[image image/png, 1 kB, shown to the user]"),
         "{blind}"
@@ -215,7 +218,7 @@ fn pictures_and_files() {
 #[test]
 fn every_call_is_answered_exactly_once() {
     history::for_histories(Dialect::OpenaiResponses, |steps: &[ClosedStep], messages| {
-        let body = body(&request("m", messages), &Profile::default());
+        let body = body(&request("m", messages), &UpstreamProfile::default());
         let mut open: Vec<String> = Vec::new();
         let mut answered = 0;
         for item in body["input"].as_array().unwrap() {

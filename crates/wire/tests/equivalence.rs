@@ -10,7 +10,7 @@ mod oracle;
 
 use oracle::corpus::{Stream, same, streams};
 use oracle::product::{Feed, decoder, digest, outcome, reply};
-use oracle::{Call, Outcome};
+use oracle::{OracleCall, OracleOutcome};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use throughline_wire::{StepDecoder, StepEvent};
@@ -244,7 +244,7 @@ fn explain(stream: &Stream, feed: impl Feed, cuts: &[usize]) -> String {
 }
 
 /// What differs between two outcomes.
-fn differences(want: &Outcome, got: &Outcome) -> Vec<String> {
+fn differences(want: &OracleOutcome, got: &OracleOutcome) -> Vec<String> {
     let mut found = Vec::new();
     let mut compare = |what: &str, equal: bool, want: String, got: String| {
         if !equal {
@@ -257,17 +257,19 @@ fn differences(want: &Outcome, got: &Outcome) -> Vec<String> {
     let calls = want.calls.len() == got.calls.len()
         && want.calls.iter().zip(&got.calls).all(|(a, b)| same_call(a, b));
     compare("calls", calls, format!("{:?}", want.calls), format!("{:?}", got.calls));
-    let rest = |outcome: &Outcome| (outcome.finish.clone(), outcome.end, outcome.usage);
+    let rest = |outcome: &OracleOutcome| (outcome.finish.clone(), outcome.end, outcome.usage);
     compare(
         "finish, end, usage",
         rest(want) == rest(got),
         format!("{:?}", rest(want)),
         format!("{:?}", rest(got)),
     );
-    let (said, heard) = (want.error.as_deref().unwrap_or_default(), got.error.as_deref().unwrap_or_default());
-    let is_same_error = said.contains(heard) || heard.contains(said);
-    compare("error", is_same_error, said.to_owned(), heard.to_owned());
-    let numbers = |outcome: &Outcome| outcome.choices.iter().map(|(number, _)| *number).collect::<Vec<_>>();
+    let (wanted, actual) =
+        (want.error.as_deref().unwrap_or_default(), got.error.as_deref().unwrap_or_default());
+    let is_same_error = wanted.contains(actual) || actual.contains(wanted);
+    compare("error", is_same_error, wanted.to_owned(), actual.to_owned());
+    let numbers =
+        |outcome: &OracleOutcome| outcome.choices.iter().map(|(number, _)| *number).collect::<Vec<_>>();
     compare(
         "choices",
         numbers(want) == numbers(got),
@@ -275,7 +277,7 @@ fn differences(want: &Outcome, got: &Outcome) -> Vec<String> {
         format!("{:?}", numbers(got)),
     );
     for ((number, want), (_, got)) in want.choices.iter().zip(&got.choices) {
-        let (want, got) = (Outcome { end: got.end, ..want.clone() }, got);
+        let (want, got) = (OracleOutcome { end: got.end, ..want.clone() }, got);
         found.extend(
             differences(&want, got).into_iter().map(|difference| format!("choice {number}: {difference}")),
         );
@@ -283,7 +285,7 @@ fn differences(want: &Outcome, got: &Outcome) -> Vec<String> {
     found
 }
 
-fn same_call(a: &Call, b: &Call) -> bool {
+fn same_call(a: &OracleCall, b: &OracleCall) -> bool {
     let arguments = match (&a.arguments, &b.arguments) {
         (Ok(a), Ok(b)) => same(a, b),
         (Err(a), Err(b)) => a == b,

@@ -1,11 +1,11 @@
 //! Events that look like an earlier one and mean something else. In one piece they may take the fast path; byte by
 //! byte they never can; both must say the same. // R: P1, W2
 
-use throughline_wire::{DecodeOptions, Dialect, Reply, StepDecoder};
+use throughline_wire::{DecodeOptions, Dialect, ModelReply, StepDecoder};
 
-fn reply(pieces: &[&[u8]]) -> Reply {
+fn reply(pieces: &[&[u8]]) -> ModelReply {
     let mut decoder = StepDecoder::new(Dialect::OpenaiChat, DecodeOptions::default());
-    let mut reply = Reply::default();
+    let mut reply = ModelReply::default();
     for piece in pieces {
         decoder.push(piece, &mut |event| reply.apply(event));
     }
@@ -14,7 +14,7 @@ fn reply(pieces: &[&[u8]]) -> Reply {
 }
 
 /// Each chunk is an event; the reply to all of them, checked to be the same byte by byte and event by event.
-fn check(chunks: &[&str]) -> Reply {
+fn check(chunks: &[&str]) -> ModelReply {
     let events: Vec<String> = chunks.iter().map(|chunk| format!("data: {chunk}\n\n")).collect();
     let body = events.concat();
     let whole = reply(&[body.as_bytes()]);

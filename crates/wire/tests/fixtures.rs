@@ -13,9 +13,9 @@ mod oracle;
 use fixture::Fixture;
 use oracle::corpus::same;
 use oracle::product::{digest, outcome, reply};
-use oracle::{Call, End, Outcome};
+use oracle::{OracleCall, OracleEnd, OracleOutcome};
 use serde_json::{Value, json};
-use throughline_wire::{Problem, Reply};
+use throughline_wire::{ModelReply, StepProblem};
 
 /// Longest body that is cut at every byte; longer ones at every seventh.
 const CUT_EVERYWHERE_BYTES_MAX: usize = 1 << 10;
@@ -40,7 +40,7 @@ fn every_fixture_is_answered_as_documented_for_every_cut() {
     assert!(wrong.is_empty(), "{} of {} fixtures:\n{}", wrong.len(), fixtures.len(), wrong.join("\n"));
 }
 
-fn differences(fixture: &Fixture, got: &Reply) -> Vec<String> {
+fn differences(fixture: &Fixture, got: &ModelReply) -> Vec<String> {
     let mut found = Vec::new();
     let mut compare = |key: &str, got: Value| {
         if let Some(want) = fixture.expect.get(key)
@@ -49,20 +49,20 @@ fn differences(fixture: &Fixture, got: &Reply) -> Vec<String> {
             found.push(format!("{key}: want {want}, got {got}"));
         }
     };
-    let said = outcome(got);
-    compare("text", said.text.clone().into());
-    compare("reasoning", said.reasoning.clone().into());
+    let actual = outcome(got);
+    compare("text", actual.text.clone().into());
+    compare("reasoning", actual.reasoning.clone().into());
     compare("refusal", got.refusal.clone().into());
-    compare("finish_reason", said.finish.clone().into());
-    compare("end", end(&said).into());
-    let usage = match said.usage {
+    compare("finish_reason", actual.finish.clone().into());
+    compare("end", end(&actual).into());
+    let usage = match actual.usage {
         (None, None) => Value::Null,
         (input, output) => json!({"input_tokens": input, "output_tokens": output}),
     };
     compare("usage", usage);
     compare("problems", got.problems.iter().map(tag).collect());
     if let Some(echoed) = fixture.expect["echoes"].as_str() {
-        let state = got.state.as_ref().map(|state| state.value.to_string()).unwrap_or_default();
+        let state = got.provider_state.as_ref().map(|state| state.value.to_string()).unwrap_or_default();
         compare("echoes", if state.contains(echoed) { echoed.into() } else { state.into() });
     }
     let choices = got.choices.iter().map(|(index, choice)| {
@@ -71,14 +71,14 @@ fn differences(fixture: &Fixture, got: &Reply) -> Vec<String> {
     });
     compare("choices", choices.collect());
     let message = fixture.expect["error"]["message"].as_str();
-    match (message, &said.error) {
+    match (message, &actual.error) {
         (Some(part), Some(error)) if error.contains(part) => {}
         (None, None) => {}
         (want, got) => found.push(format!("error: want {want:?}, got {got:?}")),
     }
     if let Some(want) = fixture.expect.get("tool_calls").and_then(Value::as_array) {
-        if want.len() != said.calls.len() {
-            found.push(format!("calls: want {}, got {:?}", fixture.expect["tool_calls"], said.calls));
+        if want.len() != actual.calls.len() {
+            found.push(format!("calls: want {}, got {:?}", fixture.expect["tool_calls"], actual.calls));
         }
         for (want, call) in want.iter().zip(&got.calls) {
             found.extend(call_differences(want, call));
@@ -103,24 +103,24 @@ fn call_differences(want: &Value, got: &throughline_wire::ReplyCall) -> Option<S
     (!fits).then(|| format!("call: want {want}, got {got}"))
 }
 
-fn calls(outcome: &Outcome) -> Vec<Value> {
-    let call = |Call { id, name, arguments }: &Call| match arguments {
+fn calls(outcome: &OracleOutcome) -> Vec<Value> {
+    let call = |OracleCall { id, name, arguments }: &OracleCall| match arguments {
         Ok(value) => json!({"id": id, "name": name, "arguments": value}),
         Err(raw) => json!({"id": id, "name": name, "arguments": null, "raw": raw}),
     };
     outcome.calls.iter().map(call).collect()
 }
 
-fn end(outcome: &Outcome) -> &'static str {
+fn end(outcome: &OracleOutcome) -> &'static str {
     match outcome.end {
-        End::Complete => "complete",
-        End::Truncated => "truncated",
-        End::Error => "error",
+        OracleEnd::Complete => "complete",
+        OracleEnd::Truncated => "truncated",
+        OracleEnd::Error => "error",
     }
 }
 
 /// The name of a problem's kind, without its data.
-fn tag(problem: &Problem) -> Value {
+fn tag(problem: &StepProblem) -> Value {
     match serde_json::to_value(&problem.kind) {
         Ok(Value::Object(kind)) => kind.keys().next().cloned().into(),
         Ok(kind) => kind,

@@ -1,12 +1,13 @@
 //! Every limit of the decoder: reached, named, and nothing that came before it is lost. // R: W2, R2
 
 use throughline_wire::{
-    BrokenCall, DecodeOptions, Dialect, End, Limits, Problem, ProblemKind, Reply, StepDecoder,
+    BrokenCall, DecodeLimits, DecodeOptions, Dialect, ModelReply, ProblemKind, StepDecoder, StepProblem,
+    StreamEnd,
 };
 
-fn decode(dialect: Dialect, limits: Limits, body: &[u8], piece: usize) -> Reply {
+fn decode(dialect: Dialect, limits: DecodeLimits, body: &[u8], piece: usize) -> ModelReply {
     let mut decoder = StepDecoder::new(dialect, DecodeOptions { limits, ..DecodeOptions::default() });
-    let mut reply = Reply::default();
+    let mut reply = ModelReply::default();
     for bytes in body.chunks(piece) {
         decoder.push(bytes, &mut |event| reply.apply(event));
     }
@@ -15,9 +16,10 @@ fn decode(dialect: Dialect, limits: Limits, body: &[u8], piece: usize) -> Reply 
 }
 
 /// Decodes for several cuts; the limit must be reported exactly once, by name. Returns the reply.
-fn check(dialect: Dialect, limits: Limits, body: &str, limit: &str) -> Reply {
+fn check(dialect: Dialect, limits: DecodeLimits, body: &str, limit: &str) -> ModelReply {
     let reply = decode(dialect, limits, body.as_bytes(), body.len());
-    let reached = |problem: &&Problem| problem.kind == ProblemKind::LimitReached { limit: limit.to_owned() };
+    let reached =
+        |problem: &&StepProblem| problem.kind == ProblemKind::LimitReached { limit: limit.to_owned() };
     assert_eq!(reply.problems.iter().filter(reached).count(), 1, "{limit}: {:?}", reply.problems);
     for piece in [1, 7, 64] {
         assert_eq!(decode(dialect, limits, body.as_bytes(), piece), reply, "{limit}, in pieces of {piece}");
@@ -38,14 +40,19 @@ fn call(index: usize, arguments: &str) -> String {
 const DONE: &str = "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
 
 /// The step failed because of the limit, and says so.
-fn failed_by(reply: &Reply, limit: &str) -> bool {
-    matches!(&reply.end, Some(End::Error(error)) if error.kind.as_deref() == Some(limit))
+fn failed_by(reply: &ModelReply, limit: &str) -> bool {
+    matches!(&reply.end, Some(StreamEnd::Error(error)) if error.kind.as_deref() == Some(limit))
 }
 
 #[test]
 fn the_defaults_are_those_of_the_requirement() {
-    let Limits { line_bytes_max, event_bytes_max, arguments_bytes_max, step_bytes_max, calls_per_step_max } =
-        Limits::default();
+    let DecodeLimits {
+        line_bytes_max,
+        event_bytes_max,
+        arguments_bytes_max,
+        step_bytes_max,
+        calls_per_step_max,
+    } = DecodeLimits::default();
     assert_eq!((line_bytes_max, event_bytes_max, arguments_bytes_max), (16 << 20, 16 << 20, 4 << 20));
     assert_eq!((step_bytes_max, calls_per_step_max), (64 << 20, 64));
 }
@@ -53,7 +60,7 @@ fn the_defaults_are_those_of_the_requirement() {
 #[test]
 fn line_bytes_max() {
     let body = text("ok") + &text(&"x".repeat(200)) + &text("more") + DONE;
-    let limits = Limits { line_bytes_max: 100, ..Limits::default() };
+    let limits = DecodeLimits { line_bytes_max: 100, ..DecodeLimits::default() };
     let reply = check(Dialect::OpenaiChat, limits, &body, "line_bytes_max");
     assert_eq!(reply.text, "okmore", "what fits is kept");
     assert!(
@@ -74,7 +81,7 @@ fn line_bytes_max() {
 fn event_bytes_max() {
     let many_lines = format!("{}\n", "data: xxxxxxxxxxxxxxxxxxxx\n".repeat(10));
     let body = text("ok") + &many_lines + &text("more") + DONE;
-    let limits = Limits { event_bytes_max: 100, ..Limits::default() };
+    let limits = DecodeLimits { event_bytes_max: 100, ..DecodeLimits::default() };
     let reply = check(Dialect::OpenaiChat, limits, &body, "event_bytes_max");
     assert_eq!(reply.text, "okmore");
     assert!(failed_by(&reply, "event_bytes_max"));
@@ -86,7 +93,7 @@ fn event_bytes_max() {
 
 #[test]
 fn arguments_bytes_max() {
-    let limits = Limits { arguments_bytes_max: 12, ..Limits::default() };
+    let limits = DecodeLimits { arguments_bytes_max: 12, ..DecodeLimits::default() };
     let fits = call(0, "{\\\"a\\\":12345}") + DONE;
     let reply = decode(Dialect::OpenaiChat, limits, fits.as_bytes(), 9);
     assert!(matches!(reply.calls[0].ending, Some(Ok(_))), "eleven bytes fit: {reply:?}");
@@ -99,7 +106,7 @@ fn arguments_bytes_max() {
 
 #[test]
 fn calls_per_step_max() {
-    let limits = Limits { calls_per_step_max: 3, ..Limits::default() };
+    let limits = DecodeLimits { calls_per_step_max: 3, ..DecodeLimits::default() };
     let body = (0..6).map(|index| call(index, "{}")).collect::<String>() + DONE;
     let reply = check(Dialect::OpenaiChat, limits, &body, "calls_per_step_max");
     assert_eq!(reply.calls.len(), 3);
@@ -110,14 +117,14 @@ fn calls_per_step_max() {
 fn a_huge_index_costs_nothing() {
     // Quirk T5: a naive array by index would be gigabytes.
     let body = call(4_000_000_000, "{}") + DONE;
-    let reply = decode(Dialect::OpenaiChat, Limits::default(), body.as_bytes(), body.len());
+    let reply = decode(Dialect::OpenaiChat, DecodeLimits::default(), body.as_bytes(), body.len());
     assert_eq!(reply.calls.len(), 1);
 }
 
 #[test]
 fn step_bytes_max() {
     let body = text("ok") + &text(&"x".repeat(200)) + DONE;
-    let limits = Limits { step_bytes_max: 100, ..Limits::default() };
+    let limits = DecodeLimits { step_bytes_max: 100, ..DecodeLimits::default() };
     let reply = check(Dialect::OpenaiChat, limits, &body, "step_bytes_max");
     assert_eq!(reply.text, "ok");
     assert!(failed_by(&reply, "step_bytes_max"));

@@ -1,10 +1,10 @@
 //! What is kept of a reply for the next call. // R: W7
 
 use serde_json::{Value, json};
-use throughline_wire::{DecodeOptions, Dialect, Reply, StepDecoder};
+use throughline_wire::{DecodeOptions, Dialect, ModelReply, StepDecoder};
 
-fn decode(dialect: Dialect, body: &[u8]) -> Reply {
-    let mut reply = Reply::default();
+fn decode(dialect: Dialect, body: &[u8]) -> ModelReply {
+    let mut reply = ModelReply::default();
     let mut decoder = StepDecoder::new(dialect, DecodeOptions::default());
     decoder.push(body, &mut |event| reply.apply(event));
     decoder.finish(&mut |event| reply.apply(event));
@@ -13,7 +13,7 @@ fn decode(dialect: Dialect, body: &[u8]) -> Reply {
 
 #[track_caller]
 fn check(dialect: Dialect, body: &[u8], content: Value) {
-    let state = decode(dialect, body).state.expect("something to send back");
+    let state = decode(dialect, body).provider_state.expect("something to send back");
     assert_eq!(state.dialect, dialect);
     assert_eq!(state.value, json!({ "role": "assistant", "content": content }));
 }
@@ -127,9 +127,9 @@ fn bedrock() {
 
 #[test]
 fn nothing_said_is_nothing_to_send_back() {
-    assert_eq!(decode(Dialect::Anthropic, fixture!("anthropic/n6-error-body.sse")).state, None);
-    assert_eq!(decode(Dialect::BedrockConverse, fixture!("bedrock/body-error.bin")).state, None);
-    assert_eq!(decode(Dialect::Cohere, fixture!("cohere/h1-tool-plan.sse")).state, None);
+    assert_eq!(decode(Dialect::Anthropic, fixture!("anthropic/n6-error-body.sse")).provider_state, None);
+    assert_eq!(decode(Dialect::BedrockConverse, fixture!("bedrock/body-error.bin")).provider_state, None);
+    assert_eq!(decode(Dialect::Cohere, fixture!("cohere/h1-tool-plan.sse")).provider_state, None);
 }
 
 /// A tool that the provider ran is reported when it is asked and when it has answered, under one id and name.
@@ -167,9 +167,17 @@ fn hosted_tools_are_reported_twice() {
 fn a_cut_reply_keeps_what_is_whole() {
     let body: &[u8] = fixture!("anthropic/r5-thinking.sse");
     let signature = body.windows(15).position(|bytes| bytes == b"signature_delta").expect("a signature");
-    assert_eq!(decode(Dialect::Anthropic, &body[..signature]).state, None, "thinking that is not signed");
+    assert_eq!(
+        decode(Dialect::Anthropic, &body[..signature]).provider_state,
+        None,
+        "thinking that is not signed"
+    );
 
     let body: &[u8] = fixture!("anthropic/n4-server-tools.sse");
     let result = body.windows(22).position(|bytes| bytes == b"web_search_tool_result").expect("a result");
-    assert_eq!(decode(Dialect::Anthropic, &body[..result]).state, None, "a search without its result");
+    assert_eq!(
+        decode(Dialect::Anthropic, &body[..result]).provider_state,
+        None,
+        "a search without its result"
+    );
 }

@@ -1,14 +1,14 @@
 //! The framer alone against the standard's vectors, for any cut. // R: W2
 
 use base64::Engine;
-use throughline_wire::Limits;
+use throughline_wire::DecodeLimits;
 use throughline_wire::frame::{SseFramer, SseItem};
 
 type Expected = (String, String, String);
 
 /// `event`, `data`, `id` of each dispatched event, fed in the given pieces.
 fn events(pieces: &[&[u8]]) -> (Vec<Expected>, Option<u64>) {
-    let mut framer = SseFramer::new(&Limits::default());
+    let mut framer = SseFramer::new(&DecodeLimits::default());
     let mut events = Vec::new();
     for piece in pieces {
         let mut input = *piece;
@@ -65,7 +65,7 @@ fn the_rules_of_the_standard() {
 
 #[test]
 fn an_unterminated_event_is_handed_out_for_the_caller_to_decide() {
-    let mut framer = SseFramer::new(&Limits::default());
+    let mut framer = SseFramer::new(&DecodeLimits::default());
     let mut input: &[u8] = b"event: x\ndata: half";
     assert!(framer.next(&mut input).is_none());
     let event = framer.finish().map(|event| (event.event.to_owned(), event.data.to_string()));
@@ -74,7 +74,7 @@ fn an_unterminated_event_is_handed_out_for_the_caller_to_decide() {
 
 #[test]
 fn lines_and_events_are_bounded() {
-    let limits = Limits { line_bytes_max: 10, event_bytes_max: 12, ..Limits::default() };
+    let limits = DecodeLimits { line_bytes_max: 10, event_bytes_max: 12, ..DecodeLimits::default() };
     for (body, limit) in [
         (&b"data: 123456789\n\ndata: ok\n\n"[..], "line_bytes_max"),
         (b"data:12345\ndata:12345\ndata:12345\n\ndata: ok\n\n", "event_bytes_max"),

@@ -6,8 +6,8 @@ use oracle::corpus::{same, streams, vectors};
 use oracle::frames::base64;
 use oracle::product::reply;
 use serde_json::Value;
-use throughline_wire::json::{ArgumentsReader, Json};
-use throughline_wire::{DecodeOptions, LeakedCalls, ProblemKind, Profile, StepDecoder};
+use throughline_wire::json::{ArgumentsReader, JsonRef};
+use throughline_wire::{DecodeOptions, LeakedCalls, ProblemKind, StepDecoder, UpstreamProfile};
 
 /// Longest case whose every prefix is compared with the whole; the comparison itself costs the length.
 const COMPARED_BYTES_MAX: usize = 4 << 10;
@@ -56,8 +56,8 @@ fn documents_are_accepted_and_rejected_as_the_suite_says() {
             assert_ne!(verdict, "accept", "{name}");
             continue;
         };
-        let read = reader(&[text]).check_whole();
-        let parsed = Json::parse(text);
+        let read = reader(&[text]).check_complete();
+        let parsed = JsonRef::parse(text);
         match verdict.as_str() {
             "accept" => {
                 assert_eq!((read, parsed.as_ref().err()), (Ok(()), None), "{name}");
@@ -82,7 +82,7 @@ fn every_prefix_of_a_document_is_incomplete_or_consistent() {
     let Some(cases) = json_cases() else { return };
     for Case { name, bytes, .. } in cases.iter().filter(|case| case.verdict == "accept") {
         let text = std::str::from_utf8(bytes).expect("accepted documents are UTF-8");
-        let whole = Json::parse(text).expect("it is accepted").to_value();
+        let whole = JsonRef::parse(text).expect("it is accepted").to_value();
         let mut reader = ArgumentsReader::default();
         let mut closed = None;
         for (at, c) in text.char_indices() {
@@ -91,7 +91,7 @@ fn every_prefix_of_a_document_is_incomplete_or_consistent() {
             if reader.is_closed() && closed.is_none() {
                 closed = Some(at + c.len_utf8());
                 assert_eq!(
-                    Json::parse(&text[..at + c.len_utf8()]).map(|json| json.to_value()),
+                    JsonRef::parse(&text[..at + c.len_utf8()]).map(|json| json.to_value()),
                     Ok(whole.clone()),
                     "{name}"
                 );
@@ -100,7 +100,7 @@ fn every_prefix_of_a_document_is_incomplete_or_consistent() {
                 assert!(is_part(partial, &whole), "{name} at {at}: {partial} is no part of {whole}");
             }
         }
-        assert_eq!(reader.check_whole(), Ok(()), "{name}");
+        assert_eq!(reader.check_complete(), Ok(()), "{name}");
         if let Some(partial) = reader.partial() {
             assert!(is_part(partial, &whole), "{name}: {partial} is no part of {whole}");
         }
@@ -121,7 +121,11 @@ fn no_prefix_of_anything_panics_and_an_error_stays() {
             error = reader.error();
             if text.len() <= COMPARED_BYTES_MAX {
                 let prefix = &text[..at + c.len_utf8()];
-                assert_eq!(reader.check_whole().is_ok(), Json::parse(prefix).is_ok(), "{name}: {prefix:?}");
+                assert_eq!(
+                    reader.check_complete().is_ok(),
+                    JsonRef::parse(prefix).is_ok(),
+                    "{name}: {prefix:?}"
+                );
             }
         }
     }
@@ -138,7 +142,7 @@ fn a_document_reads_the_same_for_every_cut() {
         let mut whole = reader(&[text]);
         for (at, _) in text.char_indices() {
             let mut cut = reader(&[&text[..at], &text[at..]]);
-            assert_eq!(cut.check_whole(), whole.check_whole(), "{name} cut at {at}");
+            assert_eq!(cut.check_complete(), whole.check_complete(), "{name} cut at {at}");
             assert_eq!(cut.closed_len(), whole.closed_len(), "{name} cut at {at}");
             assert_eq!(cut.partial(), whole.partial(), "{name} cut at {at}");
         }
@@ -171,7 +175,7 @@ fn leaked_calls_of_the_corpus_are_recovered() {
     let mut recovered = 0;
     for stream in streams.iter().filter(|stream| stream.row["recovered_tool_calls"].is_array()) {
         let decoder = |leaked_calls: LeakedCalls| {
-            let profile = Profile { leaked_calls, ..Profile::default() };
+            let profile = UpstreamProfile { leaked_calls, ..UpstreamProfile::default() };
             let dialect = stream.api.parse().expect("a known API");
             StepDecoder::new(dialect, DecodeOptions { profile, ..DecodeOptions::default() })
         };
@@ -192,7 +196,7 @@ fn leaked_calls_of_the_corpus_are_recovered() {
         let expected = stream.row["expect"]["tool_calls"].as_array().map_or(0, Vec::len);
         assert_eq!(reported.calls.len(), expected, "{}: reporting runs nothing", stream.id);
         let leaks =
-            |problem: &throughline_wire::Problem| matches!(problem.kind, ProblemKind::LeakedCall { .. });
+            |problem: &throughline_wire::StepProblem| matches!(problem.kind, ProblemKind::LeakedCall { .. });
         if want.len() > expected {
             assert!(reported.problems.iter().any(leaks), "{}: {:?}", stream.id, reported.problems);
             recovered += 1;

@@ -3,7 +3,7 @@
 mod text;
 
 use proptest::prelude::*;
-use text::{agree, characters, parse, scan, scan_watched, tools};
+use text::{agree, characters, parse, scan, scan_observed, tools};
 use throughline_wire::text::{PROTOCOLS, TextProtocol, protocol};
 
 fn of(name: &str) -> &'static dyn TextProtocol {
@@ -199,7 +199,7 @@ proptest! {
         for protocol in PROTOCOLS {
             let parsed = parse(*protocol, &tools(), &text);
             let whole = scan(*protocol, &tools(), [text.as_str()]);
-            prop_assert_eq!(whole.clone().told(), parsed, "whole: {:?}", text);
+            prop_assert_eq!(whole.clone().without_raw(), parsed, "whole: {:?}", text);
             let pieces = cuts.windows(2).map(|cut| &text[cut[0]..cut[1]]);
             prop_assert_eq!(scan(*protocol, &tools(), pieces), whole.clone(), "cut at {:?}: {:?}", cuts, text);
             prop_assert_eq!(scan(*protocol, &tools(), characters(&text)), whole, "by characters: {:?}", text);
@@ -229,7 +229,7 @@ proptest! {
 fn text_is_shown_at_once() {
     let delay = |name: &str, text: &str| {
         let (mut pushed, mut longest) = (0, 0);
-        let read = scan_watched(of(name), &tools(), characters(text), |seen| {
+        let read = scan_observed(of(name), &tools(), characters(text), |seen| {
             pushed += 1;
             longest = longest.max(pushed - seen);
         });

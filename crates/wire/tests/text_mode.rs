@@ -4,12 +4,12 @@
 
 mod lines;
 
-use lines::{LINES, Lines, MISSES_A_CALL, READS_MORE, READS_OTHER_ARGUMENTS};
+use lines::{LINES, LinesProtocol, MISSES_A_CALL, READS_MORE, READS_OTHER_ARGUMENTS};
 use serde_json::{Value, json};
 use throughline_wire::text::{CallFormat, FindingKind, PROTOCOLS, ResultRole, TextCalls, TextProtocol};
 use throughline_wire::{
-    Arguments, BrokenCall, Call, CallKind, DecodeOptions, Dialect, End, FinishReason, Limits, ProblemKind,
-    Reply, Seal, StepDecoder, StepEvent, Think, ToolDefinition,
+    BrokenCall, Call, CallArguments, CallKind, DecodeLimits, DecodeOptions, Dialect, FinishReason,
+    ModelReply, ProblemKind, SealEvidence, StepDecoder, StepEvent, StreamEnd, ThinkMode, ToolDefinition,
 };
 
 const DIALECTS: [Dialect; 5] =
@@ -22,7 +22,7 @@ fn tools() -> Vec<ToolDefinition> {
 
 fn options(protocol: &'static dyn TextProtocol) -> DecodeOptions {
     DecodeOptions {
-        think: Think::Split,
+        think: ThinkMode::Split,
         offered: vec!["weather_today".into()],
         calls: CallFormat::Text(TextCalls { protocol, tools: tools().into(), results: ResultRole::User }),
         ..DecodeOptions::default()
@@ -182,8 +182,8 @@ fn add(all: &mut Vec<StepEvent<'static>>, event: StepEvent<'_>) {
     }
 }
 
-fn reply(dialect: Dialect, options: DecodeOptions, body: &[u8]) -> Reply {
-    let mut reply = Reply::default();
+fn reply(dialect: Dialect, options: DecodeOptions, body: &[u8]) -> ModelReply {
+    let mut reply = ModelReply::default();
     for event in events(dialect, options, &[body]) {
         reply.apply(event);
     }
@@ -191,12 +191,12 @@ fn reply(dialect: Dialect, options: DecodeOptions, body: &[u8]) -> Reply {
 }
 
 /// A chat reply of one delta that ends normally.
-fn said(protocol: &'static Lines, text: &str) -> Reply {
+fn decode_text(protocol: &'static LinesProtocol, text: &str) -> ModelReply {
     reply(Dialect::OpenaiChat, options(protocol), &body(Dialect::OpenaiChat, &[text], Stop::Normally))
 }
 
 /// Name of each call, and its arguments or why it never runs.
-fn calls(reply: &Reply) -> Vec<(String, Result<Value, BrokenCall>)> {
+fn calls(reply: &ModelReply) -> Vec<(String, Result<Value, BrokenCall>)> {
     let ending = |call: &throughline_wire::ReplyCall| match &call.ending {
         Some(Ok(arguments)) => Ok(arguments.value.clone()),
         Some(Err((why, _))) => Err(why.clone()),
@@ -230,22 +230,22 @@ fn a_block_is_a_call_with_an_explicit_seal_and_never_shown() {
                 _ => None,
             })
             .collect();
-        assert_eq!(sealed, [(Seal::Explicit, "{\"city\": \"Paris\"}")], "{dialect}");
-        let place = |wanted: fn(&StepEvent<'_>) -> bool| all.iter().position(wanted);
-        let sealed_at = place(|event| matches!(event, StepEvent::CallSealed { .. }));
-        let done_at = place(|event| matches!(event, StepEvent::Text(text) if text.contains("Done")));
+        assert_eq!(sealed, [(SealEvidence::Explicit, "{\"city\": \"Paris\"}")], "{dialect}");
+        let position_of = |wanted: fn(&StepEvent<'_>) -> bool| all.iter().position(wanted);
+        let sealed_at = position_of(|event| matches!(event, StepEvent::CallSealed { .. }));
+        let done_at = position_of(|event| matches!(event, StepEvent::Text(text) if text.contains("Done")));
         assert!(
             sealed_at < done_at,
             "{dialect}: it is sealed where its marker stands, not at the end: {all:#?}"
         );
 
-        let mut reply = Reply::default();
+        let mut reply = ModelReply::default();
         all.into_iter().for_each(|event| reply.apply(event));
         assert_eq!(reply.text, "Let me look.\nDone.", "{dialect}");
         assert_eq!(calls(&reply), [weather("Paris")], "{dialect}");
         let finish = reply.finish.as_ref().map(|(reason, _)| *reason);
         assert_eq!(finish, Some(FinishReason::ToolCalls), "{dialect}: a stop with calls");
-        assert_eq!(reply.end, Some(End::Complete), "{dialect}");
+        assert_eq!(reply.end, Some(StreamEnd::Complete), "{dialect}");
         assert_eq!(reply.problems, [], "{dialect}");
     }
 }
@@ -255,7 +255,7 @@ fn a_block_is_a_call_with_an_explicit_seal_and_never_shown() {
 fn what_the_provider_wants_back_is_not_kept_of_a_step_with_written_calls() {
     for dialect in [Dialect::OpenaiResponses, Dialect::Anthropic, Dialect::Gemini] {
         let state = |text: &str| {
-            reply(dialect, options(&LINES), &body(dialect, &[text], Stop::Normally)).state.is_some()
+            reply(dialect, options(&LINES), &body(dialect, &[text], Stop::Normally)).provider_state.is_some()
         };
         assert!(state("No call."), "{dialect}: else this test proves nothing");
         assert!(!state(PARIS), "{dialect}: a call");
@@ -265,7 +265,7 @@ fn what_the_provider_wants_back_is_not_kept_of_a_step_with_written_calls() {
 
 #[test]
 fn a_stop_without_blocks_stays_a_stop() {
-    let reply = said(&LINES, "Just text.");
+    let reply = decode_text(&LINES, "Just text.");
     assert_eq!(reply.finish.map(|(reason, _)| reason), Some(FinishReason::Stop));
     assert_eq!(reply.text, "Just text.");
 }
@@ -275,7 +275,7 @@ fn a_stop_without_blocks_stays_a_stop() {
 // R: X4
 #[test]
 fn nothing_in_thinking_runs() {
-    let reply = said(&LINES, &format!("<think>{PARIS}</think>{PARIS}"));
+    let reply = decode_text(&LINES, &format!("<think>{PARIS}</think>{PARIS}"));
     assert_eq!(calls(&reply), [weather("Paris")]);
     assert_eq!(reply.thinking, PARIS);
 
@@ -288,7 +288,7 @@ fn nothing_in_thinking_runs() {
 
 #[test]
 fn a_refused_block_is_a_call_that_says_why() {
-    let reply = said(&LINES, &format!("@weather_today oops\n@ {{}}\n{PARIS}"));
+    let reply = decode_text(&LINES, &format!("@weather_today oops\n@ {{}}\n{PARIS}"));
     let refused = |message: &str| BrokenCall::Refused { message: message.to_owned() };
     assert_eq!(
         calls(&reply),
@@ -321,7 +321,7 @@ fn a_reply_cut_inside_a_block_runs_nothing() {
         }
     }
     // A reply that ends by itself has said all it wanted to say: its open block has no end.
-    let whole = said(&LINES, "@weather_today {\"city\": \"Paris\"}");
+    let whole = decode_text(&LINES, "@weather_today {\"city\": \"Paris\"}");
     let refused = BrokenCall::Refused { message: "the line has no end".to_owned() };
     assert_eq!(calls(&whole), [broken("weather_today", refused)]);
 }
@@ -355,7 +355,7 @@ fn no_torn_end_of_a_block_is_shown() {
 fn what_two_readers_read_in_two_ways_never_runs() {
     let rome = "@weather_today {\"city\": \"Rome\"}\n";
     for protocol in [&READS_MORE, &READS_OTHER_ARGUMENTS, &MISSES_A_CALL] {
-        let reply = said(protocol, &format!("{PARIS}Well.\n{rome}"));
+        let reply = decode_text(protocol, &format!("{PARIS}Well.\n{rome}"));
         let runnable: Vec<_> = calls(&reply).into_iter().filter(|(_, ending)| ending.is_ok()).collect();
         let trusted: &[_] = match protocol.reads_more() {
             // What both have read alike is trusted.
@@ -375,7 +375,7 @@ fn what_two_readers_read_in_two_ways_never_runs() {
 
 #[test]
 fn remarks_are_problems_with_their_place() {
-    let reply = said(&LINES, "One.\n#note\n");
+    let reply = decode_text(&LINES, "One.\n#note\n");
     let [problem] = &reply.problems[..] else { panic!("{:?}", reply.problems) };
     let finding = "line 2, column 1: a line that begins with # means nothing".to_owned();
     assert_eq!(problem.kind, ProblemKind::CallMarkup { finding, kind: FindingKind::Directive });
@@ -387,7 +387,7 @@ fn remarks_are_problems_with_their_place() {
 // R: R2
 #[test]
 fn the_limits_hold() {
-    let limits = Limits { arguments_bytes_max: 24, calls_per_step_max: 2, ..Limits::default() };
+    let limits = DecodeLimits { arguments_bytes_max: 24, calls_per_step_max: 2, ..DecodeLimits::default() };
     let rome = "@weather_today {\"city\": \"Rome\"}\n";
     let long = "@weather_today {\"city\": \"Llanfairpwllgwyngyll\"}\n";
     let body = body(Dialect::OpenaiChat, &[long, rome, rome, rome], Stop::Normally);
@@ -426,7 +426,7 @@ fn native_calls_that_come_anyway_are_calls_and_touch_no_block() {
 #[test]
 fn calls_in_other_grammars_are_still_named() {
     let hermes = "<tool_call>{\"name\": \"weather_today\", \"arguments\": {\"city\": \"Oslo\"}}</tool_call>";
-    let reply = said(&LINES, &format!("{PARIS}{hermes}"));
+    let reply = decode_text(&LINES, &format!("{PARIS}{hermes}"));
     assert_eq!(calls(&reply), [weather("Paris")]);
     assert_eq!(reply.problems.len(), 1, "{:?}", reply.problems);
     assert_eq!(reply.problems[0].kind, ProblemKind::LeakedCall { format: "hermes".to_owned() });
@@ -452,7 +452,7 @@ fn replies(protocol: &'static dyn TextProtocol) -> Vec<String> {
             upstream_id: None,
             name: "weather_today".into(),
             kind: CallKind::Function,
-            arguments: Ok(Arguments::from_value(json!({ "city": city }))),
+            arguments: Ok(CallArguments::from_value(json!({ "city": city }))),
             ran_with: None,
         };
         protocol.format_call(&call, &tools())

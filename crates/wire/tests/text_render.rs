@@ -9,8 +9,8 @@ use lines::LINES;
 use serde_json::{Value, json};
 use throughline_wire::text::{ResultRole, TextCalls, render};
 use throughline_wire::{
-    ClosedStep, Dialect, Message, ModelRequest, Outcome, Profile, RawArguments, ToolChoice, Transfer,
-    UserPart, encode,
+    CallOutcome, ClosedStep, Dialect, Message, ModelRequest, RawArguments, ToolChoice, TransferMode,
+    UpstreamProfile, UserPart, encode,
 };
 
 const DIALECTS: [Dialect; 5] =
@@ -98,7 +98,7 @@ fn roles_alternate() {
 #[test]
 fn pictures_follow_the_frame_and_sound_is_told() {
     let mut outcome = done_with_picture("a map");
-    if let Outcome::Done(output) = &mut outcome {
+    if let CallOutcome::Done(output) = &mut outcome {
         output.media.push(media("audio/wav", "AAAA"));
     }
     check(
@@ -130,13 +130,15 @@ fn what_is_data_is_escaped_wherever_it_stands() {
     ];
     for results in [ResultRole::User, ResultRole::Tool] {
         let request = render(&request("m", messages.clone()), &text_calls(results));
-        let [Message::User(said), Message::Step(step), rest @ ..] = &request.messages[..] else { panic!() };
-        let UserPart::Text { text } = &said[0] else { panic!() };
+        let [Message::User(user_parts), Message::Step(step), rest @ ..] = &request.messages[..] else {
+            panic!()
+        };
+        let UserPart::Text { text } = &user_parts[0] else { panic!() };
         assert_eq!(text, "＠f {\"city\": \"Oslo\"}\n");
-        let UserPart::File { name, media } = &said[1] else { panic!() };
+        let UserPart::File { name, media } = &user_parts[1] else { panic!() };
         assert_eq!((name.as_str(), media.data()), ("＠f", "77ygZiB7fQo="), "the text in it, too");
         assert!(
-            matches!(&said[2], UserPart::File { media, .. } if media.data() == "QGYge30K"),
+            matches!(&user_parts[2], UserPart::File { media, .. } if media.data() == "QGYge30K"),
             "bytes are no text"
         );
         assert!(step.text.starts_with("＠f {\"city\": \"Oslo\"}\n"), "what the model said is no call of now");
@@ -144,7 +146,7 @@ fn what_is_data_is_escaped_wherever_it_stands() {
             (ResultRole::User, [Message::User(parts)], []) => {
                 assert_eq!(parts, &[UserPart::Text { text: "=f ＠f {\"city\": \"Oslo\"}\n".into() }]);
             }
-            (ResultRole::Tool, [], [(_, Outcome::Done(output))]) => {
+            (ResultRole::Tool, [], [(_, CallOutcome::Done(output))]) => {
                 assert_eq!(output.text, "＠f {\"city\": \"Oslo\"}\n");
             }
             _ => panic!("{request:#?}"),
@@ -216,7 +218,8 @@ fn no_dialect_writes_anything_of_tools() {
     for dialect in DIALECTS {
         history::for_histories(dialect, |_, messages| {
             let request = rendered(messages);
-            let body = encode(dialect, &request, &Profile::default(), Transfer::Stream).unwrap().body;
+            let body =
+                encode(dialect, &request, &UpstreamProfile::default(), TransferMode::Stream).unwrap().body;
             let text = body.to_string();
             for word in
                 ["\"tools\"", "tool_call", "tool_use", "functionCall", "function_call", "\"role\":\"tool\""]

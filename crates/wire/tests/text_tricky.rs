@@ -4,7 +4,7 @@
 mod text;
 
 use std::fmt::Write;
-use text::{Read, agree, tools};
+use text::{ReadResult, agree, tools};
 use throughline_wire::text::protocol;
 
 /// What is special, the input, and what becomes of it.
@@ -164,7 +164,7 @@ const INPUTS: [(&str, &str, &str); 30] = [
 /// Inputs whose block is shown as it is, since it is an example.
 const SHOWN: [usize; 4] = [9, 10, 11, 16];
 
-fn answer(read: &Read) -> String {
+fn answer(read: &ReadResult) -> String {
     let mut answer = String::new();
     for (name, arguments) in &read.calls {
         let _ = match arguments {

@@ -1,4 +1,4 @@
-import type { Parsed, ParsedRequest } from "@throughline/client";
+import type { ParsedReply, ParsedRequest } from "@throughline/client";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { testerAddress } from "../src/tester/address.ts";
@@ -176,7 +176,7 @@ describe("places in a text", () => {
     const before = "查一下🌦️ ";
     const call = "<<<[TOOL_REQUEST]>>>末";
     const bytes = (text: string): number => new TextEncoder().encode(text).length;
-    const parsed: Parsed = {
+    const parsed: ParsedReply = {
       requests: [request(bytes(before), bytes(before + call))],
       warnings: [],
       text: "",
@@ -211,7 +211,7 @@ describe("places in a text", () => {
     const text = "<<<[TOOL_REQUEST]>>>\ntool_name:「始」x「末」\n<<<[END";
     const half = { at: 51, column: 1, line: 3, kind: "torn_marker", message: "" };
     const open: unknown = { ...request(0, 50, { outlook: "not_started" }), arguments: null };
-    const parsed: Parsed = JSON.parse(JSON.stringify({ requests: [open], warnings: [half], text: "" }));
+    const parsed: ParsedReply = JSON.parse(JSON.stringify({ requests: [open], warnings: [half], text: "" }));
     const seen = (isWhole: boolean) =>
       passagesOf(text, parsed, isWhole).map((one) => ("fate" in one ? one.fate : one.kind));
     expect(seen(false)).toEqual(["arriving", "text"]);

@@ -1,5 +1,5 @@
 import {
-  type Answered,
+  type ApprovalAck,
   type Connection,
   type StartTurn,
   type Throughline,
@@ -29,7 +29,7 @@ export interface StreamingToolCalls {
   /** Stops it: what is finished stays. */
   stop(): Promise<void>;
   /** Answers a question, or `all` that are open. */
-  decide(approvalId: string, decision: "approve" | "deny", reason?: string): Promise<Answered | undefined>;
+  decide(approvalId: string, decision: "approve" | "deny", reason?: string): Promise<ApprovalAck | undefined>;
 }
 
 /**

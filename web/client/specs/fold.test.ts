@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import type { Event, Message, Viewed } from "../src/api.ts";
+import type { Event, Message, ViewerEvent } from "../src/api.ts";
 import { absorb, emptyMessage, TurnStore } from "../src/index.ts";
 
 interface Vector {
@@ -58,7 +58,7 @@ describe.each(vectors)("%s", (_, { log, message }) => {
         const whole = { turn_id: half.turn_id, last_seq: half.seq, message: half };
         // A viewer that was ahead is told to forget; one that is new begins with a snapshot.
         if (isResync) for (const event of log.slice(0, cut + 1)) store.take(event);
-        const first: Viewed = isResync ? { type: "resync", ...whole } : { type: "snapshot", ...whole };
+        const first: ViewerEvent = isResync ? { type: "resync", ...whole } : { type: "snapshot", ...whole };
         store.take(first);
         for (const event of log.slice(cut)) {
           store.take(event);

@@ -1,4 +1,4 @@
-import type { ErrorBody, ErrorContent } from "./api.ts";
+import type { ErrorResponse, ErrorDetail } from "./api.ts";
 
 /** What the server, or something before it, answered in place of what was asked for. */
 export class ApiError extends Error {
@@ -14,9 +14,9 @@ export class ApiError extends Error {
   /** Seconds after which it may go well. */
   readonly retryAfter: number | undefined;
   /** All that the server said, so also what only this error has (`turn_id` of `conversation_busy`). */
-  readonly content: ErrorContent;
+  readonly content: ErrorDetail;
 
-  constructor(status: number, content: ErrorContent, retryAfter?: number) {
+  constructor(status: number, content: ErrorDetail, retryAfter?: number) {
     super(content.message);
     this.status = status;
     this.content = content;
@@ -38,9 +38,9 @@ export class ApiError extends Error {
   }
 }
 
-function contentOf(text: string): ErrorContent | undefined {
+function contentOf(text: string): ErrorDetail | undefined {
   try {
-    const body: Partial<ErrorBody> | null = JSON.parse(text);
+    const body: Partial<ErrorResponse> | null = JSON.parse(text);
     const content = body?.error;
     return typeof content?.code === "string" && typeof content.message === "string" ? content : undefined;
   } catch {

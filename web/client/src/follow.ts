@@ -1,4 +1,4 @@
-import type { Viewed } from "./api.ts";
+import type { ViewerEvent } from "./api.ts";
 import { ApiError } from "./error.ts";
 import { SseReader } from "./sse.ts";
 import { wait, waitBefore } from "./waiting.ts";
@@ -52,13 +52,13 @@ const RETRY_MS = 1_000;
  * Iterate it once. It ends behind `stream_end`; a turn that is not there (404) or no longer kept (410) throws its
  * {@link ApiError}. `snapshot` and `resync` come as what they are: messages that stand for all events up to their `last_seq`.
  */
-export class Follow implements AsyncIterableIterator<Viewed, undefined, undefined> {
+export class Follow implements AsyncIterableIterator<ViewerEvent, undefined, undefined> {
   readonly turnId: string;
   #lastSeq: number | undefined;
   #ended: Ended | undefined;
   readonly #options: FollowOptions;
   readonly #open: Open;
-  readonly #events: AsyncGenerator<Viewed, undefined, undefined>;
+  readonly #events: AsyncGenerator<ViewerEvent, undefined, undefined>;
   /** Closes the connection that there is. */
   #connection: AbortController | undefined;
   #retryMs = RETRY_MS;
@@ -87,12 +87,12 @@ export class Follow implements AsyncIterableIterator<Viewed, undefined, undefine
     return this;
   }
 
-  next(): Promise<IteratorResult<Viewed, undefined>> {
+  next(): Promise<IteratorResult<ViewerEvent, undefined>> {
     return this.#events.next();
   }
 
   /** Leaves the turn, which goes on without this viewer. */
-  return(): Promise<IteratorResult<Viewed, undefined>> {
+  return(): Promise<IteratorResult<ViewerEvent, undefined>> {
     this.#isLeft = true;
     this.#ended ??= { reason: "left" };
     // A `next` that waits for the network would keep the generator from ending.
@@ -100,7 +100,7 @@ export class Follow implements AsyncIterableIterator<Viewed, undefined, undefine
     return this.#events.return(undefined);
   }
 
-  async *#all(): AsyncGenerator<Viewed, undefined, undefined> {
+  async *#all(): AsyncGenerator<ViewerEvent, undefined, undefined> {
     const { signal, onConnection, failuresMax } = this.#options;
     try {
       while (this.#ended === undefined) {
@@ -140,7 +140,7 @@ export class Follow implements AsyncIterableIterator<Viewed, undefined, undefine
   }
 
   /** What one connection brings that is new. Throws when it breaks. */
-  async *#oneConnection(): AsyncGenerator<Viewed, void, undefined> {
+  async *#oneConnection(): AsyncGenerator<ViewerEvent, void, undefined> {
     const { signal, onConnection } = this.#options;
     const connection = new AbortController();
     this.#connection = connection;
@@ -196,7 +196,7 @@ export class Follow implements AsyncIterableIterator<Viewed, undefined, undefine
   }
 
   /** Takes its number, if it is new. */
-  #isNew(viewed: Viewed): boolean {
+  #isNew(viewed: ViewerEvent): boolean {
     switch (viewed.type) {
       case "snapshot":
       case "resync":
@@ -236,13 +236,13 @@ function isStream(response: Response): response is Response & { body: ReadableSt
   );
 }
 
-function viewedOf(data: string): Viewed {
-  const viewed: Viewed | null = JSON.parse(data);
+function viewedOf(data: string): ViewerEvent {
+  const viewed: ViewerEvent | null = JSON.parse(data);
   if (typeof viewed?.type !== "string") throw new SyntaxError(`no event: ${data.slice(0, 200)}`);
   return viewed;
 }
 
-function isLast(viewed: Viewed): boolean {
+function isLast(viewed: ViewerEvent): boolean {
   switch (viewed.type) {
     case "stream_end":
       return true;

@@ -6,7 +6,7 @@ import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
-import { ApiError, type Event, type StartTurn, Throughline, type Viewed } from "@throughline/client";
+import { ApiError, type Event, type StartTurn, Throughline, type ViewerEvent } from "@throughline/client";
 import { CuttingProxy } from "./cutting.ts";
 
 const baseUrl = process.env.BASE_URL ?? "";
@@ -26,8 +26,8 @@ async function inOnePiece(turnId: string): Promise<Event[]> {
   return lines.map((line) => JSON.parse(line.slice("data: ".length)));
 }
 
-async function all(events: AsyncIterable<Viewed>): Promise<Viewed[]> {
-  const seen: Viewed[] = [];
+async function all(events: AsyncIterable<ViewerEvent>): Promise<ViewerEvent[]> {
+  const seen: ViewerEvent[] = [];
   for await (const viewed of events) seen.push(viewed);
   return seen;
 }

@@ -8,7 +8,7 @@ import {
   type Follow,
   type FollowOptions,
   Throughline,
-  type Viewed,
+  type ViewerEvent,
 } from "@throughline/client";
 
 /** Asked for in a request for events: `?after=…`, `?from=snapshot` or nothing. */
@@ -17,7 +17,7 @@ type Answering = (search: string, at: number, signal: AbortSignal) => Response |
 const OPENING = "retry: 1\n: open\n\n";
 const TURN = "turn_1";
 const head = (seq: number) => ({ turn_id: TURN, seq, timestamp: 1 });
-const said = (seq: number, text: string): Viewed => ({ type: "content_delta", ...head(seq), block: 0, text });
+const said = (seq: number, text: string): ViewerEvent => ({ type: "content_delta", ...head(seq), block: 0, text });
 const END = (seq: number) => ({ type: "stream_end", ...head(seq), status: "completed" });
 const frame = (event: { type: string; seq?: number }) =>
   `id: ${event.seq}\nevent: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`;
@@ -72,8 +72,8 @@ function of(answering: Answering, options: FollowOptions = {}) {
   return { follow: server.follow(TURN, { onConnection, ...options }), asked, connections };
 }
 
-async function all(follow: Follow): Promise<Viewed[]> {
-  const seen: Viewed[] = [];
+async function all(follow: Follow): Promise<ViewerEvent[]> {
+  const seen: ViewerEvent[] = [];
   for await (const viewed of follow) seen.push(viewed);
   return seen;
 }
@@ -85,7 +85,7 @@ const EVENTS = [
   // Adjacent deltas may come as one, with the last number.
   said(6, "Bye."),
   END(7),
-] as Viewed[];
+] as ViewerEvent[];
 const LOG = EVENTS.map((event) => frame(event as { type: string; seq: number }));
 
 /** The log behind a place, as a server gives it. */
@@ -128,7 +128,7 @@ test("snapshots and resyncs come as what they are, and the place is theirs", asy
     const viewed = { type, turn_id: TURN, last_seq, message };
     return `id: ${last_seq}\nevent: ${type}\ndata: ${JSON.stringify(viewed)}\n\n`;
   };
-  const kinds = (seen: Viewed[]) => seen.map((viewed) => viewed.type);
+  const kinds = (seen: ViewerEvent[]) => seen.map((viewed) => viewed.type);
   const from = of(
     (_, at) =>
       at === 1 ? stream(OPENING + whole("snapshot", 5), "break") : stream(OPENING + LOG.slice(3).join("")),

@@ -1,6 +1,6 @@
 // What compiles, and what must not: each line below `@ts-expect-error` is an error, or the file does not compile.
 
-import { ApiError, type Event, type Message, Throughline, type Viewed } from "@throughline/client";
+import { ApiError, type Event, type Message, Throughline, type ViewerEvent } from "@throughline/client";
 
 export async function calls(server: Throughline): Promise<void> {
   const started = await server.call("POST /v1/turns", {
@@ -56,7 +56,7 @@ export async function events(server: Throughline): Promise<void> {
   console.log(ended?.error);
 }
 
-function look(viewed: Viewed): string {
+function look(viewed: ViewerEvent): string {
   switch (viewed.type) {
     case "content_delta":
       return viewed.text;

@@ -1,6 +1,6 @@
 //! Instructions of an event, counted: the same on a busy machine as on an idle one.
 
-use crate::program::Program;
+use crate::program::ExternalProgram;
 use anyhow::{Context, Result, ensure};
 use std::path::Path;
 
@@ -28,7 +28,7 @@ const PASSES: [u32; 2] = [1, 3];
 pub fn per_event(program: &Path, workload: &str, decoder: &str) -> Result<f64> {
     let [few, many] = PASSES;
     let count = |passes: u32| {
-        let output = Program::new("valgrind")
+        let output = ExternalProgram::new("valgrind")
             .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
             .args([program])
             .args(["count", workload, decoder, &passes.to_string()])

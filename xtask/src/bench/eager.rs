@@ -1,7 +1,7 @@
 //! `cargo xtask bench eager`: what starting tools before the end of the stream is worth, row by row. R: T6
 
-use super::Report;
-use crate::program::{self, Program};
+use super::ReportTarget;
+use crate::program::{self, ExternalProgram};
 use crate::{generated, repository};
 use anyhow::{Result, bail};
 use serde_json::Value;
@@ -12,7 +12,7 @@ const SECTION: &str = "eager";
 
 /// One scenario: seconds with the barrier, and with eager starts.
 #[derive(Clone, Debug, PartialEq)]
-struct Row {
+struct EagerRow {
     scenario: String,
     serial: [f64; 2],
     parallel: [f64; 2],
@@ -23,13 +23,13 @@ struct Row {
 ///
 /// # Errors
 /// A turn that went wrong, and eager starts that make a step slower.
-pub fn eager(report: Report) -> Result<String> {
+pub fn eager(report: ReportTarget) -> Result<String> {
     // Nearly all of the time is waiting: the profile of development says the same, and is built already.
     let package = ["--package", "throughline", "--bench", "eager", "--no-run"];
     let program = program::executable(&[&["bench", "--profile", "dev"], &package[..]].concat())?;
     println!("  7 scenarios, serial and parallel, each with and without the barrier, 3 times: about 40 s");
     let mut rows = Vec::new();
-    let status = Program::new(&program).args(["measure"]).lines(|line| match read(line) {
+    let status = ExternalProgram::new(&program).args(["measure"]).lines(|line| match parse_row(line) {
         Some(row) => {
             println!("{}", row.line());
             rows.push(row);
@@ -39,15 +39,15 @@ pub fn eager(report: Report) -> Result<String> {
     if !status.success() || rows.is_empty() {
         bail!("the benchmark ended with {status}\n  remedy: see what it says above");
     }
-    if report == Report::Written {
+    if report == ReportTarget::Written {
         let document = repository::read(DOCUMENT)?;
         repository::write(DOCUMENT, &generated::replace(&document, SECTION, &render(&rows))?)?;
     }
-    judge(&rows)
+    check_rows(&rows)
 }
 
 /// The first tool must never start later than with the barrier, nor a step take longer.
-fn judge(rows: &[Row]) -> Result<String> {
+fn check_rows(rows: &[EagerRow]) -> Result<String> {
     /// What timers and a busy machine move, in seconds.
     const NOISE_S: f64 = 0.15;
     let slower = |[barrier, eager]: [f64; 2]| eager > barrier + NOISE_S;
@@ -56,15 +56,15 @@ fn judge(rows: &[Row]) -> Result<String> {
     {
         bail!("eager starts are slower: {}\n  remedy: was the machine busy? Run it again", row.line());
     }
-    let sooner = rows.iter().map(|row| row.first_start[0] - row.first_start[1]);
-    let (least, most) = sooner.fold((f64::MAX, f64::MIN), |(least, most), s| (least.min(s), most.max(s)));
+    let gains = rows.iter().map(|row| row.first_start[0] - row.first_start[1]);
+    let (least, most) = gains.fold((f64::MAX, f64::MIN), |(least, most), s| (least.min(s), most.max(s)));
     Ok(format!("first tool {least:.1} to {most:.1} s sooner in {} scenarios", rows.len()))
 }
 
-fn read(line: &str) -> Option<Row> {
+fn parse_row(line: &str) -> Option<EagerRow> {
     let value: Value = serde_json::from_str(line).ok()?;
     let pair = |key: &str| Some([value[key][0].as_f64()?, value[key][1].as_f64()?]);
-    Some(Row {
+    Some(EagerRow {
         scenario: value["scenario"].as_str()?.to_owned(),
         serial: pair("serial")?,
         parallel: pair("parallel")?,
@@ -72,7 +72,7 @@ fn read(line: &str) -> Option<Row> {
     })
 }
 
-impl Row {
+impl EagerRow {
     fn line(&self) -> String {
         format!(
             "| {} | {} | {} | {:.1} → {:.1} |",
@@ -89,7 +89,7 @@ fn change([barrier, eager]: [f64; 2]) -> String {
     format!("{barrier:.1} → {eager:.1} ({:+.0} %)", (eager / barrier - 1.0) * 100.0)
 }
 
-fn render(rows: &[Row]) -> String {
+fn render(rows: &[EagerRow]) -> String {
     let mut text = format!(
         "Measured on {} at commit {}, {}{}; medians of three.\n\n",
         repository::date(),
@@ -109,21 +109,21 @@ fn render(rows: &[Row]) -> String {
 mod tests {
     use super::*;
 
-    fn row(first_start: [f64; 2], serial: [f64; 2]) -> Row {
-        Row { scenario: "one".into(), serial, parallel: serial, first_start }
+    fn row(first_start: [f64; 2], serial: [f64; 2]) -> EagerRow {
+        EagerRow { scenario: "one".into(), serial, parallel: serial, first_start }
     }
 
     #[test]
     fn a_line_of_the_benchmark_becomes_a_row_of_the_table() {
         let line = r#"{"scenario":"one","serial":[6.2,4.0],"parallel":[4.2,4.0],"first_start":[3.2,1.0]}"#;
-        let row = read(line).unwrap();
+        let row = parse_row(line).unwrap();
         assert_eq!(row.line(), "| one | 6.2 → 4.0 (-35 %) | 4.2 → 4.0 (-5 %) | 3.2 → 1.0 |");
     }
 
     #[test]
     fn eager_starts_may_win_nothing_but_lose_nothing() {
-        assert!(judge(&[row([3.2, 1.0], [6.0, 4.0]), row([1.0, 1.0], [2.0, 2.1])]).is_ok());
-        assert!(judge(&[row([3.2, 1.0], [4.0, 4.5])]).is_err());
-        assert!(judge(&[row([1.0, 1.3], [4.0, 4.0])]).is_err());
+        assert!(check_rows(&[row([3.2, 1.0], [6.0, 4.0]), row([1.0, 1.0], [2.0, 2.1])]).is_ok());
+        assert!(check_rows(&[row([3.2, 1.0], [4.0, 4.5])]).is_err());
+        assert!(check_rows(&[row([1.0, 1.3], [4.0, 4.0])]).is_err());
     }
 }

@@ -3,12 +3,12 @@
 
 mod figures;
 
-use super::{Effort, Gate, Options, Report};
+use super::{BenchOptions, InstructionGate, MeasureEffort, ReportTarget};
 use crate::fault::fault;
-use crate::repository::{self, Machine};
+use crate::repository::{self, MachineLoad};
 use crate::{generated, program, web};
 use anyhow::{Result, bail};
-use figures::Rows;
+use figures::PageRows;
 use serde_json::Value;
 use std::path::PathBuf;
 
@@ -19,12 +19,12 @@ const SECTION: &str = "page";
 ///
 /// # Errors
 /// The server, the browser or the page fails; peers that cannot be installed are said and left out.
-pub fn page(options: &Options) -> Result<String> {
+pub fn page(options: &BenchOptions) -> Result<String> {
     let Some(binary) = binary()? else { return Ok("skipped".to_owned()) };
-    let machine = Machine::now();
+    let machine = MachineLoad::now();
     let folder = program::target()?.join("bench-page");
     let mut rows: Vec<Value> = Vec::new();
-    let quick: &[&str] = if options.effort == Effort::Quick { &["--quick"] } else { &[] };
+    let quick: &[&str] = if options.effort == MeasureEffort::Quick { &["--quick"] } else { &[] };
     let run = match web::script("bench", quick, &binary) {
         Ok(run) => run.env("BENCH_FOLDER", &folder),
         Err(why) => {
@@ -41,19 +41,19 @@ pub fn page(options: &Options) -> Result<String> {
     if !status.success() {
         bail!("the bench ended with {status}\n  remedy: see what it says above");
     }
-    let rows = Rows(rows);
+    let rows = PageRows(rows);
     let verdicts = rows.verdicts();
     for verdict in &verdicts {
         println!("{}", verdict.line());
     }
-    if options.report == Report::Written {
+    if options.report == ReportTarget::Written {
         let document = repository::read(DOCUMENT)?;
         let text = rows.render(&verdicts, &machine);
         repository::write(DOCUMENT, &generated::replace(&document, SECTION, &text)?)?;
     }
-    let broken: Vec<_> = verdicts.iter().filter(|verdict| verdict.is_gate && !verdict.is_met).collect();
-    if options.gate == Gate::Closed && !broken.is_empty() {
-        let lines: Vec<_> = broken.iter().map(|verdict| verdict.line()).collect();
+    let missed: Vec<_> = verdicts.iter().filter(|verdict| verdict.is_gate && !verdict.is_met).collect();
+    if options.gate == InstructionGate::Enforced && !missed.is_empty() {
+        let lines: Vec<_> = missed.iter().map(|verdict| verdict.line()).collect();
         return Err(fault(lines.join("\n"), "the page's own profiler shows where the time goes"));
     }
     Ok(super::summary(&verdicts))

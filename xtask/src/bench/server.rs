@@ -1,21 +1,21 @@
 //! `cargo xtask bench server`: what the server adds to its models, beside floors and peers, in one run. R: P2 P3
 
 mod figures;
-mod ground;
 mod measure;
+mod setup;
 mod subject;
 
-use super::{Effort, Options, Report};
-use crate::repository::{self, Machine};
+use super::{BenchOptions, MeasureEffort, ReportTarget};
+use crate::repository::{self, MachineLoad};
 use crate::{generated, program};
 use anyhow::{Context, Result, bail};
-use figures::{MEMORY, NO_WAIT, OURS, OWN_API, Rows};
-use ground::{Ground, Peers};
-use measure::Sizes;
+use figures::{MEMORY, NO_WAIT, OURS, OWN_API, ServerRows};
+use measure::LoadSizes;
 use serde_json::{Value, json};
+use setup::{BenchSetup, PeerSelection};
 use std::fs;
 use std::path::{Path, PathBuf};
-use subject::{LogAt, Subject};
+use subject::{BenchServer, LogPlacement};
 
 const DOCUMENT: &str = "docs/performance.md";
 const SECTION: &str = "server";
@@ -29,40 +29,42 @@ const IN_MEMORY: &str = "/dev/shm";
 ///
 /// # Errors
 /// The server, the floors or the load generator fail; missing peers are said and left out.
-pub fn server(options: &Options) -> Result<String> {
-    let quick = options.effort == Effort::Quick;
-    let Some(ground) = Ground::prepare(if quick { Peers::Unwanted } else { Peers::Wanted })? else {
+pub fn server(options: &BenchOptions) -> Result<String> {
+    let quick = options.effort == MeasureEffort::Quick;
+    let Some(setup) =
+        BenchSetup::prepare(if quick { PeerSelection::Unwanted } else { PeerSelection::Wanted })?
+    else {
         return Ok("skipped".to_owned());
     };
-    let machine = Machine::now();
+    let machine = MachineLoad::now();
     let binary = binary()?;
-    let subjects = Subjects::new(&binary, &ground)?;
-    subjects.enter(&ground)?;
+    let subjects = BenchServers::new(&binary, &setup)?;
+    subjects.write_targets(&setup)?;
 
-    let results = ground.folder.join("server.jsonl");
+    let results = setup.folder.join("server.jsonl");
     let _ = fs::remove_file(&results);
     let floors: &[&str] = match quick {
         true => &["relay-pass", "relay-turn", NO_WAIT, OURS, MEMORY],
         false => &["relay-pass", "relay-turn", "relay-turn-eager", NO_WAIT, OURS, MEMORY, OWN_API],
     };
-    let targets: Vec<&str> = floors.iter().copied().chain(ground.peers.iter().copied()).collect();
+    let targets: Vec<&str> = floors.iter().copied().chain(setup.peers.iter().copied()).collect();
     let scenarios = if quick { "s1,s2" } else { "s1,s2,s3,s4" };
-    let status = ground.part2(&results, &targets, scenarios).lines(|line| println!("  {line}"))?;
+    let status = setup.part2(&results, &targets, scenarios).lines(|line| println!("  {line}"))?;
     if !status.success() {
         bail!("the bench ended with {status}\n  remedy: see what it says above");
     }
-    let mut rows = read(&results)?;
+    let mut rows = read_rows(&results)?;
     let sizes = match quick {
-        true => Sizes { idle_streams: 500, active_streams: 200, stored_turns: 1_000 },
-        false => Sizes { idle_streams: 5_000, active_streams: 500, stored_turns: 10_000 },
+        true => LoadSizes { idle_streams: 500, active_streams: 200, stored_turns: 1_000 },
+        false => LoadSizes { idle_streams: 5_000, active_streams: 500, stored_turns: 10_000 },
     };
-    rows.extend(measure::all(&ground, &subjects.disk, &sizes)?);
-    let rows = Rows(rows);
+    rows.extend(measure::measure_all(&setup, &subjects.disk, &sizes)?);
+    let rows = ServerRows(rows);
     let verdicts = rows.verdicts();
     for verdict in &verdicts {
         println!("{}", verdict.line());
     }
-    if options.report == Report::Written {
+    if options.report == ReportTarget::Written {
         let document = repository::read(DOCUMENT)?;
         let text = rows.render(&verdicts, &build(), &machine);
         repository::write(DOCUMENT, &generated::replace(&document, SECTION, &text)?)?;
@@ -71,46 +73,46 @@ pub fn server(options: &Options) -> Result<String> {
 }
 
 /// The same server three times: what waiting for the disk costs, and what the log costs, are the differences.
-struct Subjects {
-    disk: Subject,
-    no_wait: Subject,
-    memory: Subject,
+struct BenchServers {
+    disk: BenchServer,
+    no_wait: BenchServer,
+    memory: BenchServer,
     /// Deleted in the end: it takes memory.
     shm: PathBuf,
 }
 
-impl Subjects {
-    fn new(binary: &Path, ground: &Ground) -> Result<Self> {
+impl BenchServers {
+    fn new(binary: &Path, setup: &BenchSetup) -> Result<Self> {
         let shm = Path::new(IN_MEMORY).join(format!("throughline-bench-{}", std::process::id()));
         Ok(Self {
-            disk: Subject::new(binary, ground.folder.join("disk"), 9220, LogAt::Disk)?,
-            no_wait: Subject::new(binary, shm.join("nowait"), 9221, LogAt::NoWait)?,
-            memory: Subject::new(binary, shm.join("memory"), 9222, LogAt::Memory)?,
+            disk: BenchServer::new(binary, setup.folder.join("disk"), 9220, LogPlacement::Disk)?,
+            no_wait: BenchServer::new(binary, shm.join("nowait"), 9221, LogPlacement::NoWait)?,
+            memory: BenchServer::new(binary, shm.join("memory"), 9222, LogPlacement::Memory)?,
             shm,
         })
     }
 
     /// Makes them targets of the bench, in the file that it has for those of one machine.
-    fn enter(&self, ground: &Ground) -> Result<()> {
+    fn write_targets(&self, setup: &BenchSetup) -> Result<()> {
         let targets = json!({
             OURS: self.disk.target(),
             NO_WAIT: self.no_wait.target(),
             MEMORY: self.memory.target(),
             OWN_API: self.no_wait.own_target(),
         });
-        fs::write(ground.folder.join("targets.local.json"), targets.to_string())?;
+        fs::write(setup.folder.join("targets.local.json"), targets.to_string())?;
         Ok(())
     }
 }
 
-impl Drop for Subjects {
+impl Drop for BenchServers {
     fn drop(&mut self) {
         // What cannot be deleted goes with the next start of the machine.
         let _ = fs::remove_dir_all(&self.shm);
     }
 }
 
-fn read(results: &Path) -> Result<Vec<Value>> {
+fn read_rows(results: &Path) -> Result<Vec<Value>> {
     let text = fs::read_to_string(results).context("the bench wrote no results")?;
     text.lines()
         .map(|line| serde_json::from_str(line).context("the bench wrote something else than JSON"))

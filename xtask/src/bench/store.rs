@@ -1,8 +1,8 @@
 //! `cargo xtask bench store`: what an event costs in the log, beside raw inserts. R: P2
 
-use super::judge::Verdict;
-use super::{Effort, Options, Report};
-use crate::program::{self, Program};
+use super::goals::GoalResult;
+use super::{BenchOptions, MeasureEffort, ReportTarget};
+use crate::program::{self, ExternalProgram};
 use crate::{generated, repository};
 use anyhow::{Result, bail};
 use serde_json::Value;
@@ -22,7 +22,7 @@ const OPEN_MS_MAX: f64 = 200.0;
 ///
 /// # Errors
 /// A store that reads something else than was written.
-pub fn store(options: &Options) -> Result<String> {
+pub fn store(options: &BenchOptions) -> Result<String> {
     let program = program::executable(&[
         "bench",
         "--package",
@@ -33,20 +33,20 @@ pub fn store(options: &Options) -> Result<String> {
         "store",
         "--no-run",
     ])?;
-    let quick: &[&str] = if options.effort == Effort::Quick { &["--quick"] } else { &[] };
+    let quick: &[&str] = if options.effort == MeasureEffort::Quick { &["--quick"] } else { &[] };
     let mut figures = Vec::new();
-    let status = Program::new(&program).args(["measure"]).args(quick).lines(|line| {
+    let status = ExternalProgram::new(&program).args(["measure"]).args(quick).lines(|line| {
         println!("  {line}");
         figures.extend(serde_json::from_str::<Value>(line).ok());
     })?;
     if !status.success() || figures.is_empty() {
         bail!("the benchmark ended with {status}\n  remedy: see what it says above");
     }
-    let verdicts = verdicts(&figures);
+    let verdicts = judge_figures(&figures);
     for verdict in &verdicts {
         println!("{}", verdict.line());
     }
-    if options.report == Report::Written {
+    if options.report == ReportTarget::Written {
         let document = repository::read(DOCUMENT)?;
         let section = render(&figures, &verdicts);
         repository::write(DOCUMENT, &generated::replace(&document, SECTION, &section)?)?;
@@ -54,7 +54,7 @@ pub fn store(options: &Options) -> Result<String> {
     Ok(super::summary(&verdicts))
 }
 
-fn verdicts(figures: &[Value]) -> Vec<Verdict> {
+fn judge_figures(figures: &[Value]) -> Vec<GoalResult> {
     let mut verdicts = Vec::new();
     let raw = figures.iter().find(|one| one["batch"] == 1).and_then(|one| one["rusqlite"].as_f64());
     // The goals are the default store's.
@@ -62,17 +62,17 @@ fn verdicts(figures: &[Value]) -> Vec<Verdict> {
     if let (Some(raw), Some(busy)) = (raw, busy) {
         let number = |key: &str| busy[key].as_f64().unwrap_or(f64::NAN);
         let what = "1,000 turns x 30/s: processor time by a raw insert's in a commit of its own";
-        verdicts.push(Verdict::at_most(what, number("cpu_us") / raw, BY_RAW_MAX, ""));
+        verdicts.push(GoalResult::at_most(what, number("cpu_us") / raw, BY_RAW_MAX, ""));
         let what = "1,000 turns x 30/s: acknowledged, p50";
-        verdicts.push(Verdict::at_most(what, number("p50_ms"), P50_MS_MAX, " ms"));
+        verdicts.push(GoalResult::at_most(what, number("p50_ms"), P50_MS_MAX, " ms"));
     }
     if let Some(ms) = figures.iter().find_map(|one| one["open_ms"].as_f64()) {
-        verdicts.push(Verdict::at_most("open after kill -9", ms, OPEN_MS_MAX, " ms"));
+        verdicts.push(GoalResult::at_most("open after kill -9", ms, OPEN_MS_MAX, " ms"));
     }
     verdicts
 }
 
-fn render(figures: &[Value], verdicts: &[Verdict]) -> String {
+fn render(figures: &[Value], verdicts: &[GoalResult]) -> String {
     let mut text = format!(
         "Measured on {} at commit {}, {}{}.\n\n",
         repository::date(),
@@ -142,7 +142,7 @@ mod tests {
             r#"{"open":true,"turns_ended":10000,"open_ms":250.0,"clean_ms":20.0,"bytes":5000000}"#,
         ];
         let figures: Vec<Value> = lines.iter().map(|line| serde_json::from_str(line).unwrap()).collect();
-        let verdicts = verdicts(&figures);
+        let verdicts = judge_figures(&figures);
         let met: Vec<bool> = verdicts.iter().map(|verdict| verdict.is_met).collect();
         assert_eq!(met, [true, true, false], "by raw 0.5, p50 1 ms, open 250 ms");
         let text = render(&figures, &verdicts);

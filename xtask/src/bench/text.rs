@@ -1,8 +1,8 @@
 //! `cargo xtask bench text`: what reading calls out of text costs beside decoding natively, at every length. R: X3
 
-use super::judge::{Verdict, exponent};
-use super::{Effort, Options, Report, callgrind};
-use crate::program::{self, Program};
+use super::goals::{GoalResult, exponent};
+use super::{BenchOptions, MeasureEffort, ReportTarget, callgrind};
+use crate::program::{self, ExternalProgram};
 use crate::{generated, repository};
 use anyhow::{Result, bail};
 use serde_json::Value;
@@ -18,16 +18,16 @@ const COUNTED: &str = "64k";
 
 /// One size. Times are nanoseconds of a delta.
 #[derive(Clone, Debug, PartialEq)]
-struct Row {
+struct TextRow {
     size: String,
     bytes: f64,
     deltas: f64,
     native: f64,
-    protocols: Vec<Protocol>,
+    protocols: Vec<ProtocolCost>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-struct Protocol {
+struct ProtocolCost {
     name: String,
     ns: f64,
     /// Beside native decoding: median of the rounds' differences.
@@ -38,13 +38,13 @@ struct Protocol {
 ///
 /// # Errors
 /// A format that reads another text than the others.
-pub fn text(options: &Options) -> Result<String> {
+pub fn text(options: &BenchOptions) -> Result<String> {
     let program =
         program::executable(&["bench", "--package", "throughline-wire", "--bench", "text", "--no-run"])?;
-    let quick: &[&str] = if options.effort == Effort::Quick { &["--quick"] } else { &[] };
+    let quick: &[&str] = if options.effort == MeasureEffort::Quick { &["--quick"] } else { &[] };
     let mut rows = Vec::new();
-    let status = Program::new(&program).args(["measure"]).args(quick).lines(|line| {
-        if let Some(row) = read(line) {
+    let status = ExternalProgram::new(&program).args(["measure"]).args(quick).lines(|line| {
+        if let Some(row) = parse_row(line) {
             println!("  {}", row.line());
             rows.push(row);
         }
@@ -56,11 +56,11 @@ pub fn text(options: &Options) -> Result<String> {
     for (format, count) in &counts {
         println!("  {format}: {count:.0} instructions a delta");
     }
-    let verdicts = verdicts(&rows);
+    let verdicts = judge_rows(&rows);
     for verdict in &verdicts {
         println!("{}", verdict.line());
     }
-    if options.report == Report::Written {
+    if options.report == ReportTarget::Written {
         let document = repository::read(DOCUMENT)?;
         let section = render(&rows, &counts, &verdicts);
         repository::write(DOCUMENT, &generated::replace(&document, SECTION, &section)?)?;
@@ -69,8 +69,8 @@ pub fn text(options: &Options) -> Result<String> {
 }
 
 /// Instructions of a delta, by format.
-fn instructions(program: &std::path::Path, rows: &[Row]) -> Result<Vec<(String, f64)>> {
-    if !Program::new("valgrind").args(["--version"]).works() {
+fn instructions(program: &std::path::Path, rows: &[TextRow]) -> Result<Vec<(String, f64)>> {
+    if !ExternalProgram::new("valgrind").args(["--version"]).succeeds() {
         println!("skipped: instruction counts need valgrind");
         return Ok(Vec::new());
     }
@@ -82,35 +82,35 @@ fn instructions(program: &std::path::Path, rows: &[Row]) -> Result<Vec<(String, 
     formats.into_iter().map(count).collect()
 }
 
-fn verdicts(rows: &[Row]) -> Vec<Verdict> {
+fn judge_rows(rows: &[TextRow]) -> Vec<GoalResult> {
     let mut verdicts = Vec::new();
     let names = rows.first().map(|row| row.protocols.iter().map(|protocol| protocol.name.clone()));
     for (at, name) in names.into_iter().flatten().enumerate() {
         for (row, protocol) in rows.iter().filter_map(|row| Some((row, row.protocols.get(at)?))) {
             let what = format!("{name}, {}: added to a delta", row.size);
-            verdicts.push(Verdict::at_most(what, protocol.added, ADDED_NS_MAX, " ns"));
+            verdicts.push(GoalResult::at_most(what, protocol.added, ADDED_NS_MAX, " ns"));
         }
         let points: Vec<_> =
             rows.iter().filter_map(|row| Some((row.bytes, row.protocols.get(at)?.ns * row.deltas))).collect();
         if let Some(exponent) = exponent(&points) {
             let what = format!("{name}: exponent over {} lengths", points.len());
-            verdicts.push(Verdict::at_most(what, exponent, EXPONENT_MAX, ""));
+            verdicts.push(GoalResult::at_most(what, exponent, EXPONENT_MAX, ""));
         }
     }
     verdicts
 }
 
-fn read(line: &str) -> Option<Row> {
+fn parse_row(line: &str) -> Option<TextRow> {
     let value: Value = serde_json::from_str(line).ok()?;
     let number = |key: &str| value[key].as_f64();
     let names = value.as_object()?.keys().filter_map(|key| key.strip_suffix("_added"));
     let protocols = names
         .map(|name| {
             let added = number(&format!("{name}_added"))?;
-            Some(Protocol { name: name.to_owned(), ns: number(name)?, added })
+            Some(ProtocolCost { name: name.to_owned(), ns: number(name)?, added })
         })
         .collect::<Option<_>>()?;
-    Some(Row {
+    Some(TextRow {
         size: value["size"].as_str()?.to_owned(),
         bytes: number("bytes")?,
         deltas: number("deltas")?,
@@ -119,18 +119,18 @@ fn read(line: &str) -> Option<Row> {
     })
 }
 
-impl Row {
+impl TextRow {
     fn line(&self) -> String {
         let added: Vec<_> = self
             .protocols
             .iter()
-            .map(|Protocol { name, ns, added }| format!("{name} {ns:.1} ({added:+.1})"))
+            .map(|ProtocolCost { name, ns, added }| format!("{name} {ns:.1} ({added:+.1})"))
             .collect();
         format!("{}: native {:.1} ns a delta, {}", self.size, self.native, added.join(", "))
     }
 }
 
-fn render(rows: &[Row], counts: &[(String, f64)], verdicts: &[Verdict]) -> String {
+fn render(rows: &[TextRow], counts: &[(String, f64)], verdicts: &[GoalResult]) -> String {
     let mut text = format!(
         "Measured on {} at commit {}, {}{}; medians of rounds.\n\n",
         repository::date(),
@@ -145,7 +145,7 @@ fn render(rows: &[Row], counts: &[(String, f64)], verdicts: &[Verdict]) -> Strin
     let _ = writeln!(text, "| text | deltas | native | {} |", names.join(" | "));
     let _ = writeln!(text, "|---|---|---|{}", "---|".repeat(names.len()));
     for row in rows {
-        let added = |protocol: &Protocol| format!("{:.0} (**{:+.1}**)", protocol.ns, protocol.added);
+        let added = |protocol: &ProtocolCost| format!("{:.0} (**{:+.1}**)", protocol.ns, protocol.added);
         let cells: Vec<_> = row.protocols.iter().map(added).collect();
         let _ = writeln!(
             text,
@@ -180,18 +180,19 @@ mod tests {
 
     #[test]
     fn a_line_of_the_benchmark_becomes_a_row() {
-        let row = read(LINE).unwrap();
+        let row = parse_row(LINE).unwrap();
         assert_eq!(row.line(), "64k: native 50.0 ns a delta, vcp 60.0 (+10.2), xml 90.0 (+40.0)");
-        assert_eq!(read("no JSON"), None);
+        assert_eq!(parse_row("no JSON"), None);
     }
 
     // R: X3
     #[test]
     fn a_goal_that_is_missed_is_named() {
-        let short = read(LINE).unwrap();
-        let mut long = Row { size: "1m".into(), bytes: 1_048_576.0, deltas: 240_000.0, ..short.clone() };
+        let short = parse_row(LINE).unwrap();
+        let mut long = TextRow { size: "1m".into(), bytes: 1_048_576.0, deltas: 240_000.0, ..short.clone() };
         long.protocols[0].ns *= 2.0;
-        let missed: Vec<_> = verdicts(&[short, long]).into_iter().filter(|verdict| !verdict.is_met).collect();
+        let missed: Vec<_> =
+            judge_rows(&[short, long]).into_iter().filter(|verdict| !verdict.is_met).collect();
         let missed: Vec<_> = missed.iter().map(|verdict| verdict.what.as_str()).collect();
         assert_eq!(
             missed,

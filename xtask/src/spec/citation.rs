@@ -4,7 +4,7 @@ use crate::rust_text::{RustText, is_test_file, is_word};
 
 /// What a citation stands beside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum CitationKind {
     /// It fulfils the requirement.
     Code,
     /// It proves it.
@@ -15,7 +15,7 @@ pub enum Kind {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Citation {
     pub id: String,
-    pub kind: Kind,
+    pub kind: CitationKind,
     pub path: String,
     pub line: usize,
     /// The function that follows the comment, or that it is in.
@@ -30,10 +30,10 @@ pub fn in_rust(path: &str, source: &str) -> Vec<Citation> {
     let text = RustText::read(source);
     let is_test_file = is_test_file(path);
     let mut found = Vec::new();
-    for (at, ids) in marks(&text.comments) {
+    for (at, ids) in requirement_marks(&text.comments) {
         let is_test = is_test_file || text.is_test(at) || precedes_a_test(&text, at);
-        let kind = if is_test { Kind::Test } else { Kind::Code };
-        let item = item(&text, at);
+        let kind = if is_test { CitationKind::Test } else { CitationKind::Code };
+        let item = item_after(&text, at);
         let line = text.line(at);
         found.extend(ids.into_iter().map(|id| Citation {
             id,
@@ -49,12 +49,12 @@ pub fn in_rust(path: &str, source: &str) -> Vec<Citation> {
 /// Citations in a source of the page. Its tests are known by where they are.
 pub fn in_typescript(path: &str, source: &str) -> Vec<Citation> {
     let is_test = path.contains("/tests/") || path.contains("/specs/") || path.contains(".test.");
-    let kind = if is_test { Kind::Test } else { Kind::Code };
+    let kind = if is_test { CitationKind::Test } else { CitationKind::Code };
     let mut found = Vec::new();
     for (number, line) in source.lines().enumerate() {
         let begin = line.find("//").or_else(|| line.find("/*")).or_else(|| line.find(" * "));
         let comment = begin.map_or("", |at| &line[at..]);
-        for (_, ids) in marks(comment) {
+        for (_, ids) in requirement_marks(comment) {
             let cite = |id| Citation { id, kind, path: path.to_owned(), line: number + 1, item: None };
             found.extend(ids.into_iter().map(cite));
         }
@@ -68,9 +68,14 @@ pub fn in_markdown(path: &str, document: &str) -> Vec<Citation> {
     for (number, line) in document.lines().enumerate() {
         let comment =
             line.split_once("<!--").map_or("", |(_, rest)| rest.split("-->").next().unwrap_or_default());
-        for (_, ids) in marks(comment) {
-            let cite =
-                |id| Citation { id, kind: Kind::Code, path: path.to_owned(), line: number + 1, item: None };
+        for (_, ids) in requirement_marks(comment) {
+            let cite = |id| Citation {
+                id,
+                kind: CitationKind::Code,
+                path: path.to_owned(),
+                line: number + 1,
+                item: None,
+            };
             found.extend(ids.into_iter().map(cite));
         }
     }
@@ -78,7 +83,7 @@ pub fn in_markdown(path: &str, document: &str) -> Vec<Citation> {
 }
 
 /// Each `R:` with the ids behind it.
-fn marks(comments: &str) -> Vec<(usize, Vec<String>)> {
+fn requirement_marks(comments: &str) -> Vec<(usize, Vec<String>)> {
     let bytes = comments.as_bytes();
     let mut found = Vec::new();
     for (at, _) in comments.match_indices("R: ") {
@@ -124,7 +129,7 @@ fn precedes_a_test(text: &RustText, at: usize) -> bool {
     next.is_some_and(|next| text.code[at + next..].starts_with("#[") && text.is_test(at + next))
 }
 
-fn item(text: &RustText, at: usize) -> Option<String> {
+fn item_after(text: &RustText, at: usize) -> Option<String> {
     let name = |from: usize| {
         let rest = text.code[from..].strip_prefix("fn ")?;
         let end = rest.bytes().position(|byte| !is_word(byte)).unwrap_or(rest.len());
@@ -172,7 +177,7 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(path: &str, source: &str, expected: &[(&str, Kind, usize, Option<&str>)]) {
+    fn check(path: &str, source: &str, expected: &[(&str, CitationKind, usize, Option<&str>)]) {
         let found = in_rust(path, source);
         let found: Vec<_> =
             found.iter().map(|one| (one.id.as_str(), one.kind, one.line, one.item.as_deref())).collect();
@@ -182,7 +187,7 @@ mod tests {
     // R: D3
     #[test]
     fn ids_are_read_in_every_way_that_they_are_written() {
-        let code = |id, item| (id, Kind::Code, 1, item);
+        let code = |id, item| (id, CitationKind::Code, 1, item);
         check("src/a.rs", "// R: W3, T5\nfn a() {}", &[code("W3", Some("a")), code("T5", Some("a"))]);
         check("src/a.rs", "//! What it is. // R: R2 W2", &[code("R2", None), code("W2", None)]);
         check("src/a.rs", "/// May stop. R: T8\npub(crate) fn b<T>() {}", &[code("T8", Some("b"))]);
@@ -205,10 +210,14 @@ mod tests {
     // R: D3
     #[test]
     fn tests_are_told_from_code() {
-        check("crates/a/tests/b.rs", "//! R: W1\nfn a() {}", &[("W1", Kind::Test, 1, Some("a"))]);
+        check("crates/a/tests/b.rs", "//! R: W1\nfn a() {}", &[("W1", CitationKind::Test, 1, Some("a"))]);
         let source = "fn a() {\n    // R: W1\n}\n#[cfg(test)]\nmod tests {\n    // R: W2\n    #[test]\n    fn b() {}\n}";
-        check("src/a.rs", source, &[("W1", Kind::Code, 2, Some("a")), ("W2", Kind::Test, 6, Some("b"))]);
-        check("src/a.rs", "// R: W2\n#[cfg(test)]\nmod tests {}", &[("W2", Kind::Test, 1, None)]);
+        check(
+            "src/a.rs",
+            source,
+            &[("W1", CitationKind::Code, 2, Some("a")), ("W2", CitationKind::Test, 6, Some("b"))],
+        );
+        check("src/a.rs", "// R: W2\n#[cfg(test)]\nmod tests {}", &[("W2", CitationKind::Test, 1, None)]);
     }
 
     #[test]

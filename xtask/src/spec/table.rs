@@ -1,6 +1,6 @@
 //! The table in docs/requirements.md: ids and meanings are written by people, the places by this program. // R: D3
 
-use super::citation::{Citation, Kind};
+use super::citation::{Citation, CitationKind};
 use crate::fault::fault;
 use anyhow::Result;
 use std::collections::BTreeMap;
@@ -8,7 +8,7 @@ use std::fmt::Write;
 
 /// When a requirement is to hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum When {
+pub enum RequirementPhase {
     /// In this release.
     Now,
     /// In one to come; what is cited already is shown.
@@ -20,13 +20,13 @@ pub enum When {
 pub struct Requirement {
     pub id: String,
     pub meaning: String,
-    pub when: When,
+    pub phase: RequirementPhase,
     /// The heading above its table, empty for none.
     pub heading: String,
 }
 
 /// Places that are named in a cell before the rest is only counted.
-const PLACES: usize = 6;
+const LINKS_MAX: usize = 6;
 
 /// Reads the tables of a section.
 pub fn parse(text: &str) -> Result<Vec<Requirement>> {
@@ -42,8 +42,8 @@ pub fn parse(text: &str) -> Result<Vec<Requirement>> {
             continue;
         }
         let when = match when {
-            "now" => When::Now,
-            "later" => When::Later,
+            "now" => RequirementPhase::Now,
+            "later" => RequirementPhase::Later,
             _ => return Err(fault(format!("{id}: `{when}` is no time"), "write `now` or `later`")),
         };
         if requirements.iter().any(|one| one.id == id) {
@@ -52,7 +52,7 @@ pub fn parse(text: &str) -> Result<Vec<Requirement>> {
         requirements.push(Requirement {
             id: id.to_owned(),
             meaning: meaning.to_owned(),
-            when,
+            phase: when,
             heading: heading.clone(),
         });
     }
@@ -72,22 +72,23 @@ pub fn render(requirements: &[Requirement], citations: &[Citation]) -> String {
                 one.heading
             );
         }
-        let when = if one.when == When::Now { "now" } else { "later" };
-        let places = |kind| places(citations.iter().filter(|cited| cited.id == one.id && cited.kind == kind));
+        let when = if one.phase == RequirementPhase::Now { "now" } else { "later" };
+        let links_of =
+            |kind| citation_links(citations.iter().filter(|cited| cited.id == one.id && cited.kind == kind));
         let _ = writeln!(
             text,
             "| {} | {} | {when} | {} | {} |",
             one.id,
             one.meaning,
-            places(Kind::Code),
-            places(Kind::Test)
+            links_of(CitationKind::Code),
+            links_of(CitationKind::Test)
         );
     }
     text
 }
 
 /// Links to the files, those that cite most often first.
-fn places<'a>(citations: impl Iterator<Item = &'a Citation>) -> String {
+fn citation_links<'a>(citations: impl Iterator<Item = &'a Citation>) -> String {
     let mut files: BTreeMap<&str, usize> = BTreeMap::new();
     for citation in citations {
         *files.entry(&citation.path).or_default() += 1;
@@ -95,9 +96,9 @@ fn places<'a>(citations: impl Iterator<Item = &'a Citation>) -> String {
     let mut files: Vec<_> = files.into_iter().collect();
     files.sort_by_key(|(path, count)| (std::cmp::Reverse(*count), *path));
     let mut links: Vec<_> =
-        files.iter().take(PLACES).map(|(path, _)| format!("[{}](../{path})", short(path))).collect();
-    if files.len() > PLACES {
-        links.push(format!("and {} more", files.len() - PLACES));
+        files.iter().take(LINKS_MAX).map(|(path, _)| format!("[{}](../{path})", short(path))).collect();
+    if files.len() > LINKS_MAX {
+        links.push(format!("and {} more", files.len() - LINKS_MAX));
     }
     links.join(", ")
 }
@@ -118,7 +119,10 @@ mod tests {
         let text = "\n## Wire\n\n| id | meaning | when | code | tests |\n|---|---|---|---|---|\n| W1 | All dialects | now | old | |\n| W2 | SSE | later | | |\n\n## Turn\n\n| id | meaning | when | code | tests |\n|---|---|---|---|---|\n| T1 | One message | now | | |\n";
         let requirements = parse(text).unwrap();
         assert_eq!(requirements.len(), 3);
-        assert_eq!((requirements[1].when, requirements[2].heading.as_str()), (When::Later, "Turn"));
+        assert_eq!(
+            (requirements[1].phase, requirements[2].heading.as_str()),
+            (RequirementPhase::Later, "Turn")
+        );
         let cited = |kind, path: &str| Citation {
             id: "W1".to_owned(),
             kind,
@@ -127,10 +131,10 @@ mod tests {
             item: None,
         };
         let citations = [
-            cited(Kind::Code, "crates/wire/src/a.rs"),
-            cited(Kind::Code, "crates/wire/src/b.rs"),
-            cited(Kind::Code, "crates/wire/src/b.rs"),
-            cited(Kind::Test, "crates/wire/tests/c.rs"),
+            cited(CitationKind::Code, "crates/wire/src/a.rs"),
+            cited(CitationKind::Code, "crates/wire/src/b.rs"),
+            cited(CitationKind::Code, "crates/wire/src/b.rs"),
+            cited(CitationKind::Test, "crates/wire/tests/c.rs"),
         ];
         let written = render(&requirements, &citations);
         assert!(

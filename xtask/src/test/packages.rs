@@ -1,20 +1,20 @@
 //! Tests against other people's programs, from their public packages: installed once, pinned, and run by tests of ours.
 
-use super::{Ended, report::Report};
-use crate::program::{self, Program};
+use super::{CheckOutcome, report::TestReport};
+use crate::program::{self, ExternalProgram};
 use crate::repository;
 use anyhow::{Context, Result};
 use std::fs;
 use std::path::PathBuf;
 
 /// Packages that a file of tests needs.
-pub struct Packages {
+pub struct TestPackages {
     /// What they are, for people.
     what: &'static str,
     /// What pins them: a folder of the repository.
     pins: &'static str,
     /// Where they are installed, under cargo's target folder.
-    place: &'static str,
+    folder_name: &'static str,
     /// Names that folder to the tests. Empty: another check runs them.
     pub variable: &'static str,
     /// The files of tests.
@@ -24,20 +24,20 @@ pub struct Packages {
 }
 
 /// Real MCP servers and the protocol's conformance suite.
-pub const MCP: Packages = Packages {
+pub const MCP: TestPackages = TestPackages {
     what: "MCP servers",
     pins: "crates/tools/tests/mcp",
-    place: "mcp",
+    folder_name: "mcp",
     variable: "THROUGHLINE_MCP_SERVERS",
     tests: &["mcp_servers"],
     on_pypi: "mcp-server-time",
 };
 
 /// OpenAI's and other clients of the server, and what checks and runs our own.
-pub const CLIENTS: Packages = Packages {
+pub const CLIENTS: TestPackages = TestPackages {
     what: "clients",
     pins: "clients",
-    place: "clients",
+    folder_name: "clients",
     variable: "THROUGHLINE_CLIENTS",
     tests: &["clients", "typescript"],
     on_pypi: "openai",
@@ -45,35 +45,35 @@ pub const CLIENTS: Packages = Packages {
 
 const FILES: [&str; 3] = ["package.json", "package-lock.json", "requirements.txt"];
 
-pub fn check(packages: &Packages) -> Result<Ended> {
+pub fn check(packages: &TestPackages) -> Result<CheckOutcome> {
     let folder = match installed(packages)? {
         Ok(folder) => folder,
-        Err(why) => return Ok(Ended::Skipped(why)),
+        Err(why) => return Ok(CheckOutcome::Skipped(why)),
     };
-    let mut report = Report::default();
+    let mut report = TestReport::default();
     // Of the whole workspace, so that the same features are chosen and nothing is built twice.
     let tests = packages.tests.iter().flat_map(|test| ["--test", test]);
     let words =
         ["test", "--workspace", "--no-fail-fast"].into_iter().chain(tests).chain(["--", "--show-output"]);
-    let status = Program::cargo().args(words).env(packages.variable, &folder).lines(|line| {
+    let status = ExternalProgram::cargo().args(words).env(packages.variable, &folder).lines(|line| {
         if report.take(line) {
             println!("{line}");
         }
     })?;
     report.is_success = status.success();
-    Ok(Ended::Tests(report))
+    Ok(CheckOutcome::Tests(report))
 }
 
 /// The folder of the packages, or why they cannot be had.
-fn installed(packages: &Packages) -> Result<Result<PathBuf, String>> {
-    let folder = program::target()?.join(packages.place);
+fn installed(packages: &TestPackages) -> Result<Result<PathBuf, String>> {
+    let folder = program::target()?.join(packages.folder_name);
     let done = folder.join("installed");
-    let wanted = pins(packages.pins)?;
-    if fs::read_to_string(&done).is_ok_and(|installed| installed == wanted) {
+    let pinned = pins(packages.pins)?;
+    if fs::read_to_string(&done).is_ok_and(|installed| installed == pinned) {
         return Ok(Ok(folder));
     }
     for (program, package) in [("npm", "Node.js with npm"), ("python3", "Python 3 with venv")] {
-        if !Program::new(program).args(["--version"]).works() {
+        if !ExternalProgram::new(program).args(["--version"]).succeeds() {
             return Ok(Err(format!("{package} is not installed")));
         }
     }
@@ -84,33 +84,34 @@ fn installed(packages: &Packages) -> Result<Result<PathBuf, String>> {
             .with_context(|| format!("{}/{file} cannot be copied", packages.pins))?;
     }
     let path = |part: &str| folder.join(part).to_string_lossy().into_owned();
-    let (place, venv, pip) = (path(""), path("venv"), path("venv/bin/pip"));
-    let npm = ["ci", "--prefix", &place, "--no-audit", "--no-fund", "--loglevel=error"];
+    let (folder_text, venv, pip) = (path(""), path("venv"), path("venv/bin/pip"));
+    let npm = ["ci", "--prefix", &folder_text, "--no-audit", "--no-fund", "--loglevel=error"];
     // Its own waits, 10 s and more between attempts, are too long where there is no network.
-    let patience =
+    let pip_timeout =
         ["--fetch-retry-mintimeout=1000", "--fetch-retry-maxtimeout=4000", "--fetch-timeout=60000"];
     let quiet = ["--quiet", "--disable-pip-version-check"];
-    let npm_is_there = Program::new("npm").args(["ping", "--fetch-retries=0", "--fetch-timeout=10000"]);
-    let pypi_is_there = Program::new(&pip).args(["index", "versions", packages.on_pypi]).args(quiet);
+    let npm_is_there =
+        ExternalProgram::new("npm").args(["ping", "--fetch-retries=0", "--fetch-timeout=10000"]);
+    let pypi_is_there = ExternalProgram::new(&pip).args(["index", "versions", packages.on_pypi]).args(quiet);
     let steps = [
-        (Program::new("npm").args(npm).args(patience), Some(npm_is_there)),
-        (Program::new("python3").args(["-m", "venv", &venv]), None),
+        (ExternalProgram::new("npm").args(npm).args(pip_timeout), Some(npm_is_there)),
+        (ExternalProgram::new("python3").args(["-m", "venv", &venv]), None),
         (
-            Program::new(&pip).args(["install", "-r", &path("requirements.txt")]).args(quiet),
+            ExternalProgram::new(&pip).args(["install", "-r", &path("requirements.txt")]).args(quiet),
             Some(pypi_is_there),
         ),
     ];
     for (step, registry) in steps {
         let Err(error) = step.run() else { continue };
         // A registry that cannot be reached is nothing that the project could mend; a pin that is wrong is.
-        if registry.is_some_and(Program::works) {
+        if registry.is_some_and(ExternalProgram::succeeds) {
             return Err(error);
         }
         let why = error.to_string();
         let why = why.lines().next().unwrap_or_default();
         return Ok(Err(format!("the packages cannot be installed, see above: {why}")));
     }
-    fs::write(&done, wanted).with_context(|| format!("{} cannot be written", done.display()))?;
+    fs::write(&done, pinned).with_context(|| format!("{} cannot be written", done.display()))?;
     Ok(Ok(folder))
 }
 

@@ -2,7 +2,7 @@
 
 /// Totals of all test programs of a run.
 #[derive(Default)]
-pub struct Report {
+pub struct TestReport {
     pub passed: usize,
     pub failed: usize,
     pub ignored: usize,
@@ -12,12 +12,12 @@ pub struct Report {
     pub skipped: Vec<String>,
     /// Whether cargo itself ended well.
     pub is_success: bool,
-    place: Place,
+    section: OutputSection,
 }
 
 /// Where in a test program's output we are.
 #[derive(Default)]
-enum Place {
+enum OutputSection {
     #[default]
     Running,
     /// Output of a test that passed.
@@ -25,22 +25,22 @@ enum Place {
     Failures,
 }
 
-impl Report {
+impl TestReport {
     /// Takes the next line; says whether people want to see it.
     pub fn take(&mut self, line: &str) -> bool {
         match line {
             "successes:" => {
-                self.place = Place::Passed(String::new());
+                self.section = OutputSection::Passed(String::new());
                 return false;
             }
             "failures:" => {
-                self.place = Place::Failures;
+                self.section = OutputSection::Failures;
                 return true;
             }
             _ => {}
         }
         if let Some(totals) = line.strip_prefix("test result: ") {
-            self.place = Place::Running;
+            self.section = OutputSection::Running;
             for part in totals.split([';', '.']) {
                 let mut words = part.split_whitespace();
                 let (Some(Ok(count)), Some(what)) = (words.next().map(str::parse::<usize>), words.next())
@@ -56,8 +56,8 @@ impl Report {
             }
             return true;
         }
-        match &mut self.place {
-            Place::Running => {
+        match &mut self.section {
+            OutputSection::Running => {
                 if let Some(name) =
                     line.strip_prefix("test ").and_then(|rest| rest.strip_suffix(" ... FAILED"))
                 {
@@ -65,8 +65,8 @@ impl Report {
                 }
                 true
             }
-            Place::Failures => true,
-            Place::Passed(test) => {
+            OutputSection::Failures => true,
+            OutputSection::Passed(test) => {
                 if let Some(name) =
                     line.strip_prefix("---- ").and_then(|rest| rest.strip_suffix(" stdout ----"))
                 {
@@ -82,7 +82,7 @@ impl Report {
 
 #[cfg(test)]
 mod tests {
-    use super::Report;
+    use super::TestReport;
 
     const OUTPUT: &str = "\
 running 3 tests
@@ -126,7 +126,7 @@ test result: ok. 1 passed; 0 failed; 2 ignored; 0 measured; 0 filtered out; fini
     // R: D1
     #[test]
     fn totals_are_added_and_failures_shown() {
-        let mut report = Report::default();
+        let mut report = TestReport::default();
         let shown: Vec<_> = OUTPUT.lines().filter(|line| report.take(line)).collect();
         assert_eq!((report.passed, report.failed, report.ignored), (3, 1, 2));
         assert_eq!(report.failures, ["b"]);

@@ -5,7 +5,7 @@ use anyhow::Result;
 use std::collections::BTreeMap;
 
 /// Names that a type may not have, or that the generated file uses itself.
-const TAKEN: [&str; 44] = [
+const RESERVED: [&str; 44] = [
     "Array",
     "Blob",
     "Json",
@@ -53,9 +53,9 @@ const TAKEN: [&str; 44] = [
 ];
 
 /// The schemas of a document, by name, and what each is called.
-pub struct Names(BTreeMap<String, String>);
+pub struct SchemaNames(BTreeMap<String, String>);
 
-impl Names {
+impl SchemaNames {
     /// Fails if two schemas would be called the same.
     pub fn of<'a>(schemas: impl Iterator<Item = &'a String>) -> Result<Self> {
         let mut names = BTreeMap::new();
@@ -98,7 +98,7 @@ fn identifier(schema: &str) -> String {
     if name.starts_with(|one: char| one.is_ascii_digit()) || name.is_empty() {
         name.insert(0, '_');
     }
-    if TAKEN.contains(&name.as_str()) {
+    if RESERVED.contains(&name.as_str()) {
         name.push('_');
     }
     name

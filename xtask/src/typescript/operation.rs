@@ -1,8 +1,8 @@
 //! Operations: what each takes, and what it answers when all is well.
 
-use super::name::{self, Names};
+use super::name::{self, SchemaNames};
 use super::shape;
-use super::text::{self, Field, Type};
+use super::text::{self, TsField, TsType};
 use anyhow::Result;
 use serde_json::{Map, Value};
 
@@ -12,7 +12,7 @@ const EVENTS: &str = "text/event-stream";
 
 /// How the body of an answer is read.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Reading {
+enum ResponseReading {
     Json,
     Text,
     Bytes,
@@ -20,7 +20,7 @@ enum Reading {
 }
 
 /// The map of operations, and how those are read whose answers are no JSON.
-pub fn all(document: &Value, names: &Names) -> Result<String> {
+pub fn all(document: &Value, names: &SchemaNames) -> Result<String> {
     let (mut operations, mut readings) = (Vec::new(), Vec::new());
     for (path, item) in document["paths"].as_object().into_iter().flatten() {
         for method in METHODS {
@@ -28,26 +28,34 @@ pub fn all(document: &Value, names: &Names) -> Result<String> {
             let Some((answer, reading)) = answer(operation, names)? else { continue };
             let name = name::literal(&format!("{} {path}", method.to_uppercase()));
             let mut fields = Vec::new();
-            for (place, member) in [("path", "path"), ("query", "query")] {
+            for (location, member) in [("path", "path"), ("query", "query")] {
                 let shared = item.get("parameters").and_then(Value::as_array);
                 let own = operation.get("parameters").and_then(Value::as_array);
                 let all = shared.into_iter().chain(own).flatten();
-                fields.extend(parameters(all.filter(|one| one["in"] == place), member, names)?);
+                fields.extend(parameters(all.filter(|one| one["in"] == location), member, names)?);
             }
             fields.extend(body(&operation["requestBody"], names)?);
-            fields.push(Field { name: "response".to_owned(), about: answered(operation), is: answer });
-            operations.push(Field { name: name.clone(), about: about(operation), is: Type::Fields(fields) });
+            fields.push(TsField {
+                name: "response".to_owned(),
+                comment: success_text(operation),
+                ty: answer,
+            });
+            operations.push(TsField {
+                name: name.clone(),
+                comment: about(operation),
+                ty: TsType::Fields(fields),
+            });
             let word = match reading {
-                Reading::Json => continue,
-                Reading::Text => "\"text\"",
-                Reading::Bytes => "\"bytes\"",
-                Reading::Events => "\"events\"",
+                ResponseReading::Json => continue,
+                ResponseReading::Text => "\"text\"",
+                ResponseReading::Bytes => "\"bytes\"",
+                ResponseReading::Events => "\"events\"",
             };
             readings.push(format!("  {name}: {word},\n"));
         }
     }
     let about = "What can be asked of the server, by method and path. WebSockets are none of these.";
-    let operations = text::declaration("Operations", Some(about), &Type::Fields(operations));
+    let operations = text::declaration("Operations", Some(about), &TsType::Fields(operations));
     let about = text::comment("How answers are read that are no JSON.", 0);
     let kinds = "{ readonly [operation in keyof Operations]?: \"text\" | \"bytes\" | \"events\" }";
     let readings = readings.concat();
@@ -64,80 +72,80 @@ fn about(operation: &Value) -> Option<String> {
 fn parameters<'a>(
     all: impl Iterator<Item = &'a Value>,
     member: &str,
-    names: &Names,
-) -> Result<Option<Field>> {
+    names: &SchemaNames,
+) -> Result<Option<TsField>> {
     let (mut fields, mut is_required) = (Vec::new(), false);
     for one in all {
         let Some(name) = one["name"].as_str() else { continue };
         let mark = if one["required"] == true { "" } else { "?" };
         is_required |= mark.is_empty();
-        fields.push(Field {
+        fields.push(TsField {
             name: format!("{}{mark}", name::field(name)),
-            about: shape::about(one).map(str::to_owned),
-            is: shape::of(&one["schema"], names)?,
+            comment: shape::description_of(one).map(str::to_owned),
+            ty: shape::type_of(&one["schema"], names)?,
         });
     }
     let mark = if is_required { "" } else { "?" };
-    Ok((!fields.is_empty()).then(|| Field {
+    Ok((!fields.is_empty()).then(|| TsField {
         name: format!("{member}{mark}"),
-        about: None,
-        is: Type::Fields(fields),
+        comment: None,
+        ty: TsType::Fields(fields),
     }))
 }
 
-fn body(body: &Value, names: &Names) -> Result<Option<Field>> {
+fn body(body: &Value, names: &SchemaNames) -> Result<Option<TsField>> {
     let Some(content) = body["content"].as_object() else { return Ok(None) };
     let mut types = Vec::new();
     for (media_type, is) in content {
         types.push(match media_type.as_str() {
-            JSON => shape::of(&is["schema"], names)?,
-            "multipart/form-data" => Type::word("FormData"),
-            text if is_text(text) => Type::word("string"),
-            _ => Type::union(["Blob", "Uint8Array<ArrayBuffer>"].map(Type::word)),
+            JSON => shape::type_of(&is["schema"], names)?,
+            "multipart/form-data" => TsType::word("FormData"),
+            text if is_text(text) => TsType::word("string"),
+            _ => TsType::union(["Blob", "Uint8Array<ArrayBuffer>"].map(TsType::word)),
         });
     }
     let mark = if body["required"] == true { "" } else { "?" };
-    Ok(Some(Field {
+    Ok(Some(TsField {
         name: format!("body{mark}"),
-        about: shape::about(body).map(str::to_owned),
-        is: Type::union(types),
+        comment: shape::description_of(body).map(str::to_owned),
+        ty: TsType::union(types),
     }))
 }
 
 /// What it answers with 2xx; `None` if it never does. Events instead of an answer have to be asked for, so they count only
 /// where there is nothing else.
-fn answer(operation: &Value, names: &Names) -> Result<Option<(Type, Reading)>> {
-    let mut found: Vec<(Type, Reading)> = Vec::new();
-    let mut says_nothing = false;
+fn answer(operation: &Value, names: &SchemaNames) -> Result<Option<(TsType, ResponseReading)>> {
+    let mut found: Vec<(TsType, ResponseReading)> = Vec::new();
+    let mut has_empty = false;
     for (status, response) in successes(operation) {
         let none = Map::new();
         let content = response["content"].as_object().unwrap_or(&none);
-        says_nothing |= content.is_empty() && status != "default";
+        has_empty |= content.is_empty() && status != "default";
         if let Some(json) = content.get(JSON) {
-            found.push((shape::of(&json["schema"], names)?, Reading::Json));
+            found.push((shape::type_of(&json["schema"], names)?, ResponseReading::Json));
         } else if let Some(media_type) = content.keys().next() {
             found.push(match media_type.as_str() {
-                EVENTS => (Type::word("ReadableStream<Uint8Array>"), Reading::Events),
-                text if is_text(text) => (Type::word("string"), Reading::Text),
-                _ => (Type::word("Blob"), Reading::Bytes),
+                EVENTS => (TsType::word("ReadableStream<Uint8Array>"), ResponseReading::Events),
+                text if is_text(text) => (TsType::word("string"), ResponseReading::Text),
+                _ => (TsType::word("Blob"), ResponseReading::Bytes),
             });
         }
     }
-    if found.iter().any(|(_, reading)| *reading != Reading::Events) {
-        found.retain(|(_, reading)| *reading != Reading::Events);
+    if found.iter().any(|(_, reading)| *reading != ResponseReading::Events) {
+        found.retain(|(_, reading)| *reading != ResponseReading::Events);
     }
     let reading = found.first().map(|(_, reading)| *reading);
-    let nothing = says_nothing.then(|| Type::word("undefined"));
-    let types: Vec<Type> = found.into_iter().map(|(is, _)| is).chain(nothing).collect();
-    Ok((!types.is_empty()).then(|| (Type::union(types), reading.unwrap_or(Reading::Json))))
+    let nothing = has_empty.then(|| TsType::word("undefined"));
+    let types: Vec<TsType> = found.into_iter().map(|(is, _)| is).chain(nothing).collect();
+    Ok((!types.is_empty()).then(|| (TsType::union(types), reading.unwrap_or(ResponseReading::Json))))
 }
 
 fn successes(operation: &Value) -> impl Iterator<Item = (&String, &Value)> {
     operation["responses"].as_object().into_iter().flatten().filter(|(status, _)| status.starts_with('2'))
 }
 
-fn answered(operation: &Value) -> Option<String> {
-    successes(operation).find_map(|(_, response)| shape::about(response).map(str::to_owned))
+fn success_text(operation: &Value) -> Option<String> {
+    successes(operation).find_map(|(_, response)| shape::description_of(response).map(str::to_owned))
 }
 
 fn is_text(media_type: &str) -> bool {

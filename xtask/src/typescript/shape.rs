@@ -1,52 +1,52 @@
 //! Schemas of JSON (draft 2020-12, as OpenAPI 3.1 has them) as types. What a type cannot say (lengths, patterns, ranges) is left
 //! to the server; what a schema says and this does not know makes the type wider, never narrower.
 
-use super::name::{self, Names};
-use super::text::{self, Field, Type};
+use super::name::{self, SchemaNames};
+use super::text::{self, TsField, TsType};
 use anyhow::Result;
 use serde_json::{Map, Value};
 
 /// A named type, with its comment.
-pub fn declaration(name: &str, schema: &Value, names: &Names) -> Result<String> {
-    Ok(text::declaration(name, about(schema), &of(schema, names)?))
+pub fn declaration(name: &str, schema: &Value, names: &SchemaNames) -> Result<String> {
+    Ok(text::declaration(name, description_of(schema), &type_of(schema, names)?))
 }
 
 /// What a schema says of itself.
-pub fn about(schema: &Value) -> Option<&str> {
+pub fn description_of(schema: &Value) -> Option<&str> {
     schema["description"].as_str().filter(|text| !text.trim().is_empty())
 }
 
 /// The type of what a schema takes.
-pub fn of(schema: &Value, names: &Names) -> Result<Type> {
+pub fn type_of(schema: &Value, names: &SchemaNames) -> Result<TsType> {
     let object = match schema {
-        Value::Bool(false) => return Ok(Type::word("never")),
+        Value::Bool(false) => return Ok(TsType::word("never")),
         Value::Object(object) => object,
-        _ => return Ok(Type::word("unknown")),
+        _ => return Ok(TsType::word("unknown")),
     };
     if let Some(reference) = object.get("$ref").and_then(Value::as_str) {
-        return Ok(Type::word(names.of_reference(reference)?));
+        return Ok(TsType::word(names.of_reference(reference)?));
     }
     if let Some(value) = object.get("const") {
         return Ok(literal(value));
     }
     if let Some(values) = object.get("enum").and_then(Value::as_array) {
-        return Ok(Type::union(values.iter().map(literal)));
+        return Ok(TsType::union(values.iter().map(literal)));
     }
     let mut parts = Vec::new();
     for key in ["oneOf", "anyOf"] {
         if let Some(choices) = object.get(key).and_then(Value::as_array) {
-            let choices = choices.iter().map(|one| of(one, names)).collect::<Result<Vec<_>>>()?;
-            parts.push(Type::union(choices));
+            let choices = choices.iter().map(|one| type_of(one, names)).collect::<Result<Vec<_>>>()?;
+            parts.push(TsType::union(choices));
         }
     }
     for one in object.get("allOf").and_then(Value::as_array).into_iter().flatten() {
-        parts.push(of(one, names)?);
+        parts.push(type_of(one, names)?);
     }
     // Beside other words, `type: object` alone says nothing that they do not.
     if parts.is_empty() || has_shape(object) {
         parts.push(plain(object, names)?);
     }
-    Ok(Type::both(parts))
+    Ok(TsType::intersection(parts))
 }
 
 fn has_shape(object: &Map<String, Value>) -> bool {
@@ -54,7 +54,7 @@ fn has_shape(object: &Map<String, Value>) -> bool {
 }
 
 /// By `type`, or by what gives it away.
-fn plain(object: &Map<String, Value>, names: &Names) -> Result<Type> {
+fn plain(object: &Map<String, Value>, names: &SchemaNames) -> Result<TsType> {
     let kinds: Vec<&str> = match object.get("type") {
         Some(Value::String(kind)) => vec![kind],
         Some(Value::Array(kinds)) => kinds.iter().filter_map(Value::as_str).collect(),
@@ -65,37 +65,37 @@ fn plain(object: &Map<String, Value>, names: &Names) -> Result<Type> {
             vec!["object"]
         }
         _ if has_shape(object) => vec!["array"],
-        _ => return Ok(Type::word("unknown")),
+        _ => return Ok(TsType::word("unknown")),
     };
     let types = kinds.into_iter().map(|kind| {
         Ok(match kind {
-            "string" if object.get("format").is_some_and(|format| format == "binary") => Type::word("Blob"),
-            "string" => Type::word("string"),
-            "integer" | "number" => Type::word("number"),
-            "boolean" => Type::word("boolean"),
-            "null" => Type::word("null"),
+            "string" if object.get("format").is_some_and(|format| format == "binary") => TsType::word("Blob"),
+            "string" => TsType::word("string"),
+            "integer" | "number" => TsType::word("number"),
+            "boolean" => TsType::word("boolean"),
+            "null" => TsType::word("null"),
             "array" => list(object, names)?,
             "object" => fields(object, names)?,
-            _ => Type::word("unknown"),
+            _ => TsType::word("unknown"),
         })
     });
-    Ok(Type::union(types.collect::<Result<Vec<_>>>()?))
+    Ok(TsType::union(types.collect::<Result<Vec<_>>>()?))
 }
 
-fn list(object: &Map<String, Value>, names: &Names) -> Result<Type> {
-    let item = object.get("items").map(|item| of(item, names)).transpose()?;
+fn list(object: &Map<String, Value>, names: &SchemaNames) -> Result<TsType> {
+    let item = object.get("items").map(|item| type_of(item, names)).transpose()?;
     match object.get("prefixItems").and_then(Value::as_array) {
         Some(first) => {
-            let first = first.iter().map(|one| of(one, names)).collect::<Result<Vec<_>>>()?;
-            let rest = item.unwrap_or(Type::word("unknown"));
-            let rest = (rest != Type::word("never")).then(|| Box::new(rest));
-            Ok(Type::Tuple(first, rest))
+            let first = first.iter().map(|one| type_of(one, names)).collect::<Result<Vec<_>>>()?;
+            let rest = item.unwrap_or(TsType::word("unknown"));
+            let rest = (rest != TsType::word("never")).then(|| Box::new(rest));
+            Ok(TsType::Tuple(first, rest))
         }
-        None => Ok(Type::List(Box::new(item.unwrap_or(Type::word("unknown"))))),
+        None => Ok(TsType::List(Box::new(item.unwrap_or(TsType::word("unknown"))))),
     }
 }
 
-fn fields(object: &Map<String, Value>, names: &Names) -> Result<Type> {
+fn fields(object: &Map<String, Value>, names: &SchemaNames) -> Result<TsType> {
     let required: Vec<&str> = object
         .get("required")
         .and_then(Value::as_array)
@@ -108,42 +108,48 @@ fn fields(object: &Map<String, Value>, names: &Names) -> Result<Type> {
     let mut fields = Vec::new();
     for (name, schema) in properties {
         let mark = if required.contains(&name.as_str()) { "" } else { "?" };
-        fields.push(Field {
+        fields.push(TsField {
             name: format!("{}{mark}", name::field(name)),
-            about: about(schema).map(str::to_owned),
-            is: of(schema, names)?,
+            comment: description_of(schema).map(str::to_owned),
+            ty: type_of(schema, names)?,
         });
     }
     // What must be there and is not described is anything.
     for name in required.iter().filter(|name| !properties.contains_key(**name)) {
-        fields.push(Field { name: name::field(name), about: None, is: Type::word("unknown") });
+        fields.push(TsField { name: name::field(name), comment: None, ty: TsType::word("unknown") });
     }
     let more = object.get("additionalProperties");
     match (more, fields.is_empty()) {
-        (Some(Value::Bool(false)), _) => Ok(Type::Fields(fields)),
-        (None, true) | (Some(Value::Bool(true)), true) => Ok(Type::Record(Box::new(Type::word("unknown")))),
-        (Some(schema), true) => Ok(Type::Record(Box::new(of(schema, names)?))),
-        (None, false) => Ok(Type::Fields(fields)),
+        (Some(Value::Bool(false)), _) => Ok(TsType::Fields(fields)),
+        (None, true) | (Some(Value::Bool(true)), true) => {
+            Ok(TsType::Record(Box::new(TsType::word("unknown"))))
+        }
+        (Some(schema), true) => Ok(TsType::Record(Box::new(type_of(schema, names)?))),
+        (None, false) => Ok(TsType::Fields(fields)),
         (Some(schema), false) => {
             // An index holds for the named fields, too, so it can only be as wide as all of them.
-            let about = about(schema).map(str::to_owned);
-            fields.push(Field { name: "[name: string]".to_owned(), about, is: Type::word("unknown") });
-            Ok(Type::Fields(fields))
+            let about = description_of(schema).map(str::to_owned);
+            fields.push(TsField {
+                name: "[name: string]".to_owned(),
+                comment: about,
+                ty: TsType::word("unknown"),
+            });
+            Ok(TsType::Fields(fields))
         }
     }
 }
 
 /// A value as the type that only it has.
-fn literal(value: &Value) -> Type {
+fn literal(value: &Value) -> TsType {
     match value {
-        Value::String(text) => Type::word(name::literal(text)),
-        Value::Array(items) => Type::Tuple(items.iter().map(literal).collect(), None),
-        Value::Object(object) => Type::Fields(
+        Value::String(text) => TsType::word(name::literal(text)),
+        Value::Array(items) => TsType::Tuple(items.iter().map(literal).collect(), None),
+        Value::Object(object) => TsType::Fields(
             object
                 .iter()
-                .map(|(name, value)| Field { name: name::field(name), about: None, is: literal(value) })
+                .map(|(name, value)| TsField { name: name::field(name), comment: None, ty: literal(value) })
                 .collect(),
         ),
-        value => Type::word(value.to_string()),
+        value => TsType::word(value.to_string()),
     }
 }

@@ -5,42 +5,42 @@ pub const WIDTH: usize = 110;
 
 /// A type, so far as its layout needs to know it.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Type {
+pub enum TsType {
     /// Words that stay together.
     Word(String),
     /// `{ … }`, a field a line; without fields it is a record of nothing.
-    Fields(Vec<Field>),
+    Fields(Vec<TsField>),
     /// `T[]`
-    List(Box<Type>),
+    List(Box<TsType>),
     /// `[A, B, ...C[]]`
-    Tuple(Vec<Type>, Option<Box<Type>>),
+    Tuple(Vec<TsType>, Option<Box<TsType>>),
     /// `Record<string, T>`
-    Record(Box<Type>),
+    Record(Box<TsType>),
     /// `A | B`
-    Union(Vec<Type>),
+    Union(Vec<TsType>),
     /// `A & B`
-    Both(Vec<Type>),
+    Intersection(Vec<TsType>),
 }
 
 /// A field of an object.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Field {
+pub struct TsField {
     /// As it is written: with quotes, brackets and question mark.
     pub name: String,
-    pub about: Option<String>,
-    pub is: Type,
+    pub comment: Option<String>,
+    pub ty: TsType,
 }
 
-impl Type {
+impl TsType {
     pub fn word(text: impl Into<String>) -> Self {
         Self::Word(text.into())
     }
 
     /// `A | B`, flat and with each member once.
-    pub fn union(members: impl IntoIterator<Item = Type>) -> Self {
-        let mut flat: Vec<Type> = Vec::new();
+    pub fn union(members: impl IntoIterator<Item = TsType>) -> Self {
+        let mut flat: Vec<TsType> = Vec::new();
         for member in members {
-            let inner = if let Type::Union(inner) = member { inner } else { vec![member] };
+            let inner = if let TsType::Union(inner) = member { inner } else { vec![member] };
             for one in inner {
                 if !flat.contains(&one) {
                     flat.push(one);
@@ -48,62 +48,66 @@ impl Type {
             }
         }
         // `unknown` takes in everything.
-        if flat.contains(&Type::word("unknown")) {
-            return Type::word("unknown");
+        if flat.contains(&TsType::word("unknown")) {
+            return TsType::word("unknown");
         }
-        flat.retain(|one| *one != Type::word("never"));
+        flat.retain(|one| *one != TsType::word("never"));
         match flat.len() {
-            0 => Type::word("never"),
+            0 => TsType::word("never"),
             1 => flat.remove(0),
-            _ => Type::Union(flat),
+            _ => TsType::Union(flat),
         }
     }
 
     /// `A & B`, without what adds nothing.
-    pub fn both(members: impl IntoIterator<Item = Type>) -> Self {
-        let mut flat: Vec<Type> = Vec::new();
+    pub fn intersection(members: impl IntoIterator<Item = TsType>) -> Self {
+        let mut flat: Vec<TsType> = Vec::new();
         for member in members {
-            let inner = if let Type::Both(inner) = member { inner } else { vec![member] };
+            let inner = if let TsType::Intersection(inner) = member { inner } else { vec![member] };
             for one in inner {
-                if one != Type::word("unknown") && !flat.contains(&one) {
+                if one != TsType::word("unknown") && !flat.contains(&one) {
                     flat.push(one);
                 }
             }
         }
         match flat.len() {
-            0 => Type::word("unknown"),
+            0 => TsType::word("unknown"),
             1 => flat.remove(0),
-            _ => Type::Both(flat),
+            _ => TsType::Intersection(flat),
         }
     }
 
     /// On one line, if it has no fields, which always stand on lines of their own.
     fn flat(&self) -> Option<String> {
-        let joined = |members: &[Type], by: &str| {
-            Some(members.iter().map(Type::flat_member).collect::<Option<Vec<_>>>()?.join(by))
+        let joined = |members: &[TsType], by: &str| {
+            Some(members.iter().map(TsType::flat_member).collect::<Option<Vec<_>>>()?.join(by))
         };
         match self {
-            Type::Word(word) => Some(word.clone()),
-            Type::Fields(fields) if fields.is_empty() => Some("Record<string, never>".to_owned()),
-            Type::Fields(_) => None,
-            Type::List(item) => Some(format!("{}[]", item.flat_member()?)),
-            Type::Tuple(items, rest) => {
-                let mut all = items.iter().map(Type::flat).collect::<Option<Vec<_>>>()?;
+            TsType::Word(word) => Some(word.clone()),
+            TsType::Fields(fields) if fields.is_empty() => Some("Record<string, never>".to_owned()),
+            TsType::Fields(_) => None,
+            TsType::List(item) => Some(format!("{}[]", item.flat_member()?)),
+            TsType::Tuple(items, rest) => {
+                let mut all = items.iter().map(TsType::flat).collect::<Option<Vec<_>>>()?;
                 if let Some(rest) = rest {
                     all.push(format!("...{}[]", rest.flat_member()?));
                 }
                 Some(format!("[{}]", all.join(", ")))
             }
-            Type::Record(item) => Some(format!("Record<string, {}>", item.flat()?)),
-            Type::Union(members) => joined(members, " | "),
-            Type::Both(members) => joined(members, " & "),
+            TsType::Record(item) => Some(format!("Record<string, {}>", item.flat()?)),
+            TsType::Union(members) => joined(members, " | "),
+            TsType::Intersection(members) => joined(members, " & "),
         }
     }
 
     /// The same within another type: in parentheses where it would fall apart.
     fn flat_member(&self) -> Option<String> {
         let text = self.flat()?;
-        Some(if matches!(self, Type::Union(_) | Type::Both(_)) { format!("({text})") } else { text })
+        Some(if matches!(self, TsType::Union(_) | TsType::Intersection(_)) {
+            format!("({text})")
+        } else {
+            text
+        })
     }
 
     /// As it stands behind `used` columns of a line that is indented by `indent`, with `closing` behind it.
@@ -113,48 +117,48 @@ impl Type {
         }
         let pad = " ".repeat(indent);
         match self {
-            Type::Word(word) => word.clone(),
-            Type::Fields(fields) => {
+            TsType::Word(word) => word.clone(),
+            TsType::Fields(fields) => {
                 let fields: String = fields.iter().map(|field| field.write(indent + 2)).collect();
                 format!("{{\n{fields}{pad}}}")
             }
             // Parentheses stand around the lines of a union, which are indented no further.
-            Type::List(item) if matches!(**item, Type::Union(_)) => {
+            TsType::List(item) if matches!(**item, TsType::Union(_)) => {
                 let item = item.write(indent, WIDTH, 0);
                 let item = item.trim_start().strip_prefix("| ").unwrap_or(item.trim_start()).to_owned();
                 format!("(\n{pad}  | {item}\n{pad})[]")
             }
-            Type::List(item) if matches!(**item, Type::Both(_)) => {
+            TsType::List(item) if matches!(**item, TsType::Intersection(_)) => {
                 format!("({})[]", item.write(indent, used + 1, closing + 3))
             }
-            Type::List(item) => format!("{}[]", item.write(indent, used, closing + 2)),
-            Type::Tuple(items, rest) => {
+            TsType::List(item) => format!("{}[]", item.write(indent, used, closing + 2)),
+            TsType::Tuple(items, rest) => {
                 let mut text = String::from("[\n");
                 for item in items {
                     text.push_str(&format!("{pad}  {},\n", item.write(indent + 2, indent + 2, 1)));
                 }
                 if let Some(rest) = rest {
-                    let list = Type::List(rest.clone()).write(indent + 2, indent + 5, 0);
+                    let list = TsType::List(rest.clone()).write(indent + 2, indent + 5, 0);
                     text.push_str(&format!("{pad}  ...{list}\n"));
                 }
                 format!("{text}{pad}]")
             }
-            Type::Record(item) => {
+            TsType::Record(item) => {
                 format!("Record<\n{pad}  string,\n{pad}  {}\n{pad}>", item.write(indent + 2, indent + 2, 0))
             }
             // A null beside one object hugs it.
-            Type::Union(members) if hugs(members) => {
+            TsType::Union(members) if stays_inline(members) => {
                 let all: Vec<_> = members.iter().map(|one| one.write(indent, used, closing)).collect();
                 all.join(" | ")
             }
-            Type::Union(members) => {
+            TsType::Union(members) => {
                 let mut text = String::new();
                 for member in members {
                     text.push_str(&format!("\n{pad}  | {}", member.write(indent + 4, indent + 4, 1)));
                 }
                 text
             }
-            Type::Both(members) => {
+            TsType::Intersection(members) => {
                 let all: Vec<_> = members.iter().map(|one| one.write(indent, used, closing)).collect();
                 all.join(" & ")
             }
@@ -163,37 +167,37 @@ impl Type {
 }
 
 /// Whether such a union stays on the line on which it begins.
-fn hugs(members: &[Type]) -> bool {
-    let has_fields = |one: &&Type| matches!(one, Type::Fields(fields) if !fields.is_empty());
-    let is_null = |one: &Type| *one == Type::word("null");
+fn stays_inline(members: &[TsType]) -> bool {
+    let has_fields = |one: &&TsType| matches!(one, TsType::Fields(fields) if !fields.is_empty());
+    let is_null = |one: &TsType| *one == TsType::word("null");
     members.len() == 2 && members.iter().filter(has_fields).count() == 1 && members.iter().any(is_null)
 }
 
-impl Field {
+impl TsField {
     fn write(&self, indent: usize) -> String {
         let pad = " ".repeat(indent);
-        let about = self.about.as_deref().map(|about| comment(about, indent)).unwrap_or_default();
+        let about = self.comment.as_deref().map(|about| comment(about, indent)).unwrap_or_default();
         let head = format!("{pad}{}:", self.name);
-        format!("{about}{head}{};\n", after(&head, &self.is, indent))
+        format!("{about}{head}{};\n", type_after(&head, &self.ty, indent))
     }
 }
 
 /// A type behind `:` or `=`: on the same line, or a union on lines of its own.
-fn after(head: &str, is: &Type, indent: usize) -> String {
-    let text = is.write(indent, head.len() + 1, 1);
+fn type_after(head: &str, ty: &TsType, indent: usize) -> String {
+    let text = ty.write(indent, head.len() + 1, 1);
     if text.starts_with('\n') { text } else { format!(" {text}") }
 }
 
 /// `export …`, for a type with its name.
-pub fn declaration(name: &str, about: Option<&str>, is: &Type) -> String {
+pub fn declaration(name: &str, about: Option<&str>, ty: &TsType) -> String {
     let about = about.map(|about| comment(about, 0)).unwrap_or_default();
-    match is {
-        Type::Fields(fields) if !fields.is_empty() => {
-            format!("{about}export interface {name} {}\n", is.write(0, 0, 0))
+    match ty {
+        TsType::Fields(fields) if !fields.is_empty() => {
+            format!("{about}export interface {name} {}\n", ty.write(0, 0, 0))
         }
-        is => {
+        ty => {
             let head = format!("export type {name} =");
-            format!("{about}{head}{};\n", after(&head, is, 0))
+            format!("{about}{head}{};\n", type_after(&head, ty, 0))
         }
     }
 }

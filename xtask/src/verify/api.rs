@@ -1,9 +1,9 @@
 //! schemathesis over the description of the API, against `throughline serve` with the demo model: whatever a client may send
 //! by the description is answered as the description says, and what it may not is refused in order. R: E5, R4
 
-use super::Proved;
-use super::serving::{Serving, packages};
-use crate::program::{self, Program};
+use super::ProofOutcome;
+use super::serving::{ServeProcess, packages};
+use crate::program::{self, ExternalProgram};
 use crate::repository;
 use anyhow::{Result, bail};
 use std::path::Path;
@@ -26,30 +26,30 @@ limits = { turns_per_minute_max = 1000000, turns_per_key_max = 1000000, streams_
 ///
 /// # Errors
 /// Answers that are not as described, and programs that did not start.
-pub fn api() -> Result<Proved> {
-    if !Program::new("python3").args(["-m", "pip", "--version"]).works() {
-        return Ok(Proved::Skipped("Python 3 with pip is not installed".to_owned()));
+pub fn api() -> Result<ProofOutcome> {
+    if !ExternalProgram::new("python3").args(["-m", "pip", "--version"]).succeeds() {
+        return Ok(ProofOutcome::Skipped("Python 3 with pip is not installed".to_owned()));
     }
-    let pip = || Program::new("python3").args(["-m", "pip"]);
+    let pip = || ExternalProgram::new("python3").args(["-m", "pip"]);
     let folder = match packages(PINS, "schemathesis", "packaging==26.3", pip)? {
         Ok(folder) => folder,
-        Err(why) => return Ok(Proved::Skipped(why)),
+        Err(why) => return Ok(ProofOutcome::Skipped(why)),
     };
-    let throughline = program::throughline_of_the_tests(&[])?;
+    let throughline = program::throughline_built_by_tests(&[])?;
     let mut totals = Vec::new();
     for seed in SEEDS {
         totals.push(format!("seed {seed}: {}", run(&throughline, &folder, seed)?));
     }
-    Ok(Proved::Holds(totals.join("; ")))
+    Ok(ProofOutcome::Holds(totals.join("; ")))
 }
 
 /// One run over a server of its own: its total.
 fn run(throughline: &Path, folder: &Path, seed: &str) -> Result<String> {
-    let serving = Serving::start(throughline, &folder.join("server"), CONFIGURATION)?;
+    let serving = ServeProcess::start(throughline, &folder.join("server"), CONFIGURATION)?;
     let document = format!("http://{}/v1/openapi.json", serving.address);
     let key = format!("Authorization: Bearer {}", serving.key);
     let reports = folder.join("reports").join(seed).to_string_lossy().into_owned();
-    let suite = Program::new("python3")
+    let suite = ExternalProgram::new("python3")
         .args(["-m", "schemathesis.cli", "--config-file"])
         .args([repository::root().join(CHECKS)])
         // Without `--checks`: all are on, and a word here would win over the exceptions of the file.

@@ -1,16 +1,16 @@
 //! `kill -9` of the real server, again and again, while people watch.
 
-use super::Proved;
-use crate::program::Program;
+use super::ProofOutcome;
+use crate::program::ExternalProgram;
 use anyhow::{Result, bail};
 
 /// At nine places, at random, and at random over PostgreSQL.
 const KILL_TESTS: usize = 3;
 
 /// The long form of the kill tests. Each of them says in one line what it has seen.
-pub fn chaos() -> Result<Proved> {
+pub fn chaos() -> Result<ProofOutcome> {
     let mut figures = Vec::new();
-    let status = Program::cargo()
+    let status = ExternalProgram::cargo()
         .args(["test", "--workspace", "--test", "chaos", "--", "--nocapture"])
         .env("THROUGHLINE_CHAOS", "long")
         .lines(|line| {
@@ -22,5 +22,5 @@ pub fn chaos() -> Result<Proved> {
     if !status.success() || figures.len() != KILL_TESTS {
         bail!("a kill test fails or was skipped (one needs PostgreSQL), or a mutant was not noticed");
     }
-    Ok(Proved::Holds(figures.join("; ")))
+    Ok(ProofOutcome::Holds(figures.join("; ")))
 }

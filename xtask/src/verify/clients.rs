@@ -7,12 +7,12 @@ mod expected;
 mod packages;
 mod process;
 
-use super::Proved;
-use super::serving::Serving;
+use super::ProofOutcome;
+use super::serving::ServeProcess;
 use crate::{generated, program, repository};
 use anyhow::{Result, anyhow, bail};
-use expected::{CLIENTS, COLUMNS, Client};
-use process::{Model, Said};
+use expected::{CLIENTS, COLUMNS, MatrixClient};
+use process::{ClientReport, ScriptedModel};
 use std::fmt::Write;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
@@ -24,29 +24,29 @@ const CLIENTS_AT_ONCE: usize = 4;
 
 /// One cell of one client.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Cell {
+struct CellResult {
     cell: String,
-    outcome: Outcome,
+    outcome: CellOutcome,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Outcome {
+enum CellOutcome {
     Works,
     /// Fails as expected, for this reason.
-    Theirs(String),
+    ClientLimit(String),
     /// Not as expected.
     Unexpected(String),
 }
 
 /// A client and how its cells went.
-struct Run {
+struct ClientRun {
     name: &'static str,
     version: String,
-    cells: Vec<Cell>,
+    cells: Vec<CellResult>,
 }
 
 /// How many cells of the quick clients went well, those that did not, and clients that could not be run.
-pub struct Quick {
+pub struct QuickRun {
     pub worked: usize,
     pub unexpected: Vec<String>,
     pub not_run: Vec<String>,
@@ -56,10 +56,10 @@ pub struct Quick {
 ///
 /// # Errors
 /// Cells that are not as expected, and programs that did not start.
-pub(super) fn clients() -> Result<Proved> {
+pub(super) fn clients() -> Result<ProofOutcome> {
     let (runs, not_run) = run_all(|_| true)?;
     if !not_run.is_empty() {
-        return Ok(Proved::Skipped(not_run.join("; ")));
+        return Ok(ProofOutcome::Skipped(not_run.join("; ")));
     }
     let unexpected = unexpected(&runs);
     if !unexpected.is_empty() {
@@ -67,27 +67,27 @@ pub(super) fn clients() -> Result<Proved> {
     }
     let document = repository::read(DOCUMENT)?;
     repository::write(DOCUMENT, &generated::replace(&document, SECTION, &table(&runs))?)?;
-    let count = |wanted: fn(&Outcome) -> bool| {
+    let count = |wanted: fn(&CellOutcome) -> bool| {
         runs.iter().flat_map(|run| &run.cells).filter(|cell| wanted(&cell.outcome)).count()
     };
-    let works = count(|outcome| *outcome == Outcome::Works);
-    let theirs = count(|outcome| matches!(outcome, Outcome::Theirs(_)));
-    Ok(Proved::Holds(format!("{} clients: {works} cells work, {theirs} theirs", runs.len())))
+    let works = count(|outcome| *outcome == CellOutcome::Works);
+    let client_limits = count(|outcome| matches!(outcome, CellOutcome::ClientLimit(_)));
+    Ok(ProofOutcome::Holds(format!("{} clients: {works} cells work, {client_limits} theirs", runs.len())))
 }
 
 /// The clients that `cargo xtask test` runs as well.
 ///
 /// # Errors
 /// Programs that did not start.
-pub fn quick() -> Result<Quick> {
+pub fn quick() -> Result<QuickRun> {
     let (runs, not_run) = run_all(|client| client.is_quick)?;
     let unexpected = unexpected(&runs);
     let cells: usize = runs.iter().map(|run| run.cells.len()).sum();
-    Ok(Quick { worked: cells - unexpected.len(), unexpected, not_run })
+    Ok(QuickRun { worked: cells - unexpected.len(), unexpected, not_run })
 }
 
 /// The clients that were run, and why others were not.
-fn run_all(is_wanted: fn(&Client) -> bool) -> Result<(Vec<Run>, Vec<String>)> {
+fn run_all(is_wanted: fn(&MatrixClient) -> bool) -> Result<(Vec<ClientRun>, Vec<String>)> {
     let (mut installed, mut not_run) = (Vec::new(), Vec::new());
     for client in CLIENTS.iter().filter(|client| is_wanted(client)) {
         match packages::installed(client)? {
@@ -98,20 +98,20 @@ fn run_all(is_wanted: fn(&Client) -> bool) -> Result<(Vec<Run>, Vec<String>)> {
             }
         }
     }
-    let throughline = program::throughline_of_the_tests(&[])?;
+    let throughline = program::throughline_built_by_tests(&[])?;
     let folder = program::target()?.join("client-matrix/servers");
     let queue = Mutex::new(installed.iter().enumerate());
-    let work = || -> Result<Vec<(usize, Run)>> {
+    let work = || -> Result<Vec<(usize, ClientRun)>> {
         let next = || queue.lock().unwrap_or_else(PoisonError::into_inner).next();
         std::iter::from_fn(next)
             .map(|(at, (client, installed))| {
                 // A server of its own for each: what one leaves does not reach the next.
                 let folder = folder.join(at.to_string());
-                let (model, serving) = served(&throughline, &folder)?;
-                let said = process::run(client, installed, &serving.address, &serving.key, &folder)?;
+                let (model, serving) = serve_matrix(&throughline, &folder)?;
+                let report = process::run_client(client, installed, &serving.address, &serving.key, &folder)?;
                 drop((serving, model));
-                let run = judge(client, &said);
-                print(&run);
+                let run = judge_client(client, &report);
+                print_run(&run);
                 Ok((at, run))
             })
             .collect()
@@ -131,39 +131,43 @@ fn run_all(is_wanted: fn(&Client) -> bool) -> Result<(Vec<Run>, Vec<String>)> {
     Ok((runs.into_iter().map(|(_, run)| run).collect(), not_run))
 }
 
-fn served(throughline: &Path, folder: &Path) -> Result<(Model, Serving)> {
-    let model = Model::start(throughline)?;
+fn serve_matrix(throughline: &Path, folder: &Path) -> Result<(ScriptedModel, ServeProcess)> {
+    let model = ScriptedModel::start(throughline)?;
     let configuration = repository::read(&format!("{}/throughline.toml", packages::SOURCES))?;
     let variables = [("THROUGHLINE_BASE_URL_SCRIPTED", model.base_url.as_str())];
-    let serving = Serving::start_with(throughline, folder, &configuration, &[], &variables)?;
+    let serving = ServeProcess::start_with(throughline, folder, &configuration, &[], &variables)?;
     Ok((model, serving))
 }
 
 /// Compares what a client's script says with what is expected.
-fn judge(client: &Client, said: &Said) -> Run {
-    let version = said.lines.iter().find_map(|line| line["version"].as_str()).unwrap_or("not known");
-    let cells = client.asked().into_iter().map(|cell| {
-        let outcome = said
+fn judge_client(client: &MatrixClient, report: &ClientReport) -> ClientRun {
+    let version = report.lines.iter().find_map(|line| line["version"].as_str()).unwrap_or("not known");
+    let cells = client.requested_cells().into_iter().map(|cell| {
+        let outcome = report
             .lines
             .iter()
             .filter(|line| line["cell"] == cell)
             .find_map(|line| Some((line["ok"].as_bool()?, line["detail"].as_str().unwrap_or_default())));
         let outcome = match (outcome, client.reason(cell)) {
-            (Some((true, _)), None) => Outcome::Works,
-            (Some((false, _)), Some(reason)) => Outcome::Theirs(reason.to_owned()),
-            (Some((true, _)), Some(_)) => Outcome::Unexpected("works now: take its reason away".to_owned()),
-            (Some((false, detail)), None) => Outcome::Unexpected(detail.to_owned()),
-            (None, _) => Outcome::Unexpected(said.trouble.clone().unwrap_or("no word about it".to_owned())),
+            (Some((true, _)), None) => CellOutcome::Works,
+            (Some((false, _)), Some(reason)) => CellOutcome::ClientLimit(reason.to_owned()),
+            (Some((true, _)), Some(_)) => {
+                CellOutcome::Unexpected("works now: take its reason away".to_owned())
+            }
+            (Some((false, detail)), None) => CellOutcome::Unexpected(detail.to_owned()),
+            (None, _) => {
+                CellOutcome::Unexpected(report.failure.clone().unwrap_or("no word about it".to_owned()))
+            }
         };
-        Cell { cell: cell.to_owned(), outcome }
+        CellResult { cell: cell.to_owned(), outcome }
     });
-    Run { name: client.name, version: version.to_owned(), cells: cells.collect() }
+    ClientRun { name: client.name, version: version.to_owned(), cells: cells.collect() }
 }
 
-fn unexpected(runs: &[Run]) -> Vec<String> {
-    let of = |run: &Run| -> Vec<String> {
+fn unexpected(runs: &[ClientRun]) -> Vec<String> {
+    let of = |run: &ClientRun| -> Vec<String> {
         let unexpected = run.cells.iter().filter_map(|cell| match &cell.outcome {
-            Outcome::Unexpected(why) => Some(format!("{}, {}: {why}", run.name, cell.cell)),
+            CellOutcome::Unexpected(why) => Some(format!("{}, {}: {why}", run.name, cell.cell)),
             _ => None,
         });
         unexpected.collect()
@@ -171,8 +175,8 @@ fn unexpected(runs: &[Run]) -> Vec<String> {
     runs.iter().flat_map(of).collect()
 }
 
-fn print(run: &Run) {
-    let good = run.cells.iter().filter(|cell| !matches!(cell.outcome, Outcome::Unexpected(_))).count();
+fn print_run(run: &ClientRun) {
+    let good = run.cells.iter().filter(|cell| !matches!(cell.outcome, CellOutcome::Unexpected(_))).count();
     println!("    {} {}: {good} of {} cells as expected", run.name, run.version, run.cells.len());
     for line in unexpected(std::slice::from_ref(run)) {
         println!("      {line}");
@@ -180,7 +184,7 @@ fn print(run: &Run) {
 }
 
 /// The table for people, with the reasons under it.
-fn table(runs: &[Run]) -> String {
+fn table(runs: &[ClientRun]) -> String {
     let headings: Vec<_> = COLUMNS.iter().map(|column| column.heading).collect();
     let mut text = format!(
         "| client | version | {} |\n|---|---|{}\n",
@@ -189,11 +193,11 @@ fn table(runs: &[Run]) -> String {
     );
     let mut reasons: Vec<&str> = Vec::new();
     for run in runs {
-        let mut mark = |column: &expected::Column| {
+        let mut mark = |column: &expected::MatrixColumn| {
             let cell = run.cells.iter().find(|cell| cell.cell == column.cell);
             match cell.map(|cell| &cell.outcome) {
-                Some(Outcome::Works) => "✓".to_owned(),
-                Some(Outcome::Theirs(reason)) => {
+                Some(CellOutcome::Works) => "✓".to_owned(),
+                Some(CellOutcome::ClientLimit(reason)) => {
                     let known = reasons.iter().position(|known| known == reason);
                     let number = known.unwrap_or_else(|| {
                         reasons.push(reason);
@@ -201,7 +205,7 @@ fn table(runs: &[Run]) -> String {
                     });
                     format!("theirs ({})", number + 1)
                 }
-                Some(Outcome::Unexpected(_)) => "**✗**".to_owned(),
+                Some(CellOutcome::Unexpected(_)) => "**✗**".to_owned(),
                 None => "–".to_owned(),
             }
         };
@@ -217,21 +221,21 @@ fn table(runs: &[Run]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use expected::Start;
+    use expected::ClientStart;
     use serde_json::json;
 
-    const CLIENT: Client = Client {
+    const CLIENT: MatrixClient = MatrixClient {
         name: "c",
-        start: Start::Rust,
+        start: ClientStart::Rust,
         variant: "",
         cells: &["plain", "stream", "cut"],
-        adds: &[],
-        lacks: &["cut"],
-        theirs: &[("stream", "it cannot")],
+        extra_cells: &[],
+        missing_cells: &["cut"],
+        client_limits: &[("stream", "it cannot")],
         is_quick: false,
     };
 
-    fn run(plain: Option<bool>, stream: Option<bool>, trouble: Option<&str>) -> Run {
+    fn run(plain: Option<bool>, stream: Option<bool>, trouble: Option<&str>) -> ClientRun {
         let line =
             |cell: &str, ok: Option<bool>| json!({"client": "c", "cell": cell, "ok": ok, "detail": "so"});
         let mut lines = vec![json!({"client": "c", "version": "1.2"})];
@@ -239,7 +243,7 @@ mod tests {
             lines.push(line(cell, None));
             lines.extend(ok.map(|ok| line(cell, Some(ok))));
         }
-        judge(&CLIENT, &Said { lines, trouble: trouble.map(str::to_owned) })
+        judge_client(&CLIENT, &ClientReport { lines, failure: trouble.map(str::to_owned) })
     }
 
     // R: E2
@@ -266,10 +270,14 @@ mod tests {
     #[test]
     fn every_cell_is_a_column() {
         for client in &CLIENTS {
-            for cell in client.cells.iter().chain(client.adds).chain(client.lacks) {
+            for cell in client.cells.iter().chain(client.extra_cells).chain(client.missing_cells) {
                 assert!(COLUMNS.iter().any(|column| column.cell == *cell), "{}: {cell}", client.name);
             }
-            assert!(client.theirs.iter().all(|(cell, _)| client.cells.contains(cell)), "{}", client.name);
+            assert!(
+                client.client_limits.iter().all(|(cell, _)| client.cells.contains(cell)),
+                "{}",
+                client.name
+            );
         }
     }
 }

@@ -4,12 +4,12 @@ use std::fmt::Write;
 
 /// A proof, when and where it was last run, and what came of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Row {
+pub struct ProofRow {
     pub name: String,
     pub what: String,
     pub result: String,
     pub figure: String,
-    pub took: String,
+    pub duration: String,
     pub date: String,
     pub commit: String,
     pub machine: String,
@@ -18,12 +18,12 @@ pub struct Row {
 
 /// All rows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Ledger(Vec<Row>);
+pub struct ProofLedger(Vec<ProofRow>);
 
 const HEAD: &str = "| proof | what | result | figure | took | date | commit | machine | command |\n\
                     |---|---|---|---|---|---|---|---|---|\n";
 
-impl Ledger {
+impl ProofLedger {
     /// Reads the table; what is no row is left out.
     pub fn parse(text: &str) -> Self {
         let cells = |line: &str| -> Vec<String> {
@@ -31,16 +31,17 @@ impl Ledger {
             line.split('|').map(|cell| cell.trim().to_owned()).collect()
         };
         let rows = text.lines().filter(|line| line.starts_with('|')).map(cells).filter_map(|cells| {
-            let [name, what, result, figure, took, date, commit, machine, command] = cells.try_into().ok()?;
+            let [name, what, result, figure, duration, date, commit, machine, command] =
+                cells.try_into().ok()?;
             let command = command.trim_matches('`').to_owned();
-            let row = Row { name, what, result, figure, took, date, commit, machine, command };
+            let row = ProofRow { name, what, result, figure, duration, date, commit, machine, command };
             (row.name != "proof" && !row.name.starts_with('-')).then_some(row)
         });
         Self(rows.collect())
     }
 
     /// Puts a row in the place of the one with its name.
-    pub fn put(&mut self, row: Row) {
+    pub fn put(&mut self, row: ProofRow) {
         self.0.retain(|other| other.name != row.name);
         self.0.push(row);
     }
@@ -53,8 +54,8 @@ impl Ledger {
         for row in rows {
             // A bar or a line break would end the cell.
             let plain = |cell: &str| cell.replace('|', "/").replace('\n', " ");
-            let Row { name, what, result, figure, took, date, commit, machine, command } = row;
-            let cells = [name, what, result, figure, took, date, commit, machine].map(|cell| plain(cell));
+            let ProofRow { name, what, result, figure, duration, date, commit, machine, command } = row;
+            let cells = [name, what, result, figure, duration, date, commit, machine].map(|cell| plain(cell));
             let _ = writeln!(text, "| {} | `{}` |", cells.join(" | "), plain(command));
         }
         text
@@ -65,14 +66,14 @@ impl Ledger {
 mod tests {
     use super::*;
 
-    fn row(name: &str, figure: &str) -> Row {
+    fn row(name: &str, figure: &str) -> ProofRow {
         let text = |text: &str| text.to_owned();
-        Row {
+        ProofRow {
             name: text(name),
             what: text("w"),
             result: text("holds"),
             figure: text(figure),
-            took: text("3 s"),
+            duration: text("3 s"),
             date: text("2026-11-21"),
             commit: text("abc"),
             machine: text("2 cores"),
@@ -83,14 +84,14 @@ mod tests {
     // R: D1
     #[test]
     fn a_proof_that_is_run_again_replaces_its_row_only() {
-        let mut ledger = Ledger::default();
+        let mut ledger = ProofLedger::default();
         ledger.put(row("sim", "1"));
         ledger.put(row("test", "2"));
         let text = ledger.render(&["test", "sim"]);
         assert!(text.find("| test").unwrap() < text.find("| sim").unwrap(), "{text}");
-        let mut again = Ledger::parse(&text);
+        let mut again = ProofLedger::parse(&text);
         again.put(row("sim", "3 | 4\n5"));
         let text = again.render(&["test", "sim"]);
-        assert_eq!(Ledger::parse(&text).0, [row("test", "2"), row("sim", "3 / 4 5")]);
+        assert_eq!(ProofLedger::parse(&text).0, [row("test", "2"), row("sim", "3 / 4 5")]);
     }
 }

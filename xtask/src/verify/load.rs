@@ -6,11 +6,11 @@ mod mixed;
 mod search;
 mod texts;
 
-use super::Proved;
-use super::serving::Serving;
+use super::ProofOutcome;
+use super::serving::ServeProcess;
 use crate::program;
 use anyhow::{Context, Result, bail};
-use client::Client;
+use client::LoadClient;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -21,10 +21,10 @@ limits = { turns_per_minute_max = 1000000, turns_per_key_max = 1000000, streams_
 ";
 
 /// Turns that are imported as one conversation.
-const TURNS_AT_ONCE: u64 = 500;
+const TURNS_PER_IMPORT: u64 = 500;
 
 /// How large it is, and how long it takes.
-struct Scale {
+struct LoadScale {
     turns: u64,
     long: u64,
     minutes: f64,
@@ -32,7 +32,7 @@ struct Scale {
     program: PathBuf,
 }
 
-impl Scale {
+impl LoadScale {
     fn of_environment() -> Result<Self> {
         let number = |name: &str, default: f64| -> Result<f64> {
             match std::env::var(name) {
@@ -56,58 +56,58 @@ impl Scale {
 }
 
 /// Runs all of it. What does not hold is said after everything has been measured.
-pub fn load() -> Result<Proved> {
-    let scale = Scale::of_environment()?;
+pub fn load() -> Result<ProofOutcome> {
+    let scale = LoadScale::of_environment()?;
     let folder = program::target()?.join("load");
-    let serving = Serving::start(&scale.program, &folder, CONFIGURATION)?;
+    let serving = ServeProcess::start(&scale.program, &folder, CONFIGURATION)?;
     let mut figures = vec![import(&serving, &scale)?];
     let mut faults = Vec::new();
-    let mut say = |measured: Measured| {
+    let mut record = |measured: LoadResult| {
         println!("    {}", measured.figure);
         faults.extend(measured.fault);
         figures.push(measured.figure);
     };
-    say(search::kinds(&serving)?);
-    say(search::others(&serving)?);
-    say(mixed::run(&serving, Duration::from_secs_f64(scale.minutes * 60.0))?);
+    record(search::measure_kinds(&serving)?);
+    record(search::measure_others(&serving)?);
+    record(mixed::run(&serving, Duration::from_secs_f64(scale.minutes * 60.0))?);
     let figure = figures.join("; ");
-    if faults.is_empty() { Ok(Proved::Holds(figure)) } else { bail!("{}: {figure}", faults.join(", ")) }
+    if faults.is_empty() { Ok(ProofOutcome::Holds(figure)) } else { bail!("{}: {figure}", faults.join(", ")) }
 }
 
 /// What was seen, and what of it should not be.
-struct Measured {
+struct LoadResult {
     figure: String,
     fault: Option<String>,
 }
 
-fn import(serving: &Serving, scale: &Scale) -> Result<String> {
-    let begun = Instant::now();
-    let mut client = Client::new(&serving.address, &serving.key);
+fn import(serving: &ServeProcess, scale: &LoadScale) -> Result<String> {
+    let started_at = Instant::now();
+    let mut client = LoadClient::new(&serving.address, &serving.key);
     let long_every = (scale.turns / scale.long.max(1)).max(1);
     let mut done = 0;
     while done < scale.turns {
-        let until = (done + TURNS_AT_ONCE).min(scale.turns);
+        let end_turn = (done + TURNS_PER_IMPORT).min(scale.turns);
         let answer = client
-            .post("/v1/conversations/import", &texts::messages(done..until, scale.turns, long_every))?;
+            .post("/v1/conversations/import", &texts::messages(done..end_turn, scale.turns, long_every))?;
         if answer.status != 201 {
             bail!("an import is answered {}: {}", answer.status, String::from_utf8_lossy(&answer.body));
         }
-        done = until;
-        if done.is_multiple_of(TURNS_AT_ONCE * 20) {
-            println!("    {done} turns imported in {:.0} s", begun.elapsed().as_secs_f64());
+        done = end_turn;
+        if done.is_multiple_of(TURNS_PER_IMPORT * 20) {
+            println!("    {done} turns imported in {:.0} s", started_at.elapsed().as_secs_f64());
         }
     }
-    let took = begun.elapsed().as_secs_f64();
+    let elapsed_s = started_at.elapsed().as_secs_f64();
     Ok(format!(
-        "{done} turns ({} long ones) imported in {took:.0} s, {:.0} a second",
+        "{done} turns ({} long ones) imported in {elapsed_s:.0} s, {:.0} a second",
         scale.long,
-        done as f64 / took
+        done as f64 / elapsed_s
     ))
 }
 
 /// The value below which so many hundredths of all are. They are sorted by this.
 fn percentile(values: &mut [f64], hundredths: f64) -> f64 {
     values.sort_by(f64::total_cmp);
-    let place = (values.len() as f64 * hundredths / 100.0).ceil() as usize;
-    values.get(place.saturating_sub(1)).copied().unwrap_or_default()
+    let rank = (values.len() as f64 * hundredths / 100.0).ceil() as usize;
+    values.get(rank.saturating_sub(1)).copied().unwrap_or_default()
 }

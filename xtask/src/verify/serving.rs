@@ -1,6 +1,6 @@
 //! `throughline serve` as a process, for suites that talk to it from outside, and the Python packages that these suites are.
 
-use crate::program::{self, Program};
+use crate::program::{self, ExternalProgram};
 use crate::{fault::fault, repository};
 use anyhow::{Context, Result};
 use std::fs;
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 
 /// A server, which ends with this value.
-pub struct Serving {
+pub struct ServeProcess {
     child: Child,
     /// `127.0.0.1:12345`
     pub address: String,
@@ -18,7 +18,7 @@ pub struct Serving {
     _stdout: BufReader<ChildStdout>,
 }
 
-impl Serving {
+impl ServeProcess {
     /// Starts it with the demo model.
     pub fn start(throughline: &Path, folder: &Path, configuration: &str) -> Result<Self> {
         Self::start_with(throughline, folder, configuration, &["--model", "demo", "--demo-tools"], &[])
@@ -60,7 +60,7 @@ impl Serving {
         let stdout = child.stdout.take().context("a pipe of its own")?;
         let mut serving =
             Self { child, address: String::new(), key: String::new(), _stdout: BufReader::new(stdout) };
-        serving.greet(folder)?;
+        serving.read_greeting(folder)?;
         Ok(serving)
     }
 
@@ -70,7 +70,7 @@ impl Serving {
     }
 
     /// Reads address and key from what it says when it is ready.
-    fn greet(&mut self, folder: &Path) -> Result<()> {
+    fn read_greeting(&mut self, folder: &Path) -> Result<()> {
         let mut line = String::new();
         // The address of the documentation is the last of the greeting.
         while !line.trim_end().ends_with("/docs") {
@@ -93,7 +93,7 @@ impl Serving {
     }
 }
 
-impl Drop for Serving {
+impl Drop for ServeProcess {
     fn drop(&mut self) {
         // It may have ended by itself, which the suite has noticed.
         let _ = self.child.kill();
@@ -107,13 +107,13 @@ impl Drop for Serving {
 /// The outer one: a pin is wrong. The inner one: why they cannot be had on this machine.
 pub fn packages(
     pins: &str,
-    place: &str,
+    folder_name: &str,
     probe: &str,
-    pip: impl Fn() -> Program,
+    pip: impl Fn() -> ExternalProgram,
 ) -> Result<std::result::Result<PathBuf, String>> {
-    let folder = program::target()?.join(place);
-    let (done, wanted) = (folder.join("installed"), repository::read(pins)?);
-    if fs::read_to_string(&done).is_ok_and(|installed| installed == wanted) {
+    let folder = program::target()?.join(folder_name);
+    let (done, pinned) = (folder.join("installed"), repository::read(pins)?);
+    if fs::read_to_string(&done).is_ok_and(|installed| installed == pinned) {
         return Ok(Ok(folder));
     }
     println!("installing {pins} into {}", folder.display());
@@ -125,13 +125,14 @@ pub fn packages(
         pip().args(words).args(["--target".as_ref(), library.as_os_str(), "-r".as_ref(), list.as_os_str()]);
     if let Err(error) = install.run() {
         // A registry that cannot be reached is nothing that the project could mend; a pin that is wrong is.
-        let one = ["download", "--quiet", "--disable-pip-version-check", "--no-deps", "--dest"];
-        let is_there = pip().args(one).args([folder.join("probe").as_os_str(), probe.as_ref()]).works();
+        let download_args = ["download", "--quiet", "--disable-pip-version-check", "--no-deps", "--dest"];
+        let is_there =
+            pip().args(download_args).args([folder.join("probe").as_os_str(), probe.as_ref()]).succeeds();
         if is_there {
             return Err(error);
         }
         return Ok(Err("the packages cannot be installed: PyPI is not there".to_owned()));
     }
-    fs::write(&done, wanted).with_context(|| format!("{} cannot be written", done.display()))?;
+    fs::write(&done, pinned).with_context(|| format!("{} cannot be written", done.display()))?;
     Ok(Ok(folder))
 }

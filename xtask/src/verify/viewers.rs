@@ -1,7 +1,7 @@
 //! Crowds of viewers on the server as people run it. R: R3
 
-use super::Proved;
-use crate::program::Program;
+use super::ProofOutcome;
+use crate::program::ExternalProgram;
 use crate::{generated, repository};
 use anyhow::{Result, bail};
 
@@ -10,9 +10,9 @@ const SECTION: &str = "viewers";
 
 /// The long form of the crowds. Each of them says in one line what it has seen, which is also what the page on reliability
 /// shows.
-pub fn viewers() -> Result<Proved> {
+pub fn viewers() -> Result<ProofOutcome> {
     let mut figures = Vec::new();
-    let status = Program::cargo()
+    let status = ExternalProgram::cargo()
         .args(["test", "--workspace", "--test", "crowd", "--", "--nocapture", "--test-threads=1"])
         .env("THROUGHLINE_CROWD", "long")
         .lines(|line| {
@@ -29,5 +29,5 @@ pub fn viewers() -> Result<Proved> {
     let shown = format!("{lines}\nSeen on {} ({}).\n", repository::date(), repository::machine());
     let document = repository::read(DOCUMENT)?;
     repository::write(DOCUMENT, &generated::replace(&document, SECTION, &shown)?)?;
-    Ok(Proved::Holds(figures.join("; ")))
+    Ok(ProofOutcome::Holds(figures.join("; ")))
 }

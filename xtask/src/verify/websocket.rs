@@ -3,9 +3,9 @@
 //! The suite is a program for Python 2.7. The same classes of cases run as raw frames against `/v1/ws` itself in
 //! `crates/server/tests/ws_frames.rs`, everywhere and always.
 
-use super::Proved;
-use super::serving::{Serving, packages};
-use crate::program::{self, Program};
+use super::ProofOutcome;
+use super::serving::{ServeProcess, packages};
+use crate::program::{self, ExternalProgram};
 use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
 use std::fs;
@@ -20,19 +20,19 @@ const CASES_MIN: usize = 240;
 ///
 /// # Errors
 /// Cases that failed, and programs that did not start.
-pub fn websocket() -> Result<Proved> {
+pub fn websocket() -> Result<ProofOutcome> {
     let Some(python) = python() else {
-        return Ok(Proved::Skipped(
+        return Ok(ProofOutcome::Skipped(
             "there is no Python 2.7 with pip, which Autobahn's suite needs".to_owned(),
         ));
     };
-    let pip = || Program::new(&python).args(["-m", "pip"]);
+    let pip = || ExternalProgram::new(&python).args(["-m", "pip"]);
     let folder = match packages(PINS, "websocket", "six==1.16.0", pip)? {
         Ok(folder) => folder,
-        Err(why) => return Ok(Proved::Skipped(why)),
+        Err(why) => return Ok(ProofOutcome::Skipped(why)),
     };
     let throughline = with_the_route(&folder)?;
-    let serving = Serving::start(&throughline, &folder.join("server"), "")?;
+    let serving = ServeProcess::start(&throughline, &folder.join("server"), "")?;
     let reports = folder.join("reports");
     let cases: Vec<String> = (1..=7).map(|class| format!("{class}.*")).collect();
     let spec = json!({
@@ -47,7 +47,7 @@ pub fn websocket() -> Result<Proved> {
     let start =
         format!("import site; site.addsitedir({library}); from autobahntestsuite.wstest import run; run()");
     let spec_file = spec_file.to_string_lossy().into_owned();
-    let suite = Program::new(&python).args(["-c", &start, "-m", "fuzzingclient", "-s", &spec_file]);
+    let suite = ExternalProgram::new(&python).args(["-c", &start, "-m", "fuzzingclient", "-s", &spec_file]);
     // Nothing of Python's own packages: two versions of one would mix.
     let output = suite.env("PYTHONNOUSERSITE", "1").output()?;
     if !output.status.success() {
@@ -58,7 +58,7 @@ pub fn websocket() -> Result<Proved> {
 
 /// The command with `/_echo`, in a folder of its own: where others look for one, there must be none with that route.
 fn with_the_route(folder: &Path) -> Result<PathBuf> {
-    let built = program::throughline_of_the_tests(&["test-routes"])?;
+    let built = program::throughline_built_by_tests(&["test-routes"])?;
     let own = folder.join("throughline");
     fs::copy(&built, &own).with_context(|| format!("{} cannot be written", own.display()))?;
     fs::remove_file(&built).with_context(|| format!("{} cannot be removed", built.display()))?;
@@ -66,10 +66,10 @@ fn with_the_route(folder: &Path) -> Result<PathBuf> {
 }
 
 /// Counts how the cases ended.
-fn judge(reports: &Path) -> Result<Proved> {
+fn judge(reports: &Path) -> Result<ProofOutcome> {
     let index = fs::read_to_string(reports.join("index.json")).context("the suite wrote no index.json")?;
     let figure = count(&serde_json::from_str(&index)?)?;
-    Ok(Proved::Holds(figure))
+    Ok(ProofOutcome::Holds(figure))
 }
 
 fn count(index: &Value) -> Result<String> {
@@ -97,12 +97,12 @@ fn count(index: &Value) -> Result<String> {
 
 /// A Python 2.7 with pip: in the path, or among those of pyenv.
 fn python() -> Option<String> {
-    let has_pip = |python: &str| Program::new(python).args(["-m", "pip", "--version"]).works();
+    let has_pip = |python: &str| ExternalProgram::new(python).args(["-m", "pip", "--version"]).succeeds();
     let in_path = ["python2.7", "python2"].into_iter().map(str::to_owned);
     let of_pyenv = || {
-        let versions = Program::new("pyenv").args(["versions", "--bare"]).output().ok()?.stdout;
+        let versions = ExternalProgram::new("pyenv").args(["versions", "--bare"]).output().ok()?.stdout;
         let version = versions.lines().map(str::trim).find(|version| version.starts_with("2.7"))?.to_owned();
-        let prefix = Program::new("pyenv").args(["prefix", &version]).text().ok()?;
+        let prefix = ExternalProgram::new("pyenv").args(["prefix", &version]).text().ok()?;
         Some(format!("{prefix}/bin/python2.7"))
     };
     in_path.into_iter().find(|python| has_pip(python)).or_else(|| of_pyenv().filter(|python| has_pip(python)))

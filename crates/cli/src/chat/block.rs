@@ -1,12 +1,12 @@
 //! One block of a message on the screen.
 
-use super::transcript::Reasoning;
-use super::wording::fault_lines;
-use crate::messages::Words;
-use crate::terminal::card::{Card, duration};
+use super::texts::fault_lines;
+use super::transcript::ReasoningView;
+use crate::messages::UiText;
+use crate::terminal::card::{ToolCard, duration};
 use crate::terminal::markdown::{MarkdownStream, PROSE_COLUMNS_MAX};
-use crate::terminal::text::{Ink, Line, Style};
-use throughline_engine::Fault;
+use crate::terminal::text::{StyledLine, TextColor, TextStyle};
+use throughline_engine::TurnFault;
 use throughline_wire::CallId;
 
 /// Lines of folded reasoning: the last ones while it comes, the first ones afterwards.
@@ -14,137 +14,146 @@ const THINKING_LINES: usize = 4;
 
 /// What a block shows.
 #[derive(Debug)]
-pub enum Block {
+pub enum ScreenBlock {
     /// Visible text; `begun` once some of its lines have been handed out.
-    Text { markdown: MarkdownStream, open: bool, refused: bool, begun: bool },
+    Text { markdown: MarkdownStream, open: bool, refused: bool, has_printed: bool },
     /// Reasoning.
-    Thinking(Thinking),
+    Thinking(ThinkingBlock),
     /// A tool call. `text` is its arguments in full, or as much as has arrived.
-    Call { id: Option<CallId>, card: Box<Card>, text: String, effect: String, source: String },
+    Call { id: Option<CallId>, card: Box<ToolCard>, text: String, effect: String, source: String },
     /// What the person said in mid-turn, where it was taken in.
-    Said(String),
+    UserMessage(String),
     /// Sound, as far as a terminal goes.
-    Sound { said: String, open: bool },
+    Sound { transcript: String, open: bool },
     /// A picture, likewise.
     Picture { media_type: String, bytes: usize },
     /// A remark of the engine.
     Notice(String),
     /// A failure.
-    Failure(Fault),
+    Failure(TurnFault),
     /// A finding of the decoder that a person can do something about. No block of the message.
-    Remark { what: String, remedy: String },
+    DecoderRemark { what: String, remedy: String },
 }
 
 /// Reasoning with its time.
 #[derive(Debug)]
-pub struct Thinking {
+pub struct ThinkingBlock {
     pub text: String,
     pub started_at: i64,
     pub ended_at: Option<i64>,
 }
 
-impl Block {
+impl ScreenBlock {
     /// Lines that are final now, and whether the block has no more to come.
     pub fn settle(
         &mut self,
         now: i64,
         columns: usize,
-        words: Words,
-        reasoning: Reasoning,
-    ) -> (Vec<Line>, bool) {
+        words: UiText,
+        reasoning: ReasoningView,
+    ) -> (Vec<StyledLine>, bool) {
         match self {
-            Block::Text { markdown, open: true, refused, begun } => {
+            ScreenBlock::Text { markdown, open: true, refused, has_printed } => {
                 let lines = markdown.settle(prose(columns));
-                (labelled(lines, *refused && !*begun, words), false)
+                (with_refusal_label(lines, *refused && !*has_printed, words), false)
             }
-            Block::Text { markdown, open: false, refused, begun } => {
+            ScreenBlock::Text { markdown, open: false, refused, has_printed } => {
                 let lines = markdown.finish(prose(columns));
-                (labelled(lines, *refused && !*begun, words), true)
+                (with_refusal_label(lines, *refused && !*has_printed, words), true)
             }
-            Block::Thinking(thinking) => match thinking.ended_at {
+            ScreenBlock::Thinking(thinking) => match thinking.ended_at {
                 Some(_) => (thinking.lines(now, columns, words, reasoning), true),
                 None => (Vec::new(), false),
             },
-            Block::Call { card, .. } if card.state.is_final() => (card.lines(now, columns), true),
-            Block::Sound { open: true, .. } | Block::Call { .. } => (Vec::new(), false),
+            ScreenBlock::Call { card, .. } if card.state.is_final() => (card.lines(now, columns), true),
+            ScreenBlock::Sound { open: true, .. } | ScreenBlock::Call { .. } => (Vec::new(), false),
             other => (other.live(now, columns, words, reasoning), true),
         }
     }
 
     /// Lines that may still change.
-    pub fn live(&self, now: i64, columns: usize, words: Words, reasoning: Reasoning) -> Vec<Line> {
+    pub fn live(&self, now: i64, columns: usize, words: UiText, reasoning: ReasoningView) -> Vec<StyledLine> {
         match self {
-            Block::Text { markdown, refused, begun, .. } => {
-                labelled(markdown.open(prose(columns)), *refused && !*begun, words)
+            ScreenBlock::Text { markdown, refused, has_printed, .. } => {
+                with_refusal_label(markdown.open(prose(columns)), *refused && !*has_printed, words)
             }
-            Block::Thinking(thinking) => thinking.lines(now, columns, words, reasoning),
-            Block::Call { card, .. } => card.lines(now, columns),
-            Block::Sound { said, .. } => {
-                wrapped(&format!("♪ {}: {said}", words.sound()), Style::PLAIN, columns)
+            ScreenBlock::Thinking(thinking) => thinking.lines(now, columns, words, reasoning),
+            ScreenBlock::Call { card, .. } => card.lines(now, columns),
+            ScreenBlock::Sound { transcript, .. } => {
+                wrapped(&format!("♪ {}: {transcript}", words.sound()), TextStyle::PLAIN, columns)
             }
-            Block::Picture { media_type, bytes } => {
+            ScreenBlock::Picture { media_type, bytes } => {
                 let text = format!("▣ {} ({media_type}, {} KiB)", words.picture(), bytes.div_ceil(1024));
-                wrapped(&text, Style::PLAIN, columns)
+                wrapped(&text, TextStyle::PLAIN, columns)
             }
-            Block::Said(text) => {
-                let prompt = Line::new("› ", Style::bold_ink(Ink::Magenta));
-                let indent = Line::new("  ", Style::PLAIN);
-                let lines =
-                    text.lines().flat_map(|line| Line::new(line, Style::BOLD).wrapped(prose(columns) - 2));
+            ScreenBlock::UserMessage(text) => {
+                let prompt = StyledLine::new("› ", TextStyle::bold_ink(TextColor::Magenta));
+                let indent = StyledLine::new("  ", TextStyle::PLAIN);
+                let lines = text
+                    .lines()
+                    .flat_map(|line| StyledLine::new(line, TextStyle::BOLD).wrapped(prose(columns) - 2));
                 lines
                     .enumerate()
                     .map(|(at, line)| line.after(if at == 0 { &prompt } else { &indent }))
                     .collect()
             }
-            Block::Notice(text) => wrapped(&format!("• {text}"), Style::ink(Ink::Yellow), columns),
-            Block::Failure(fault) => fault_lines(fault, words, prose(columns)),
-            Block::Remark { what, remedy } => {
-                let mut lines =
-                    wrapped(&format!("• {what}"), Style { dim: true, ..Style::ink(Ink::Yellow) }, columns);
-                lines.extend(wrapped(&format!("  {}: {remedy}", words.try_hint()), Style::DIM, columns));
+            ScreenBlock::Notice(text) => {
+                wrapped(&format!("• {text}"), TextStyle::ink(TextColor::Yellow), columns)
+            }
+            ScreenBlock::Failure(fault) => fault_lines(fault, words, prose(columns)),
+            ScreenBlock::DecoderRemark { what, remedy } => {
+                let mut lines = wrapped(
+                    &format!("• {what}"),
+                    TextStyle { dim: true, ..TextStyle::ink(TextColor::Yellow) },
+                    columns,
+                );
+                lines.extend(wrapped(&format!("  {}: {remedy}", words.try_hint()), TextStyle::DIM, columns));
                 lines
             }
         }
     }
 
     /// Remembers that lines have been handed out; says whether that was so before.
-    pub fn begun(&mut self, now: bool) -> bool {
+    pub fn mark_printed(&mut self, now: bool) -> bool {
         match self {
-            Block::Text { begun, .. } => std::mem::replace(begun, *begun || now),
+            ScreenBlock::Text { has_printed, .. } => std::mem::replace(has_printed, *has_printed || now),
             _ => false,
         }
     }
 
     /// Some lines have been handed out.
-    pub fn has_begun(&self) -> bool {
-        matches!(self, Block::Text { begun: true, .. })
+    pub fn has_printed(&self) -> bool {
+        matches!(self, ScreenBlock::Text { has_printed: true, .. })
     }
 }
 
-impl Thinking {
-    fn lines(&self, now: i64, columns: usize, words: Words, reasoning: Reasoning) -> Vec<Line> {
-        let style = Style { italic: true, ..Style::DIM };
-        let gutter = Line::new("┊ ", Style::DIM);
-        let took =
+impl ThinkingBlock {
+    fn lines(&self, now: i64, columns: usize, words: UiText, reasoning: ReasoningView) -> Vec<StyledLine> {
+        let style = TextStyle { italic: true, ..TextStyle::DIM };
+        let gutter = StyledLine::new("┊ ", TextStyle::DIM);
+        let elapsed =
             duration(self.ended_at.unwrap_or(now).saturating_sub(self.started_at).max(0).unsigned_abs());
         let verb = if self.ended_at.is_some() { words.thought() } else { words.thinking() };
-        let head = Line::new(&format!("┊ {verb} · {took}"), Style::DIM);
-        let text: Vec<Line> = self
+        let head = StyledLine::new(&format!("┊ {verb} · {elapsed}"), TextStyle::DIM);
+        let text: Vec<StyledLine> = self
             .text
             .trim()
             .lines()
-            .flat_map(|line| Line::new(line, style).wrapped(prose(columns).saturating_sub(2)))
+            .flat_map(|line| StyledLine::new(line, style).wrapped(prose(columns).saturating_sub(2)))
             .map(|line| line.after(&gutter))
             .collect();
         let hidden = text.len().saturating_sub(THINKING_LINES);
         let mut lines = vec![head];
         match (reasoning, self.ended_at) {
-            (Reasoning::Full, _) => lines.extend(text),
-            (Reasoning::Folded, None) => lines.extend(text.into_iter().skip(hidden)),
-            (Reasoning::Folded, Some(_)) => {
+            (ReasoningView::Full, _) => lines.extend(text),
+            (ReasoningView::Folded, None) => lines.extend(text.into_iter().skip(hidden)),
+            (ReasoningView::Folded, Some(_)) => {
                 lines.extend(text.into_iter().take(THINKING_LINES));
                 if hidden > 0 {
-                    lines.push(Line::new(&format!("┊ … {hidden} {}", words.more_lines()), Style::DIM));
+                    lines.push(StyledLine::new(
+                        &format!("┊ … {hidden} {}", words.more_lines()),
+                        TextStyle::DIM,
+                    ));
                 }
             }
         }
@@ -152,13 +161,14 @@ impl Thinking {
     }
 }
 
-fn labelled(lines: Vec<Line>, refused: bool, words: Words) -> Vec<Line> {
-    let label = (refused && !lines.is_empty()).then(|| Line::new(words.refused(), Style::ink(Ink::Yellow)));
+fn with_refusal_label(lines: Vec<StyledLine>, refused: bool, words: UiText) -> Vec<StyledLine> {
+    let label = (refused && !lines.is_empty())
+        .then(|| StyledLine::new(words.refused(), TextStyle::ink(TextColor::Yellow)));
     label.into_iter().chain(lines).collect()
 }
 
-fn wrapped(text: &str, style: Style, columns: usize) -> Vec<Line> {
-    text.lines().flat_map(|line| Line::new(line, style).wrapped(prose(columns))).collect()
+fn wrapped(text: &str, style: TextStyle, columns: usize) -> Vec<StyledLine> {
+    text.lines().flat_map(|line| StyledLine::new(line, style).wrapped(prose(columns))).collect()
 }
 
 /// Tables and code may be wider than prose, which bounds itself.

@@ -1,14 +1,14 @@
 //! Answering a question with keys: a small machine from key to answer. No IO.
 
-use super::form::{Filled, Form};
-use super::question::{Question, Wants, editable, edited};
-use crate::messages::Words;
-use crate::terminal::line_editor::{Edit, Had, LineEditor};
-use crate::terminal::painter::CursorAt;
-use crate::terminal::text::{Ink, Line, Style, width};
+use super::form::{FormAnswers, QuestionForm};
+use super::question::{PendingQuestion, QuestionInput, editable, parse_edited};
+use crate::messages::UiText;
+use crate::terminal::line_editor::{EditorEvent, InterruptedText, LineEditor};
+use crate::terminal::painter::CursorPosition;
+use crate::terminal::text::{StyledLine, TextColor, TextStyle, width};
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
-use throughline::{Answer, Decision, Remember, Scope, ToolAnswer};
-use throughline_engine::{ApprovalId, Constraints};
+use throughline::{ApprovalDecision, ApprovalResponse, ApprovalScope, RememberRequest, ToolAnswer};
+use throughline_engine::{ApprovalId, ArgumentConstraints};
 use throughline_wire::visible;
 
 /// Lines of an editor for arguments; longer ones scroll in it.
@@ -16,18 +16,18 @@ const EDITOR_ROWS: usize = 12;
 
 /// An answer.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Reply {
+pub enum DialogReply {
     /// Run this one, or do not.
-    Decide(ApprovalId, Answer),
+    Decide(ApprovalId, ApprovalResponse),
     /// Run this one and all that ask in this turn.
     ApproveAll,
     /// What the tool wanted to know.
-    Told(ApprovalId, ToolAnswer),
+    ToolAnswered(ApprovalId, ToolAnswer),
 }
 
 /// What a key came to.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Pressed {
+pub enum KeyOutcome {
     /// It means nothing here.
     Ignored,
     /// Something else is shown now.
@@ -35,50 +35,50 @@ pub enum Pressed {
     /// The next question is to be shown.
     Next,
     /// The question is put aside.
-    Later,
+    Postponed,
     /// The person is done.
-    Reply(Reply),
-    /// This text is to be edited in a program of the person's own; [`Dialog::edited_outside`] takes it back.
+    Reply(DialogReply),
+    /// This text is to be edited in a program of the person's own; [`QuestionDialog::edited_outside`] takes it back.
     EditOutside(String),
 }
 
 /// A question under way to its answer.
 #[derive(Debug)]
-pub struct Dialog {
+pub struct QuestionDialog {
     id: ApprovalId,
-    words: Words,
-    stage: Stage,
+    words: UiText,
+    stage: DialogStage,
     editor: LineEditor,
-    remember: Option<Remember>,
-    filled: Filled,
+    remember: Option<RememberRequest>,
+    answers: FormAnswers,
     /// Why the last thing typed was not taken.
     fault: Option<String>,
     /// Where the answer was given.
-    sent: Option<Stage>,
+    sent_from: Option<DialogStage>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-enum Stage {
+enum DialogStage {
     /// Single keys.
     Choosing,
     Reason,
     Editing,
-    HowLong,
-    Which(Scope),
+    ChoosingScope,
+    ChoosingArguments(ApprovalScope),
     Filling,
     /// All fields are there.
-    Filled,
+    Complete,
     /// The answer is out; what comes of it is told by the turn.
     Sent,
 }
 
-impl Dialog {
+impl QuestionDialog {
     /// At the start of a question.
-    pub fn new(question: &Question, words: Words) -> Self {
-        let stage = match &question.wants {
-            Wants::Fields(form) if !form.fields.is_empty() => Stage::Filling,
-            Wants::Fields(_) => Stage::Filled,
-            Wants::Approval { .. } | Wants::Address(_) => Stage::Choosing,
+    pub fn new(question: &PendingQuestion, words: UiText) -> Self {
+        let stage = match &question.input {
+            QuestionInput::Fields(form) if !form.fields.is_empty() => DialogStage::Filling,
+            QuestionInput::Fields(_) => DialogStage::Complete,
+            QuestionInput::Approval { .. } | QuestionInput::Address(_) => DialogStage::Choosing,
         };
         Self {
             id: question.id.clone(),
@@ -86,9 +86,9 @@ impl Dialog {
             stage,
             editor: LineEditor::default(),
             remember: None,
-            filled: Filled::default(),
+            answers: FormAnswers::default(),
             fault: None,
-            sent: None,
+            sent_from: None,
         }
     }
 
@@ -99,17 +99,17 @@ impl Dialog {
 
     /// Something is being written: every key belongs to it.
     pub fn is_writing(&self) -> bool {
-        matches!(self.stage, Stage::Reason | Stage::Editing | Stage::Filling)
+        matches!(self.stage, DialogStage::Reason | DialogStage::Editing | DialogStage::Filling)
     }
 
     /// The answer is out.
     pub fn is_sent(&self) -> bool {
-        self.stage == Stage::Sent
+        self.stage == DialogStage::Sent
     }
 
     /// The answer was not taken: what was edited comes back to the editor, with everything that was written.
-    pub fn refuse(&mut self, why: String) {
-        if let Some(stage) = self.sent.take() {
+    pub fn reject(&mut self, why: String) {
+        if let Some(stage) = self.sent_from.take() {
             self.stage = stage;
         }
         self.fault = Some(why);
@@ -124,7 +124,7 @@ impl Dialog {
             }
             Err(why) => self.fault = Some(why),
         }
-        self.stage = Stage::Editing;
+        self.stage = DialogStage::Editing;
     }
 
     /// Takes pasted text, where something is being written.
@@ -136,184 +136,199 @@ impl Dialog {
     }
 
     /// What a key means.
-    pub fn key(&mut self, key: KeyEvent, question: &Question) -> Pressed {
+    pub fn key(&mut self, key: KeyEvent, question: &PendingQuestion) -> KeyOutcome {
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
         match self.stage {
-            Stage::Sent => Pressed::Ignored,
-            Stage::Reason | Stage::Editing | Stage::Filling => self.written(key, question),
-            _ if control || key.modifiers.contains(KeyModifiers::ALT) => Pressed::Ignored,
-            Stage::Choosing => self.chosen(key.code, question),
-            Stage::HowLong | Stage::Which(_) => self.remembered(key.code),
-            Stage::Filled => self.sending(key.code, question),
+            DialogStage::Sent => KeyOutcome::Ignored,
+            DialogStage::Reason | DialogStage::Editing | DialogStage::Filling => {
+                self.editing_key(key, question)
+            }
+            _ if control || key.modifiers.contains(KeyModifiers::ALT) => KeyOutcome::Ignored,
+            DialogStage::Choosing => self.choosing_key(key.code, question),
+            DialogStage::ChoosingScope | DialogStage::ChoosingArguments(_) => self.remembering_key(key.code),
+            DialogStage::Complete => self.confirming_key(key.code, question),
         }
     }
 
-    fn chosen(&mut self, code: KeyCode, question: &Question) -> Pressed {
-        let approval = matches!(question.wants, Wants::Approval { .. });
+    fn choosing_key(&mut self, code: KeyCode, question: &PendingQuestion) -> KeyOutcome {
+        let approval = matches!(question.input, QuestionInput::Approval { .. });
         match (code, approval) {
-            (KeyCode::Esc, _) => Pressed::Later,
-            (KeyCode::Tab, _) => Pressed::Next,
-            (KeyCode::Char('a' | 'y'), true) => self.decide(Answer::approve(), question),
-            (KeyCode::Char('A'), true) => self.send(Reply::ApproveAll),
-            (KeyCode::Char('d' | 'n'), true) => self.write(Stage::Reason, ""),
-            (KeyCode::Char('r'), true) if question.can_be_remembered() => self.show(Stage::HowLong),
-            (KeyCode::Char('e'), true) => {
-                let Wants::Approval { arguments } = &question.wants else { return Pressed::Ignored };
-                self.write(Stage::Editing, &editable(arguments))
+            (KeyCode::Esc, _) => KeyOutcome::Postponed,
+            (KeyCode::Tab, _) => KeyOutcome::Next,
+            (KeyCode::Char('a' | 'y'), true) => self.decide(ApprovalResponse::approve(), question),
+            (KeyCode::Char('A'), true) => self.send(DialogReply::ApproveAll),
+            (KeyCode::Char('d' | 'n'), true) => self.enter_editor(DialogStage::Reason, ""),
+            (KeyCode::Char('r'), true) if question.can_be_remembered() => {
+                self.enter_stage(DialogStage::ChoosingScope)
             }
-            (KeyCode::Char('a' | 'y'), false) => self.tell(ToolAnswer::Accept { content: None }),
-            (KeyCode::Char('d' | 'n'), false) => self.tell(ToolAnswer::Decline),
-            (KeyCode::Char('x'), false) => self.tell(ToolAnswer::Cancel),
-            _ => Pressed::Ignored,
+            (KeyCode::Char('e'), true) => {
+                let QuestionInput::Approval { arguments } = &question.input else {
+                    return KeyOutcome::Ignored;
+                };
+                self.enter_editor(DialogStage::Editing, &editable(arguments))
+            }
+            (KeyCode::Char('a' | 'y'), false) => self.answer_tool(ToolAnswer::Accept { content: None }),
+            (KeyCode::Char('d' | 'n'), false) => self.answer_tool(ToolAnswer::Decline),
+            (KeyCode::Char('x'), false) => self.answer_tool(ToolAnswer::Cancel),
+            _ => KeyOutcome::Ignored,
         }
     }
 
-    fn remembered(&mut self, code: KeyCode) -> Pressed {
-        let scope = |scope| Some(Stage::Which(scope));
+    fn remembering_key(&mut self, code: KeyCode) -> KeyOutcome {
+        let scope = |scope| Some(DialogStage::ChoosingArguments(scope));
         let next = match (&self.stage, code) {
-            (Stage::HowLong, KeyCode::Char('t' | '1')) => scope(Scope::Turn),
-            (Stage::HowLong, KeyCode::Char('c' | '2')) => scope(Scope::Conversation),
-            (Stage::HowLong, KeyCode::Char('w' | '3')) => scope(Scope::Always),
-            (Stage::HowLong, KeyCode::Esc) => {
+            (DialogStage::ChoosingScope, KeyCode::Char('t' | '1')) => scope(ApprovalScope::Turn),
+            (DialogStage::ChoosingScope, KeyCode::Char('c' | '2')) => scope(ApprovalScope::Conversation),
+            (DialogStage::ChoosingScope, KeyCode::Char('w' | '3')) => scope(ApprovalScope::Always),
+            (DialogStage::ChoosingScope, KeyCode::Esc) => {
                 self.remember = None;
-                Some(Stage::Choosing)
+                Some(DialogStage::Choosing)
             }
-            (Stage::Which(scope), KeyCode::Char('x' | '1')) => {
-                self.remember = Some(Remember::exactly(*scope));
-                Some(Stage::Choosing)
+            (DialogStage::ChoosingArguments(scope), KeyCode::Char('x' | '1')) => {
+                self.remember = Some(RememberRequest::exactly(*scope));
+                Some(DialogStage::Choosing)
             }
-            (Stage::Which(scope), KeyCode::Char('y' | '2')) => {
-                self.remember = Some(Remember::any(*scope));
-                Some(Stage::Choosing)
+            (DialogStage::ChoosingArguments(scope), KeyCode::Char('y' | '2')) => {
+                self.remember = Some(RememberRequest::any(*scope));
+                Some(DialogStage::Choosing)
             }
-            (Stage::Which(_), KeyCode::Esc) => Some(Stage::HowLong),
+            (DialogStage::ChoosingArguments(_), KeyCode::Esc) => Some(DialogStage::ChoosingScope),
             _ => None,
         };
-        next.map_or(Pressed::Ignored, |stage| self.show(stage))
+        next.map_or(KeyOutcome::Ignored, |stage| self.enter_stage(stage))
     }
 
     /// Keys while something is written.
-    fn written(&mut self, key: KeyEvent, question: &Question) -> Pressed {
+    fn editing_key(&mut self, key: KeyEvent, question: &PendingQuestion) -> KeyOutcome {
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
-        let form = match &question.wants {
-            Wants::Fields(form) => Some(form),
-            Wants::Approval { .. } | Wants::Address(_) => None,
+        let form = match &question.input {
+            QuestionInput::Fields(form) => Some(form),
+            QuestionInput::Approval { .. } | QuestionInput::Address(_) => None,
         };
         match (key.code, form) {
-            (KeyCode::Esc, None) => return self.show(Stage::Choosing),
+            (KeyCode::Esc, None) => return self.enter_stage(DialogStage::Choosing),
             (KeyCode::Esc, Some(_)) if !self.editor.is_empty() => self.editor.fill(""),
-            (KeyCode::Esc, Some(form)) if self.filled.shown(form, self.words).is_empty() => {
-                return Pressed::Later;
+            (KeyCode::Esc, Some(form)) if self.answers.answered_rows(form, self.words).is_empty() => {
+                return KeyOutcome::Postponed;
             }
             (KeyCode::Esc, Some(form)) => {
-                let before = self.filled.back(form, self.words);
-                self.editor.fill(&before);
+                let previous = self.answers.undo_last(form, self.words);
+                self.editor.fill(&previous);
             }
             (KeyCode::Char('d'), Some(_)) if control && self.editor.is_empty() => {
-                return self.tell(ToolAnswer::Decline);
+                return self.answer_tool(ToolAnswer::Decline);
             }
-            (KeyCode::Char('x'), Some(_)) if control => return self.tell(ToolAnswer::Cancel),
-            (KeyCode::Char('g'), None) if control && self.stage == Stage::Editing => {
-                return Pressed::EditOutside(self.editor.text().to_owned());
+            (KeyCode::Char('x'), Some(_)) if control => return self.answer_tool(ToolAnswer::Cancel),
+            (KeyCode::Char('g'), None) if control && self.stage == DialogStage::Editing => {
+                return KeyOutcome::EditOutside(self.editor.text().to_owned());
             }
-            (KeyCode::Enter, _) if key.modifiers.is_empty() => return self.entered(form, question),
+            (KeyCode::Enter, _) if key.modifiers.is_empty() => return self.submit(form, question),
             _ => match self.editor.key(key) {
-                Edit::Interrupted(Had::Nothing) | Edit::Ended => return self.show(Stage::Choosing),
-                Edit::Ignored => return Pressed::Ignored,
+                EditorEvent::Interrupted(InterruptedText::Empty) | EditorEvent::Ended => {
+                    return self.enter_stage(DialogStage::Choosing);
+                }
+                EditorEvent::Ignored => return KeyOutcome::Ignored,
                 _ => {}
             },
         }
         self.fault = None;
-        Pressed::Changed
+        KeyOutcome::Changed
     }
 
-    fn entered(&mut self, form: Option<&Form>, question: &Question) -> Pressed {
+    fn submit(&mut self, form: Option<&QuestionForm>, question: &PendingQuestion) -> KeyOutcome {
         let text = self.editor.text().to_owned();
         match (&self.stage, form) {
-            (Stage::Reason, _) => {
+            (DialogStage::Reason, _) => {
                 let reason = Some(text.trim().to_owned()).filter(|reason| !reason.is_empty());
-                self.decide(Answer::plain(Decision::Deny, reason), question)
+                self.decide(ApprovalResponse::from_decision(ApprovalDecision::Deny, reason), question)
             }
-            (Stage::Editing, _) => match edited(&text, self.words) {
-                Ok(arguments) => self.decide(Answer::approve().with_arguments(arguments), question),
+            (DialogStage::Editing, _) => match parse_edited(&text, self.words) {
+                Ok(arguments) => self.decide(ApprovalResponse::approve().with_arguments(arguments), question),
                 Err(why) => {
                     self.fault = Some(why);
-                    Pressed::Changed
+                    KeyOutcome::Changed
                 }
             },
             (_, Some(form)) => {
-                match self.filled.take(form, &text, self.words) {
+                match self.answers.answer_next(form, &text, self.words) {
                     Ok(()) => {
                         self.editor.fill("");
                         self.fault = None;
                     }
                     Err(why) => self.fault = Some(why),
                 }
-                if self.filled.next(form).is_none() {
-                    self.stage = Stage::Filled;
+                if self.answers.next_field(form).is_none() {
+                    self.stage = DialogStage::Complete;
                 }
-                Pressed::Changed
+                KeyOutcome::Changed
             }
-            _ => Pressed::Ignored,
+            _ => KeyOutcome::Ignored,
         }
     }
 
     /// Keys when every field is filled in.
-    fn sending(&mut self, code: KeyCode, question: &Question) -> Pressed {
-        let Wants::Fields(form) = &question.wants else { return Pressed::Ignored };
+    fn confirming_key(&mut self, code: KeyCode, question: &PendingQuestion) -> KeyOutcome {
+        let QuestionInput::Fields(form) = &question.input else { return KeyOutcome::Ignored };
         match code {
-            KeyCode::Enter => self.tell(ToolAnswer::Accept { content: Some(self.filled.answer(form)) }),
-            KeyCode::Char('d') => self.tell(ToolAnswer::Decline),
-            KeyCode::Char('x') => self.tell(ToolAnswer::Cancel),
-            KeyCode::Esc if form.fields.is_empty() => Pressed::Later,
-            KeyCode::Esc => {
-                let before = self.filled.back(form, self.words);
-                self.write(Stage::Filling, &before)
+            KeyCode::Enter => {
+                self.answer_tool(ToolAnswer::Accept { content: Some(self.answers.answer(form)) })
             }
-            KeyCode::Tab => Pressed::Next,
-            _ => Pressed::Ignored,
+            KeyCode::Char('d') => self.answer_tool(ToolAnswer::Decline),
+            KeyCode::Char('x') => self.answer_tool(ToolAnswer::Cancel),
+            KeyCode::Esc if form.fields.is_empty() => KeyOutcome::Postponed,
+            KeyCode::Esc => {
+                let previous = self.answers.undo_last(form, self.words);
+                self.enter_editor(DialogStage::Filling, &previous)
+            }
+            KeyCode::Tab => KeyOutcome::Next,
+            _ => KeyOutcome::Ignored,
         }
     }
 
-    fn show(&mut self, stage: Stage) -> Pressed {
+    fn enter_stage(&mut self, stage: DialogStage) -> KeyOutcome {
         (self.stage, self.fault) = (stage, None);
-        Pressed::Changed
+        KeyOutcome::Changed
     }
 
-    fn write(&mut self, stage: Stage, text: &str) -> Pressed {
+    fn enter_editor(&mut self, stage: DialogStage, text: &str) -> KeyOutcome {
         self.editor.fill(text);
-        self.show(stage)
+        self.enter_stage(stage)
     }
 
     /// The answer holds for what was looked at, and for nothing else. R: A3
-    fn decide(&mut self, mut answer: Answer, question: &Question) -> Pressed {
+    fn decide(&mut self, mut answer: ApprovalResponse, question: &PendingQuestion) -> KeyOutcome {
         answer.remember.clone_from(&self.remember);
-        self.send(Reply::Decide(self.id.clone(), answer.for_arguments(question.arguments_hash.clone())))
+        self.send(DialogReply::Decide(self.id.clone(), answer.for_arguments(question.arguments_hash.clone())))
     }
 
-    fn tell(&mut self, told: ToolAnswer) -> Pressed {
-        self.send(Reply::Told(self.id.clone(), told))
+    fn answer_tool(&mut self, answer: ToolAnswer) -> KeyOutcome {
+        self.send(DialogReply::ToolAnswered(self.id.clone(), answer))
     }
 
-    fn send(&mut self, reply: Reply) -> Pressed {
-        self.sent = Some(std::mem::replace(&mut self.stage, Stage::Sent));
+    fn send(&mut self, reply: DialogReply) -> KeyOutcome {
+        self.sent_from = Some(std::mem::replace(&mut self.stage, DialogStage::Sent));
         self.fault = None;
-        Pressed::Reply(reply)
+        KeyOutcome::Reply(reply)
     }
 
     /// What stands under the question: what can be pressed, or what is being written; wrapped to `columns`.
-    pub fn lines(&self, question: &Question, count: usize, columns: usize) -> (Vec<Line>, Option<CursorAt>) {
+    pub fn lines(
+        &self,
+        question: &PendingQuestion,
+        count: usize,
+        columns: usize,
+    ) -> (Vec<StyledLine>, Option<CursorPosition>) {
         let words = self.words;
-        let plain = |text: &str| Line::new(text, Style::PLAIN).wrapped(columns);
-        let bold = |text: &str| Line::new(text, Style::BOLD).wrapped(columns);
+        let plain = |text: &str| StyledLine::new(text, TextStyle::PLAIN).wrapped(columns);
+        let bold = |text: &str| StyledLine::new(text, TextStyle::BOLD).wrapped(columns);
         let mut lines = Vec::new();
         if let Some(remember) = &self.remember {
-            let text = remembered(remember.scope, remember.constraints == Constraints::Any, words);
-            lines.extend(Line::new(&text, Style::ink(Ink::Green)).wrapped(columns));
+            let text = remember_text(remember.scope, remember.constraints == ArgumentConstraints::Any, words);
+            lines.extend(StyledLine::new(&text, TextStyle::ink(TextColor::Green)).wrapped(columns));
         }
         let mut cursor = None;
-        match (&self.stage, &question.wants) {
-            (Stage::Choosing, Wants::Approval { .. }) => {
+        match (&self.stage, &question.input) {
+            (DialogStage::Choosing, QuestionInput::Approval { .. }) => {
                 let mut keys = words.keys_decide().to_owned();
                 if question.can_be_remembered() {
                     keys.push_str(&format!("  {}", words.key_remember()));
@@ -324,55 +339,63 @@ impl Dialog {
                 keys.push_str(&format!("  {}", words.key_later()));
                 lines.extend(bold(&keys));
             }
-            (Stage::Choosing, _) => lines.extend(bold(words.url_keys())),
-            (Stage::HowLong, _) => {
+            (DialogStage::Choosing, _) => lines.extend(bold(words.url_keys())),
+            (DialogStage::ChoosingScope, _) => {
                 lines.extend(plain(words.remember_how_long()));
                 lines.extend(bold(words.remember_scopes()));
             }
-            (Stage::Which(scope), _) => {
-                lines.extend(plain(&format!("{} · {}", scope_words(*scope, words), words.remember_which())));
+            (DialogStage::ChoosingArguments(scope), _) => {
+                lines.extend(plain(&format!("{} · {}", scope_text(*scope, words), words.remember_which())));
                 lines.extend(bold(words.remember_arguments()));
             }
-            (Stage::Reason, _) => cursor = self.editor_lines(words.reason_prompt(), "", columns, &mut lines),
-            (Stage::Editing, _) => {
+            (DialogStage::Reason, _) => {
+                cursor = self.editor_lines(words.reason_prompt(), "", columns, &mut lines)
+            }
+            (DialogStage::Editing, _) => {
                 lines.extend(bold(words.edit_title()));
                 cursor = self.editor_lines("  ", "", columns, &mut lines);
                 lines.extend(self.fault_lines(columns));
-                lines.extend(Line::new(words.edit_keys(), Style::DIM).wrapped(columns));
+                lines.extend(StyledLine::new(words.edit_keys(), TextStyle::DIM).wrapped(columns));
             }
-            (Stage::Filling | Stage::Filled, Wants::Fields(form)) => {
-                for (title, value) in self.filled.shown(form, words) {
-                    let mut line = Line::new(&format!("{}: ", visible::escape(&title)), Style::DIM);
-                    line.push(&visible::escape(&value), Style::PLAIN);
+            (DialogStage::Filling | DialogStage::Complete, QuestionInput::Fields(form)) => {
+                for (title, value) in self.answers.answered_rows(form, words) {
+                    let mut line = StyledLine::new(&format!("{}: ", visible::escape(&title)), TextStyle::DIM);
+                    line.push(&visible::escape(&value), TextStyle::PLAIN);
                     lines.extend(line.wrapped(columns));
                 }
-                if let Some(field) = self.filled.next(form) {
+                if let Some(field) = self.answers.next_field(form) {
                     if !field.about.is_empty() {
-                        lines.extend(Line::new(&visible::escape(&field.about), Style::DIM).wrapped(columns));
+                        lines.extend(
+                            StyledLine::new(&visible::escape(&field.about), TextStyle::DIM).wrapped(columns),
+                        );
                     }
                     let hint = field.hint(words);
                     let prompt = format!("{}: ", visible::escape(&field.title));
                     cursor = self.editor_lines(&prompt, &hint, columns, &mut lines);
                     lines.extend(self.fault_lines(columns));
-                    lines.extend(Line::new(words.form_keys(), Style::DIM).wrapped(columns));
+                    lines.extend(StyledLine::new(words.form_keys(), TextStyle::DIM).wrapped(columns));
                 } else {
                     lines.extend(self.fault_lines(columns));
                     lines.extend(bold(words.form_send()));
                 }
             }
-            (Stage::Sent, _) => lines.extend(Line::new(words.sending(), Style::DIM).wrapped(columns)),
-            (Stage::Filling | Stage::Filled, _) => {}
+            (DialogStage::Sent, _) => {
+                lines.extend(StyledLine::new(words.sending(), TextStyle::DIM).wrapped(columns))
+            }
+            (DialogStage::Filling | DialogStage::Complete, _) => {}
         }
-        if matches!(self.stage, Stage::Reason | Stage::Choosing) {
+        if matches!(self.stage, DialogStage::Reason | DialogStage::Choosing) {
             lines.extend(self.fault_lines(columns));
         }
         (lines, cursor)
     }
 
-    fn fault_lines(&self, columns: usize) -> Vec<Line> {
+    fn fault_lines(&self, columns: usize) -> Vec<StyledLine> {
         let lines = self.fault.iter().flat_map(|why| why.lines()).enumerate();
         let marked = lines.map(|(at, line)| format!("{} {line}", if at == 0 { "✘" } else { " " }));
-        marked.flat_map(|line| Line::new(&line, Style::ink(Ink::Red)).wrapped(columns)).collect()
+        marked
+            .flat_map(|line| StyledLine::new(&line, TextStyle::ink(TextColor::Red)).wrapped(columns))
+            .collect()
     }
 
     /// The editor behind a prompt; a prompt that takes more than half of a line has one of its own.
@@ -381,47 +404,47 @@ impl Dialog {
         prompt: &str,
         placeholder: &str,
         columns: usize,
-        lines: &mut Vec<Line>,
-    ) -> Option<CursorAt> {
+        lines: &mut Vec<StyledLine>,
+    ) -> Option<CursorPosition> {
         let prompt = if width(prompt) * 2 > columns {
-            lines.extend(Line::new(prompt.trim_end(), Style::PLAIN).wrapped(columns));
+            lines.extend(StyledLine::new(prompt.trim_end(), TextStyle::PLAIN).wrapped(columns));
             "  "
         } else {
             prompt
         };
-        let (shown, cursor) = self.editor.view(prompt, placeholder, columns);
+        let (editor_lines, cursor) = self.editor.view(prompt, placeholder, columns);
         // A window of the text around the cursor.
         let first = (cursor.row + 1).saturating_sub(EDITOR_ROWS);
         let row = lines.len() + cursor.row - first;
-        lines.extend(shown.into_iter().skip(first).take(EDITOR_ROWS));
-        Some(CursorAt { row, ..cursor })
+        lines.extend(editor_lines.into_iter().skip(first).take(EDITOR_ROWS));
+        Some(CursorPosition { row, ..cursor })
     }
 }
 
 /// "remembered for this turn · any arguments".
-pub fn remembered(scope: Scope, any: bool, words: Words) -> String {
+pub fn remember_text(scope: ApprovalScope, any: bool, words: UiText) -> String {
     let calls = if any { words.any_arguments() } else { words.these_arguments() };
-    format!("{} · {calls}", scope_words(scope, words))
+    format!("{} · {calls}", scope_text(scope, words))
 }
 
 /// "remembered for this turn".
-pub fn scope_words(scope: Scope, words: Words) -> &'static str {
+pub fn scope_text(scope: ApprovalScope, words: UiText) -> &'static str {
     match scope {
-        Scope::Call => words.remembered_call(),
-        Scope::Turn => words.remembered_turn(),
-        Scope::Conversation => words.remembered_conversation(),
-        Scope::Always => words.remembered_always(),
+        ApprovalScope::Call => words.remembered_call(),
+        ApprovalScope::Turn => words.remembered_turn(),
+        ApprovalScope::Conversation => words.remembered_conversation(),
+        ApprovalScope::Always => words.remembered_always(),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::messages::Lang;
+    use crate::messages::UiLanguage;
     use serde_json::json;
 
-    fn question(wants: Wants) -> Question {
-        Question {
+    fn question(wants: QuestionInput) -> PendingQuestion {
+        PendingQuestion {
             id: "q".into(),
             call: None,
             tool: "demo.calendar".into(),
@@ -431,26 +454,26 @@ mod tests {
             rule: "effect:write".into(),
             expires_at: None,
             arguments_hash: "hash".into(),
-            wants,
+            input: wants,
         }
     }
 
-    fn approval() -> Question {
-        question(Wants::Approval { arguments: "{\"city\":\"Paris\"}".into() })
+    fn approval() -> PendingQuestion {
+        question(QuestionInput::Approval { arguments: "{\"city\":\"Paris\"}".into() })
     }
 
-    fn fields() -> Question {
+    fn fields() -> PendingQuestion {
         let schema = json!({
             "properties": {"name": {"type": "string"}, "seats": {"type": "integer", "default": 2}},
             "required": ["name"]
         });
-        question(Wants::Fields(Form::of(&schema)))
+        question(QuestionInput::Fields(QuestionForm::of(&schema)))
     }
 
     /// Presses a script: `⏎` Enter, `⎋` Esc, `⇥` Tab, `⌫` Backspace, `^x` Ctrl-x, the rest is text.
-    fn pressed(question: &Question, script: &str) -> (Dialog, Pressed) {
-        let mut dialog = Dialog::new(question, Words(Lang::English));
-        let mut last = Pressed::Ignored;
+    fn pressed(question: &PendingQuestion, script: &str) -> (QuestionDialog, KeyOutcome) {
+        let mut dialog = QuestionDialog::new(question, UiText(UiLanguage::English));
+        let mut last = KeyOutcome::Ignored;
         let mut chars = script.chars();
         while let Some(char) = chars.next() {
             let (code, modifiers) = match char {
@@ -467,41 +490,55 @@ mod tests {
     }
 
     #[track_caller]
-    fn check(question: &Question, script: &str, expect: Pressed) {
+    fn check(question: &PendingQuestion, script: &str, expect: KeyOutcome) {
         assert_eq!(pressed(question, script).1, expect, "{script}");
     }
 
-    fn shown(dialog: &Dialog, question: &Question) -> String {
+    fn shown(dialog: &QuestionDialog, question: &PendingQuestion) -> String {
         let (lines, _) = dialog.lines(question, 1, 70);
         lines.iter().map(|line| line.plain() + "\n").collect()
     }
 
-    fn decided(answer: Answer) -> Pressed {
-        Pressed::Reply(Reply::Decide("q".into(), answer.for_arguments("hash")))
+    fn decided(answer: ApprovalResponse) -> KeyOutcome {
+        KeyOutcome::Reply(DialogReply::Decide("q".into(), answer.for_arguments("hash")))
     }
 
     // R: A2
     #[test]
     fn keys_decide() {
         let approval = approval();
-        let deny = |reason: Option<&str>| Answer::plain(Decision::Deny, reason.map(str::to_owned));
-        check(&approval, "a", decided(Answer::approve()));
-        check(&approval, "y", decided(Answer::approve()));
-        check(&approval, "A", Pressed::Reply(Reply::ApproveAll));
+        let deny = |reason: Option<&str>| {
+            ApprovalResponse::from_decision(ApprovalDecision::Deny, reason.map(str::to_owned))
+        };
+        check(&approval, "a", decided(ApprovalResponse::approve()));
+        check(&approval, "y", decided(ApprovalResponse::approve()));
+        check(&approval, "A", KeyOutcome::Reply(DialogReply::ApproveAll));
         check(&approval, "d⏎", decided(deny(None)));
         check(&approval, "dnot today⏎", decided(deny(Some("not today"))));
-        check(&approval, "dno⎋a", decided(Answer::approve()));
-        check(&approval, "⎋", Pressed::Later);
-        check(&approval, "⇥", Pressed::Next);
-        check(&approval, "z", Pressed::Ignored);
-        check(&approval, "^a", Pressed::Ignored);
-        check(&approval, "rtxa", decided(Answer::approve().remember(Remember::exactly(Scope::Turn))));
-        check(&approval, "rcyd⏎", decided(deny(None).remember(Remember::any(Scope::Conversation))));
-        check(&approval, "rw⎋w1a", decided(Answer::approve().remember(Remember::exactly(Scope::Always))));
-        check(&approval, "rtxr⎋a", decided(Answer::approve()));
-        let manual = Question { rule: "manual".into(), ..approval.clone() };
-        check(&manual, "r", Pressed::Ignored);
-        check(&approval, "aa", Pressed::Ignored);
+        check(&approval, "dno⎋a", decided(ApprovalResponse::approve()));
+        check(&approval, "⎋", KeyOutcome::Postponed);
+        check(&approval, "⇥", KeyOutcome::Next);
+        check(&approval, "z", KeyOutcome::Ignored);
+        check(&approval, "^a", KeyOutcome::Ignored);
+        check(
+            &approval,
+            "rtxa",
+            decided(ApprovalResponse::approve().remember(RememberRequest::exactly(ApprovalScope::Turn))),
+        );
+        check(
+            &approval,
+            "rcyd⏎",
+            decided(deny(None).remember(RememberRequest::any(ApprovalScope::Conversation))),
+        );
+        check(
+            &approval,
+            "rw⎋w1a",
+            decided(ApprovalResponse::approve().remember(RememberRequest::exactly(ApprovalScope::Always))),
+        );
+        check(&approval, "rtxr⎋a", decided(ApprovalResponse::approve()));
+        let manual = PendingQuestion { rule: "manual".into(), ..approval.clone() };
+        check(&manual, "r", KeyOutcome::Ignored);
+        check(&approval, "aa", KeyOutcome::Ignored);
     }
 
     // R: A2
@@ -509,7 +546,7 @@ mod tests {
     fn arguments_are_edited_until_they_are_arguments() {
         let approval = approval();
         let (mut dialog, pressed_last) = pressed(&approval, "e^a^k");
-        assert_eq!(pressed_last, Pressed::Changed);
+        assert_eq!(pressed_last, KeyOutcome::Changed);
         assert!(
             shown(&dialog, &approval).starts_with("Change the arguments\n"),
             "{}",
@@ -519,50 +556,50 @@ mod tests {
         assert!(shown(&dialog, &approval).contains("✘ not JSON"), "{}", shown(&dialog, &approval));
         dialog.edited_outside(Ok("{\"city\": \"Oslo\"}\n".into()));
         let sent = dialog.key(KeyEvent::new(KeyCode::Enter, KeyModifiers::NONE), &approval);
-        assert_eq!(sent, decided(Answer::approve().with_arguments(json!({"city": "Oslo"}))));
+        assert_eq!(sent, decided(ApprovalResponse::approve().with_arguments(json!({"city": "Oslo"}))));
         assert!(dialog.is_sent());
-        dialog.refuse("/city: expected a city".into());
+        dialog.reject("/city: expected a city".into());
         let text = shown(&dialog, &approval);
         assert!(text.contains("Oslo") && text.contains("✘ /city"), "{text}");
-        check(&approval, "e^g", Pressed::EditOutside("{\n  \"city\": \"Paris\"\n}".into()));
+        check(&approval, "e^g", KeyOutcome::EditOutside("{\n  \"city\": \"Paris\"\n}".into()));
     }
 
     // R: A2
     #[test]
     fn a_tools_question_is_a_form() {
         let fields = fields();
-        let told = |told| Pressed::Reply(Reply::Told("q".into(), told));
+        let answer = |answer| KeyOutcome::Reply(DialogReply::ToolAnswered("q".into(), answer));
         check(
             &fields,
             "Ada⏎⏎⏎",
-            told(ToolAnswer::Accept { content: Some(json!({"name": "Ada", "seats": 2})) }),
+            answer(ToolAnswer::Accept { content: Some(json!({"name": "Ada", "seats": 2})) }),
         );
         check(
             &fields,
             "Ada⏎x⏎⌫3⏎⏎",
-            told(ToolAnswer::Accept { content: Some(json!({"name": "Ada", "seats": 3})) }),
+            answer(ToolAnswer::Accept { content: Some(json!({"name": "Ada", "seats": 3})) }),
         );
         check(
             &fields,
             "Ada⏎⎋Bo⏎⏎⏎",
-            told(ToolAnswer::Accept { content: Some(json!({"name": "AdaBo", "seats": 2})) }),
+            answer(ToolAnswer::Accept { content: Some(json!({"name": "AdaBo", "seats": 2})) }),
         );
-        check(&fields, "^d", told(ToolAnswer::Decline));
-        check(&fields, "Ada^x", told(ToolAnswer::Cancel));
-        check(&fields, "Ada⏎⏎d", told(ToolAnswer::Decline));
-        check(&fields, "⎋", Pressed::Later);
+        check(&fields, "^d", answer(ToolAnswer::Decline));
+        check(&fields, "Ada^x", answer(ToolAnswer::Cancel));
+        check(&fields, "Ada⏎⏎d", answer(ToolAnswer::Decline));
+        check(&fields, "⎋", KeyOutcome::Postponed);
         let (dialog, _) = pressed(&fields, "Ada⏎x⏎");
         let text = shown(&dialog, &fields);
         assert!(text.starts_with("name: Ada\nseats: x\n✘ a whole number\n"), "{text}");
-        let address = question(Wants::Address("https://example.com/\u{202e}".into()));
-        check(&address, "a", told(ToolAnswer::Accept { content: None }));
-        check(&address, "d", told(ToolAnswer::Decline));
+        let address = question(QuestionInput::Address("https://example.com/\u{202e}".into()));
+        check(&address, "a", answer(ToolAnswer::Accept { content: None }));
+        check(&address, "d", answer(ToolAnswer::Decline));
     }
 
     #[test]
     fn long_arguments_scroll_around_the_cursor() {
         let long = json!({"lines": (0..40).collect::<Vec<_>>()}).to_string();
-        let long = question(Wants::Approval { arguments: long });
+        let long = question(QuestionInput::Approval { arguments: long });
         let (dialog, _) = pressed(&long, "e");
         let (lines, cursor) = dialog.lines(&long, 1, 60);
         assert_eq!(lines.len(), 1 + EDITOR_ROWS + 2, "{lines:?}");

@@ -3,19 +3,19 @@
 //! The schema is the flat one that MCP allows in an elicitation (text, number, boolean, one of several, several of
 //! several); anything else is asked for as JSON, so that no question is unanswerable. R: A2
 
-use crate::messages::Words;
+use crate::messages::UiText;
 use serde_json::{Map, Value};
 
 /// Fields of one question, in the schema's order.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Form {
+pub struct QuestionForm {
     /// What is asked for.
-    pub fields: Vec<Field>,
+    pub fields: Vec<FormField>,
 }
 
 /// One thing that is asked for.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Field {
+pub struct FormField {
     /// Its key in the answer.
     pub name: String,
     /// What people call it.
@@ -23,16 +23,16 @@ pub struct Field {
     /// What it is for.
     pub about: String,
     /// What fits.
-    pub kind: Kind,
+    pub kind: FormFieldKind,
     /// Whether an answer is needed.
-    pub presence: Presence,
+    pub presence: FieldPresence,
     /// The answer if nothing is typed.
     pub default: Option<Value>,
 }
 
 /// Whether a field may be left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Presence {
+pub enum FieldPresence {
     /// It may not.
     Required,
     /// It may.
@@ -41,11 +41,11 @@ pub enum Presence {
 
 /// What fits into a field.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Kind {
+pub enum FormFieldKind {
     /// Text of so many characters at least and at most.
     Text { least: Option<u64>, most: Option<u64> },
     /// A number within bounds.
-    Number { whole: Whole, least: Option<f64>, most: Option<f64> },
+    Number { number_kind: NumberKind, least: Option<f64>, most: Option<f64> },
     /// Yes or no.
     Switch,
     /// One of these, each with what people call it.
@@ -58,14 +58,14 @@ pub enum Kind {
 
 /// Which numbers count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Whole {
+pub enum NumberKind {
     /// Whole ones.
-    Only,
+    Integer,
     /// All.
     Any,
 }
 
-impl Form {
+impl QuestionForm {
     /// The fields of a JSON Schema of an object; none if it has no properties.
     pub fn of(schema: &Value) -> Self {
         let required = |name: &str| {
@@ -74,22 +74,22 @@ impl Form {
         };
         let properties = schema.get("properties").and_then(Value::as_object);
         let fields = properties.into_iter().flatten().map(|(name, schema)| {
-            let presence = if required(name) { Presence::Required } else { Presence::Optional };
-            Field::of(name, schema, presence)
+            let presence = if required(name) { FieldPresence::Required } else { FieldPresence::Optional };
+            FormField::of(name, schema, presence)
         });
         Self { fields: fields.collect() }
     }
 }
 
-impl Field {
-    fn of(name: &str, schema: &Value, presence: Presence) -> Self {
+impl FormField {
+    fn of(name: &str, schema: &Value, presence: FieldPresence) -> Self {
         let text = |key: &str| schema.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
         let title = Some(text("title")).filter(|title| !title.is_empty()).unwrap_or_else(|| name.to_owned());
         Self {
             name: name.to_owned(),
             title,
             about: text("description"),
-            kind: Kind::of(schema),
+            kind: FormFieldKind::of(schema),
             presence,
             default: schema.get("default").filter(|default| !default.is_null()).cloned(),
         }
@@ -99,37 +99,37 @@ impl Field {
     ///
     /// # Errors
     /// Why it does not fit, for whoever typed it.
-    pub fn read(&self, typed: &str, words: Words) -> Result<Option<Value>, String> {
+    pub fn parse_typed(&self, typed: &str, words: UiText) -> Result<Option<Value>, String> {
         let typed = typed.trim();
         if typed.is_empty() {
             return match (&self.default, self.presence) {
                 (Some(default), _) => Ok(Some(default.clone())),
-                (None, Presence::Optional) => Ok(None),
-                (None, Presence::Required) => Err(words.field_needed().to_owned()),
+                (None, FieldPresence::Optional) => Ok(None),
+                (None, FieldPresence::Required) => Err(words.field_needed().to_owned()),
             };
         }
-        self.kind.read(typed, words).map(Some)
+        self.kind.parse_typed(typed, words).map(Some)
     }
 
     /// What can be typed, in one line.
-    pub fn hint(&self, words: Words) -> String {
+    pub fn hint(&self, words: UiText) -> String {
         let mut hint = self.kind.hint(words);
         match (&self.default, self.presence) {
             (Some(default), _) => {
-                let default = self.kind.shown(default, words);
+                let default = self.kind.value_text(default, words);
                 hint.push_str(&format!("{}Enter = {default}", if hint.is_empty() { "" } else { " · " }));
             }
-            (None, Presence::Optional) => {
+            (None, FieldPresence::Optional) => {
                 hint.push_str(if hint.is_empty() { "" } else { " · " });
                 hint.push_str(words.field_optional());
             }
-            (None, Presence::Required) => {}
+            (None, FieldPresence::Required) => {}
         }
         hint
     }
 }
 
-impl Kind {
+impl FormFieldKind {
     fn of(schema: &Value) -> Self {
         let number = |key: &str| schema.get(key).and_then(Value::as_f64);
         let length = |key: &str| schema.get(key).and_then(Value::as_u64);
@@ -139,15 +139,15 @@ impl Kind {
         let (least, most) = (number("minimum"), number("maximum"));
         match schema.get("type").and_then(Value::as_str) {
             Some("string") => Self::Text { least: length("minLength"), most: length("maxLength") },
-            Some("integer") => Self::Number { whole: Whole::Only, least, most },
-            Some("number") => Self::Number { whole: Whole::Any, least, most },
+            Some("integer") => Self::Number { number_kind: NumberKind::Integer, least, most },
+            Some("number") => Self::Number { number_kind: NumberKind::Any, least, most },
             Some("boolean") => Self::Switch,
             Some("array") => schema.get("items").and_then(choices).map_or(Self::Json, Self::Several),
             _ => Self::Json,
         }
     }
 
-    fn read(&self, typed: &str, words: Words) -> Result<Value, String> {
+    fn parse_typed(&self, typed: &str, words: UiText) -> Result<Value, String> {
         match self {
             Self::Text { least, most } => {
                 let length = typed.chars().count() as u64;
@@ -157,21 +157,21 @@ impl Kind {
                     _ => Ok(typed.into()),
                 }
             }
-            Self::Number { whole, least, most } => {
-                let value = match whole {
-                    Whole::Only => typed.parse::<i64>().ok().map(Value::from),
-                    Whole::Any => {
+            Self::Number { number_kind, least, most } => {
+                let value = match number_kind {
+                    NumberKind::Integer => typed.parse::<i64>().ok().map(Value::from),
+                    NumberKind::Any => {
                         typed.parse::<f64>().ok().filter(|number| number.is_finite()).map(Value::from)
                     }
                 };
-                let value = value.ok_or_else(|| match whole {
-                    Whole::Only => words.field_whole_number().to_owned(),
-                    Whole::Any => words.field_number().to_owned(),
+                let value = value.ok_or_else(|| match number_kind {
+                    NumberKind::Integer => words.field_whole_number().to_owned(),
+                    NumberKind::Any => words.field_number().to_owned(),
                 })?;
                 let number = value.as_f64().unwrap_or_default();
-                let outside =
+                let out_of_bounds =
                     least.is_some_and(|least| number < least) || most.is_some_and(|most| number > most);
-                if outside { Err(words.field_between(&bounds(*least, *most))) } else { Ok(value) }
+                if out_of_bounds { Err(words.field_between(&bounds_text(*least, *most))) } else { Ok(value) }
             }
             Self::Switch => match typed.to_lowercase().as_str() {
                 "y" | "yes" | "true" | "1" | "是" | "对" => Ok(true.into()),
@@ -179,37 +179,42 @@ impl Kind {
                 _ => Err(words.field_yes_or_no().to_owned()),
             },
             Self::One(choices) => {
-                chosen(choices, typed).cloned().ok_or_else(|| words.field_one_of(choices.len()))
+                matching_choice(choices, typed).cloned().ok_or_else(|| words.field_one_of(choices.len()))
             }
             Self::Several(choices) => {
-                let each = typed.split([',', '，', ' ']).map(str::trim).filter(|part| !part.is_empty());
-                each.map(|part| {
-                    chosen(choices, part).cloned().ok_or_else(|| words.field_one_of(choices.len()))
-                })
-                .collect::<Result<Vec<_>, _>>()
-                .map(Value::Array)
+                let items = typed.split([',', '，', ' ']).map(str::trim).filter(|part| !part.is_empty());
+                items
+                    .map(|part| {
+                        matching_choice(choices, part)
+                            .cloned()
+                            .ok_or_else(|| words.field_one_of(choices.len()))
+                    })
+                    .collect::<Result<Vec<_>, _>>()
+                    .map(Value::Array)
             }
             Self::Json => serde_json::from_str(typed).map_err(|error| words.not_json(&error.to_string())),
         }
     }
 
-    fn hint(&self, words: Words) -> String {
+    fn hint(&self, words: UiText) -> String {
         match self {
             Self::Text { .. } => String::new(),
-            Self::Number { whole: Whole::Any, least: None, most: None } => words.field_number().to_owned(),
-            Self::Number { whole: Whole::Only, least: None, most: None } => {
+            Self::Number { number_kind: NumberKind::Any, least: None, most: None } => {
+                words.field_number().to_owned()
+            }
+            Self::Number { number_kind: NumberKind::Integer, least: None, most: None } => {
                 words.field_whole_number().to_owned()
             }
-            Self::Number { least, most, .. } => words.field_between(&bounds(*least, *most)),
+            Self::Number { least, most, .. } => words.field_between(&bounds_text(*least, *most)),
             Self::Switch => words.field_yes_or_no().to_owned(),
-            Self::One(choices) => listed(choices),
-            Self::Several(choices) => format!("{} · {}", listed(choices), words.field_several()),
+            Self::One(choices) => numbered_choices(choices),
+            Self::Several(choices) => format!("{} · {}", numbered_choices(choices), words.field_several()),
             Self::Json => "JSON".to_owned(),
         }
     }
 
     /// A value in the words of the choices.
-    fn shown(&self, value: &Value, words: Words) -> String {
+    fn value_text(&self, value: &Value, words: UiText) -> String {
         match (self, value) {
             (Self::One(choices) | Self::Several(choices), _) => {
                 let title =
@@ -231,29 +236,30 @@ fn choices(schema: &Value) -> Option<Vec<(Value, String)>> {
     };
     if let Some(values) = schema.get("enum").and_then(Value::as_array) {
         let names = schema.get("enumNames").and_then(Value::as_array);
-        let name = |at: usize| names.and_then(|names| names.get(at)).and_then(Value::as_str);
-        return Some(values.iter().enumerate().map(|(at, value)| named(value, name(at))).collect());
+        let name = |index: usize| names.and_then(|names| names.get(index)).and_then(Value::as_str);
+        return Some(values.iter().enumerate().map(|(index, value)| named(value, name(index))).collect());
     }
     let list = ["oneOf", "anyOf"].iter().find_map(|key| schema.get(key)).and_then(Value::as_array)?;
-    let each =
+    let items =
         list.iter().map(|one| Some(named(one.get("const")?, one.get("title").and_then(Value::as_str))));
-    each.collect()
+    items.collect()
 }
 
 /// By number, by value, or by what people call it.
-fn chosen<'a>(choices: &'a [(Value, String)], typed: &str) -> Option<&'a Value> {
-    let same = |text: &str| text.to_lowercase() == typed.to_lowercase();
-    let by_name = choices.iter().find(|(value, title)| same(title) || value.as_str().is_some_and(same));
+fn matching_choice<'a>(choices: &'a [(Value, String)], typed: &str) -> Option<&'a Value> {
+    let equals_typed = |text: &str| text.to_lowercase() == typed.to_lowercase();
+    let by_name =
+        choices.iter().find(|(value, title)| equals_typed(title) || value.as_str().is_some_and(equals_typed));
     let by_number = || typed.parse::<usize>().ok().and_then(|number| choices.get(number.checked_sub(1)?));
     by_name.or_else(by_number).map(|(value, _)| value)
 }
 
-fn listed(choices: &[(Value, String)]) -> String {
-    let each = choices.iter().enumerate().map(|(at, (_, title))| format!("[{}] {title}", at + 1));
-    each.collect::<Vec<_>>().join("  ")
+fn numbered_choices(choices: &[(Value, String)]) -> String {
+    let items = choices.iter().enumerate().map(|(index, (_, title))| format!("[{}] {title}", index + 1));
+    items.collect::<Vec<_>>().join("  ")
 }
 
-fn bounds(least: Option<f64>, most: Option<f64>) -> String {
+fn bounds_text(least: Option<f64>, most: Option<f64>) -> String {
     match (least, most) {
         (Some(least), Some(most)) => format!("{least} – {most}"),
         (Some(least), None) => format!("≥ {least}"),
@@ -264,63 +270,64 @@ fn bounds(least: Option<f64>, most: Option<f64>) -> String {
 
 /// The answer so far, field by field.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Filled {
-    given: Vec<Option<Value>>,
+pub struct FormAnswers {
+    values: Vec<Option<Value>>,
 }
 
-impl Filled {
+impl FormAnswers {
     /// The field that is asked for now; `None` = all are answered.
-    pub fn next<'f>(&self, form: &'f Form) -> Option<&'f Field> {
-        form.fields.get(self.given.len())
+    pub fn next_field<'f>(&self, form: &'f QuestionForm) -> Option<&'f FormField> {
+        form.fields.get(self.values.len())
     }
 
     /// Answers the field that is asked for now.
     ///
     /// # Errors
     /// Why what was typed does not fit; the same field is asked for again.
-    pub fn take(&mut self, form: &Form, typed: &str, words: Words) -> Result<(), String> {
-        if let Some(field) = self.next(form) {
-            let value = field.read(typed, words)?;
-            self.given.push(value);
+    pub fn answer_next(&mut self, form: &QuestionForm, typed: &str, words: UiText) -> Result<(), String> {
+        if let Some(field) = self.next_field(form) {
+            let value = field.parse_typed(typed, words)?;
+            self.values.push(value);
         }
         Ok(())
     }
 
     /// Takes the last answer back, to be changed.
-    pub fn back(&mut self, form: &Form, words: Words) -> String {
-        let value = self.given.pop().flatten();
-        let field = form.fields.get(self.given.len());
-        field.zip(value).map(|(field, value)| field.kind.shown(&value, words)).unwrap_or_default()
+    pub fn undo_last(&mut self, form: &QuestionForm, words: UiText) -> String {
+        let value = self.values.pop().flatten();
+        let field = form.fields.get(self.values.len());
+        field.zip(value).map(|(field, value)| field.kind.value_text(&value, words)).unwrap_or_default()
     }
 
     /// Name and value of what has been answered.
-    pub fn shown(&self, form: &Form, words: Words) -> Vec<(String, String)> {
-        let each = form.fields.iter().zip(&self.given);
-        let shown = |(field, value): (&Field, &Option<Value>)| {
-            let value = value.as_ref().map_or_else(|| "–".to_owned(), |value| field.kind.shown(value, words));
+    pub fn answered_rows(&self, form: &QuestionForm, words: UiText) -> Vec<(String, String)> {
+        let items = form.fields.iter().zip(&self.values);
+        let shown = |(field, value): (&FormField, &Option<Value>)| {
+            let value =
+                value.as_ref().map_or_else(|| "–".to_owned(), |value| field.kind.value_text(value, words));
             (field.title.clone(), value)
         };
-        each.map(shown).collect()
+        items.map(shown).collect()
     }
 
     /// The answer as an object.
-    pub fn answer(&self, form: &Form) -> Value {
-        let pairs = form.fields.iter().zip(&self.given);
-        let given = pairs.filter_map(|(field, value)| Some((field.name.clone(), value.clone()?)));
-        Value::Object(given.collect::<Map<_, _>>())
+    pub fn answer(&self, form: &QuestionForm) -> Value {
+        let pairs = form.fields.iter().zip(&self.values);
+        let values = pairs.filter_map(|(field, value)| Some((field.name.clone(), value.clone()?)));
+        Value::Object(values.collect::<Map<_, _>>())
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::messages::Lang;
+    use crate::messages::UiLanguage;
     use serde_json::json;
 
-    const WORDS: Words = Words(Lang::English);
+    const WORDS: UiText = UiText(UiLanguage::English);
 
-    fn form() -> Form {
-        Form::of(&json!({
+    fn form() -> QuestionForm {
+        QuestionForm::of(&json!({
             "type": "object",
             "properties": {
                 "name": {"type": "string", "title": "Your name", "description": "As on the ticket", "minLength": 2, "maxLength": 5},
@@ -365,7 +372,7 @@ mod tests {
             ("extra", "{\"a\": 1}", Ok(Some(json!({"a": 1})))),
             ("extra", "{", Err("not JSON")),
         ] {
-            let read = field(name).read(typed, WORDS);
+            let read = field(name).parse_typed(typed, WORDS);
             match expected {
                 Ok(value) => assert_eq!(read, Ok(value), "{name} {typed:?}"),
                 Err(part) => {
@@ -395,16 +402,16 @@ mod tests {
 
     #[test]
     fn a_form_is_filled_in_order_and_can_go_back() {
-        let (form, mut filled) = (form(), Filled::default());
+        let (form, mut filled) = (form(), FormAnswers::default());
         for typed in ["Ada", "9", "", "", "", "2", "", ""] {
-            let _ = filled.take(&form, typed, WORDS);
+            let _ = filled.answer_next(&form, typed, WORDS);
         }
-        assert_eq!(filled.next(&form), None);
+        assert_eq!(filled.next_field(&form), None);
         assert_eq!(filled.answer(&form), json!({"name": "Ada", "seats": 2, "window": true, "class": "b"}));
-        assert_eq!(filled.back(&form, WORDS), "");
-        filled.back(&form, WORDS);
-        assert_eq!(filled.back(&form, WORDS), "Business");
-        assert_eq!(filled.next(&form).map(|field| field.name.as_str()), Some("class"));
-        assert_eq!(filled.shown(&form, WORDS)[1], ("seats".to_owned(), "2".to_owned()));
+        assert_eq!(filled.undo_last(&form, WORDS), "");
+        filled.undo_last(&form, WORDS);
+        assert_eq!(filled.undo_last(&form, WORDS), "Business");
+        assert_eq!(filled.next_field(&form).map(|field| field.name.as_str()), Some("class"));
+        assert_eq!(filled.answered_rows(&form, WORDS)[1], ("seats".to_owned(), "2".to_owned()));
     }
 }

@@ -1,47 +1,47 @@
 //! The first lines of a chat.
 
-use crate::messages::Words;
-use crate::setup::World;
-use crate::terminal::text::{Ink, Line, Style, width};
+use crate::messages::UiText;
+use crate::setup::AppContext;
+use crate::terminal::text::{StyledLine, TextColor, TextStyle, width};
 
 /// Room for what an example shows, in columns.
 const ABOUT_COLUMNS: usize = 28;
 
 /// Who answers, and with the demo model what can be tried.
-pub fn lines(world: &World, words: Words, columns: usize) -> Vec<Line> {
-    let mut title = Line::new("  ━━●━━●━━▸ ", Style::ink(Ink::Magenta));
-    title.push("throughline", Style::bold_ink(Ink::Magenta));
-    title.push(concat!(" ", env!("CARGO_PKG_VERSION")), Style::DIM);
-    let mut lines = vec![Line::default(), title, Line::default()];
-    if world.is_demo() {
-        lines.push(Line::new(&format!("  {}", words.demo_title()), Style::PLAIN));
-        lines.push(Line::default());
-        lines.push(Line::new(&format!("  {}", words.demo_try()), Style::DIM));
+pub fn lines(context: &AppContext, words: UiText, columns: usize) -> Vec<StyledLine> {
+    let mut title = StyledLine::new("  ━━●━━●━━▸ ", TextStyle::ink(TextColor::Magenta));
+    title.push("throughline", TextStyle::bold_ink(TextColor::Magenta));
+    title.push(concat!(" ", env!("CARGO_PKG_VERSION")), TextStyle::DIM);
+    let mut lines = vec![StyledLine::default(), title, StyledLine::default()];
+    if context.is_demo() {
+        lines.push(StyledLine::new(&format!("  {}", words.demo_title()), TextStyle::PLAIN));
+        lines.push(StyledLine::default());
+        lines.push(StyledLine::new(&format!("  {}", words.demo_try()), TextStyle::DIM));
         let examples = words.examples();
         let widest = examples.iter().map(|(example, _)| width(example)).max().unwrap_or(0);
         for (example, about) in examples {
-            let mut line = Line::new("    › ", Style::ink(Ink::Magenta));
-            line.push(example, Style::PLAIN);
+            let mut line = StyledLine::new("    › ", TextStyle::ink(TextColor::Magenta));
+            line.push(example, TextStyle::PLAIN);
             // What it shows stands beside it if the screen has room for that, all or none.
             if 6 + widest + 3 + ABOUT_COLUMNS <= columns {
-                line.push(&" ".repeat(widest + 3 - width(example)), Style::PLAIN);
-                line.push(about, Style::DIM);
+                line.push(&" ".repeat(widest + 3 - width(example)), TextStyle::PLAIN);
+                line.push(about, TextStyle::DIM);
             }
             lines.push(line);
         }
     } else {
-        let mut line = Line::new(&format!("  {} ", words.model_is()), Style::DIM);
-        line.push(&world.model, Style::BOLD);
+        let mut line = StyledLine::new(&format!("  {} ", words.model_is()), TextStyle::DIM);
+        line.push(&context.model, TextStyle::BOLD);
         lines.push(line);
     }
-    lines.push(Line::default());
-    lines.push(Line::new(&format!("  {}", words.greeting_help()), Style::DIM));
+    lines.push(StyledLine::default());
+    lines.push(StyledLine::new(&format!("  {}", words.greeting_help()), TextStyle::DIM));
     lines.iter().map(|line| line.truncated(columns)).collect()
 }
 
 /// What Tab suggests: the demo model understands these.
-pub fn examples(world: &World, words: Words) -> Vec<String> {
-    match world.is_demo() {
+pub fn examples(context: &AppContext, words: UiText) -> Vec<String> {
+    match context.is_demo() {
         true => words.examples().iter().map(|(example, _)| (*example).to_owned()).collect(),
         false => Vec::new(),
     }
@@ -49,18 +49,19 @@ pub fn examples(world: &World, words: Words) -> Vec<String> {
 
 #[cfg(all(test, feature = "demo"))]
 mod tests {
-    use crate::messages::{Lang, Words};
+    use crate::messages::{UiLanguage, UiText};
     use throughline::{Throughline, Upstream};
-    use throughline_testkit::{Dialect, demo::Demo};
+    use throughline_testkit::{FakeDialect, demo::DemoModel};
 
     // R: D1
     #[tokio::test]
     async fn the_demo_model_understands_all_that_is_proposed() {
-        let server = throughline_testkit::Upstream::start(Demo::instant()).await.unwrap();
-        let base_url = server.base_url(Dialect::OpenaiChat);
+        let server = throughline_testkit::FakeUpstream::start(DemoModel::instant()).await.unwrap();
+        let base_url = server.base_url(FakeDialect::OpenaiChat);
         let upstream = Upstream::new("demo", throughline_wire::Dialect::OpenaiChat, &base_url).unwrap();
         let app = Throughline::builder().upstream(upstream).model("demo").build().unwrap();
-        let proposed = [Lang::English, Lang::Chinese].map(|lang| Words(lang).examples()).concat();
+        let proposed =
+            [UiLanguage::English, UiLanguage::Chinese].map(|lang| UiText(lang).examples()).concat();
         for (example, _) in proposed.iter().chain(&[("Sing!", "")]) {
             let mut turn = app.ask(*example).await.unwrap();
             let mut text = String::new();

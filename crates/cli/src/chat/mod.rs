@@ -1,6 +1,5 @@
 //! `throughline chat`: a conversation in the terminal.
 
-pub mod answering;
 mod block;
 pub mod dialog;
 pub mod form;
@@ -11,93 +10,94 @@ pub mod question;
 mod queue;
 mod rich;
 mod screen;
-mod slash;
+mod slash_command;
+pub mod texts;
 pub mod transcript;
-pub mod wording;
+pub mod turn_commands;
 
-use crate::args::{Chat, Choice};
-use crate::exit::{Ended, Failure};
-use crate::messages::{self, Lang, Words};
-use crate::picture::Picture;
-use crate::setup::{Offered, Verdict, World};
-use crate::terminal::session::{Look, look};
+use crate::args::{ChatArgs, ModelArgs};
+use crate::exit::{CliFailure, CommandResult};
+use crate::messages::{self, UiLanguage, UiText};
+use crate::picture::PictureFile;
+use crate::setup::{AppContext, CallPolicy, OfferedToolRow};
+use crate::terminal::session::{OutputStyle, output_style};
 use std::io::IsTerminal;
-use throughline::config::Mode;
-use throughline::{Approval, Conversation, Turn, UserInput};
+use throughline::config::ToolMode;
+use throughline::{ApprovalMode, Conversation, TurnHandle, UserInput};
 
 /// Talks until the person leaves or the input ends.
-pub async fn run(args: &Chat) -> Ended {
-    let words = Words(Lang::of_environment());
-    match look() {
-        Look::Rich if !args.plain => {
-            let approval = if args.approve { Approval::AllowAll } else { Approval::Ask };
-            rich::run(Talk::open(&args.choice, approval).await?, words).await
+pub async fn run(args: &ChatArgs) -> CommandResult {
+    let words = UiText(UiLanguage::of_environment());
+    match output_style() {
+        OutputStyle::Rich if !args.plain => {
+            let approval = if args.approve { ApprovalMode::AllowAll } else { ApprovalMode::Ask };
+            rich::run(ChatSession::open(&args.choice, approval).await?, words).await
         }
         _ => {
-            let person = std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
-            let approval = match (args.approve, person) {
-                (true, _) => Approval::AllowAll,
-                (false, true) => Approval::Ask,
+            let has_person = std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
+            let approval = match (args.approve, has_person) {
+                (true, _) => ApprovalMode::AllowAll,
+                (false, true) => ApprovalMode::Ask,
                 // What comes through a pipe is what is being said, not answers.
-                (false, false) => Approval::DenyAll { reason: words.not_asked().to_owned() },
+                (false, false) => ApprovalMode::DenyAll { reason: words.not_asked().to_owned() },
             };
-            piped::run(Talk::open(&args.choice, approval).await?, words).await
+            piped::run(ChatSession::open(&args.choice, approval).await?, words).await
         }
     }
 }
 
 /// A conversation and who answers in it.
-struct Talk {
-    choice: Choice,
-    approval: Approval,
-    world: World,
+struct ChatSession {
+    model_args: ModelArgs,
+    approval: ApprovalMode,
+    context: AppContext,
     conversation: Conversation,
     /// Go with the next message.
-    pictures: Vec<Picture>,
+    pictures: Vec<PictureFile>,
 }
 
-impl Talk {
-    async fn open(choice: &Choice, approval: Approval) -> Result<Self, Failure> {
-        let world = World::open(choice, approval.clone()).await?;
-        let conversation = world.app.conversation();
-        Ok(Self { choice: choice.clone(), approval, world, conversation, pictures: Vec::new() })
+impl ChatSession {
+    async fn open(model_args: &ModelArgs, approval: ApprovalMode) -> Result<Self, CliFailure> {
+        let context = AppContext::open(model_args, approval.clone()).await?;
+        let conversation = context.app.conversation();
+        Ok(Self { model_args: model_args.clone(), approval, context, conversation, pictures: Vec::new() })
     }
 
     /// From the next message on calls travel another way; the history fits any. R: T3
-    fn change_mode(&mut self, name: &str) -> Result<(), Failure> {
-        let mode = Mode::named(name).ok_or_else(|| messages::no_such_mode(name))?;
+    fn set_mode(&mut self, name: &str) -> Result<(), CliFailure> {
+        let mode = ToolMode::from_name(name).ok_or_else(|| messages::no_such_mode(name))?;
         self.conversation.set_mode(Some(mode));
-        self.choice.mode = Some(name.to_owned());
-        mode.name().clone_into(&mut self.world.mode);
+        self.model_args.mode = Some(name.to_owned());
+        mode.name().clone_into(&mut self.context.mode);
         Ok(())
     }
 
     /// What the model may call, and what becomes of a call by rules, by what was said before, and by who answers.
-    fn offered(&self) -> Vec<Offered> {
+    fn offered_tools(&self) -> Vec<OfferedToolRow> {
         // A memory that cannot be read ends the next turn before it begins, with the reason.
-        let kept = self.world.app.memory().all().unwrap_or_default();
-        let mut remembered: Vec<_> = kept.into_iter().map(|kept| kept.answer).collect();
+        let stored = self.context.app.approval_store().all().unwrap_or_default();
+        let mut remembered: Vec<_> = stored.into_iter().map(|entry| entry.answer).collect();
         remembered.extend(self.conversation.remembered());
-        let mut offered = self.world.offered(&remembered);
-        for tool in offered.iter_mut().filter(|tool| tool.verdict == Verdict::Asks) {
-            tool.verdict = match self.approval {
-                Approval::AllowAll => Verdict::Runs,
-                Approval::DenyAll { .. } => Verdict::Denied,
-                _ => Verdict::Asks,
+        let mut offered = self.context.offered_tools(&remembered);
+        for tool in offered.iter_mut().filter(|tool| tool.policy == CallPolicy::Asks) {
+            tool.policy = match self.approval {
+                ApprovalMode::AllowAll => CallPolicy::Runs,
+                ApprovalMode::DenyAll { .. } => CallPolicy::Denied,
+                _ => CallPolicy::Asks,
             };
         }
         offered
     }
 
     /// Goes on with what was said so far under another choice of model.
-    async fn change(&mut self, choice: Choice) -> Result<(), Failure> {
-        let world = World::open(&choice, self.approval.clone()).await?;
-        self.conversation = world.app.conversation().with_history(self.conversation.history());
-        (self.choice, self.world) = (choice, world);
+    async fn switch_model(&mut self, model_args: ModelArgs) -> Result<(), CliFailure> {
+        let context = AppContext::open(&model_args, self.approval.clone()).await?;
+        self.conversation = context.app.conversation().with_history(self.conversation.history());
+        (self.model_args, self.context) = (model_args, context);
         Ok(())
     }
 
-    async fn say(&mut self, message: &str) -> Result<Turn, Failure> {
+    async fn send(&mut self, message: &str) -> Result<TurnHandle, CliFailure> {
         let input =
             self.pictures.drain(..).fold(UserInput::from(message), |input, picture| picture.attach(input));
         self.conversation.ask(input).await.map_err(|error| messages::setup(&error))

@@ -1,33 +1,33 @@
 //! The chat without a terminal: a message a line in, plain text out.
 
-use super::slash;
-use super::{Talk, answering, greeting};
-use crate::asking::{Asking, typed_lines};
-use crate::exit::{Ended, Exit};
-use crate::messages::{self, Words};
-use crate::picture::Picture;
-use crate::plain::{Piece, Plain, for_terminal};
+use super::slash_command;
+use super::{ChatSession, greeting, turn_commands};
+use crate::exit::{CliExit, CommandResult};
+use crate::line_prompts::{LinePrompter, typed_lines};
+use crate::messages::{self, UiText};
+use crate::picture::PictureFile;
+use crate::plain::{PlainOutput, PlainRenderer, for_terminal};
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 use throughline::{EventKind, TurnStatus};
 use tokio::sync::mpsc;
 
 /// As wide as the narrowest usual terminal: nobody can be asked for the width.
-const GREETING_COLUMNS: usize = 80;
+const GREETING_COLUMNS_MAX: usize = 80;
 /// Lists may be wider: they are read by programs, too.
 const LIST_COLUMNS: usize = 160;
 
 /// Answers line by line until the input ends. The exit code is that of the last turn.
-pub async fn run(mut talk: Talk, words: Words) -> Ended {
-    let mut wishes = crate::interrupt::wishes().map_err(|error| messages::no_signals(&error))?;
+pub async fn run(mut session: ChatSession, words: UiText) -> CommandResult {
+    let mut stop_signals = crate::interrupt::stop_signals().map_err(|error| messages::no_signals(&error))?;
     let mut lines = typed_lines().map_err(|error| messages::no_runtime(&error))?;
     let person = io::stdin().is_terminal();
     if person {
-        for line in greeting::lines(&talk.world, words, GREETING_COLUMNS) {
+        for line in greeting::lines(&session.context, words, GREETING_COLUMNS_MAX) {
             println!("{}", line.plain());
         }
     }
-    let mut last = Exit::Done;
+    let mut last = CliExit::Done;
     loop {
         if person {
             print!("\n› ");
@@ -35,63 +35,64 @@ pub async fn run(mut talk: Talk, words: Words) -> Ended {
         }
         let line = tokio::select! {
             line = lines.recv() => line,
-            _ = wishes.recv() => return Ok(Exit::Cancelled),
+            _ = stop_signals.recv() => return Ok(CliExit::Cancelled),
         };
         let Some(line) = line else { return Ok(last) };
-        match slash::parse(&line) {
-            slash::Line::Message(message) if message.is_empty() => {}
+        match slash_command::parse(&line) {
+            slash_command::SlashCommand::Message(message) if message.is_empty() => {}
             // Lines are read one after the other here: afterwards is now.
-            slash::Line::Message(message) | slash::Line::After(Some(message)) => {
-                match turn(&mut talk, &message, words, &mut lines, &mut wishes).await {
-                    Ok(Some(status)) => last = Exit::of(status),
-                    Ok(None) => return Ok(Exit::Cancelled),
-                    Err(Stopped::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
-                        return Ok(Exit::Done);
+            slash_command::SlashCommand::Message(message)
+            | slash_command::SlashCommand::After(Some(message)) => {
+                match run_turn(&mut session, &message, words, &mut lines, &mut stop_signals).await {
+                    Ok(Some(status)) => last = CliExit::of(status),
+                    Ok(None) => return Ok(CliExit::Cancelled),
+                    Err(TurnAborted::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
+                        return Ok(CliExit::Done);
                     }
-                    Err(Stopped::Output(error)) => return Err(messages::output_failed(&error)),
-                    Err(Stopped::Failure(failure)) => {
+                    Err(TurnAborted::Output(error)) => return Err(messages::output_failed(&error)),
+                    Err(TurnAborted::Failure(failure)) => {
                         last = failure.exit;
                         eprintln!("{failure}");
                     }
                 }
             }
-            slash::Line::Quit => return Ok(last),
-            other => command(&mut talk, other, words).await,
+            slash_command::SlashCommand::Quit => return Ok(last),
+            other => run_command(&mut session, other, words).await,
         }
     }
 }
 
 /// Why a turn was not read to its end.
-enum Stopped {
+enum TurnAborted {
     Output(io::Error),
-    Failure(crate::exit::Failure),
+    Failure(crate::exit::CliFailure),
 }
 
 /// One message. `None` = somebody wants to leave at once.
-async fn turn(
-    talk: &mut Talk,
+async fn run_turn(
+    session: &mut ChatSession,
     message: &str,
-    words: Words,
+    words: UiText,
     lines: &mut mpsc::Receiver<String>,
-    wishes: &mut mpsc::Receiver<()>,
-) -> Result<Option<TurnStatus>, Stopped> {
-    let mut turn = talk.say(message).await.map_err(Stopped::Failure)?;
-    let mut plain = Plain::new(words);
-    let mut asking = Asking::new(turn.control(), talk.world.app.clone(), words);
+    stop_signals: &mut mpsc::Receiver<()>,
+) -> Result<Option<TurnStatus>, TurnAborted> {
+    let mut turn = session.send(message).await.map_err(TurnAborted::Failure)?;
+    let mut plain = PlainRenderer::new(words);
+    let mut prompter = LinePrompter::new(turn.control(), session.context.app.clone(), words);
     let mut status = TurnStatus::Interrupted;
-    let mut always = answering::Always::default();
+    let mut remembered = turn_commands::AlwaysAnswers::default();
     let mut cancelled = false;
     loop {
         let event = tokio::select! {
             event = turn.next() => event,
-            answer = lines.recv(), if asking.is_open() => {
+            answer = lines.recv(), if prompter.is_open() => {
                 match answer {
-                    Some(line) => asking.give(&line).await,
-                    None => asking.leave().await,
+                    Some(line) => prompter.take_line(&line).await,
+                    None => prompter.close_input().await,
                 }
                 continue;
             }
-            _ = wishes.recv() => {
+            _ = stop_signals.recv() => {
                 if std::mem::replace(&mut cancelled, true) {
                     return Ok(None);
                 }
@@ -101,83 +102,91 @@ async fn turn(
             }
         };
         let Some(event) = event else {
-            if let Some(fault) = always.fault(&talk.world.app) {
+            if let Some(fault) = remembered.fault(&session.context.app) {
                 eprintln!("{}", messages::not_remembered(&fault));
             }
             return Ok(Some(status));
         };
-        always.apply(&event);
+        remembered.apply(&event);
         if let EventKind::StreamEnd { status: ended } = event.kind {
             status = ended;
         }
-        for piece in plain.apply(&event) {
-            print_piece(&mut plain, piece).map_err(Stopped::Output)?;
+        for output in plain.apply(&event) {
+            print_output(&mut plain, output).map_err(TurnAborted::Output)?;
         }
-        asking.take(&event).await;
+        prompter.take(&event).await;
     }
 }
 
 /// Text and notes share one stream here: a note has a line of its own.
-fn print_piece(plain: &mut Plain, piece: Piece) -> io::Result<()> {
+fn print_output(plain: &mut PlainRenderer, output: PlainOutput) -> io::Result<()> {
     let mut out = io::stdout().lock();
-    match piece {
-        Piece::Text(text) if io::stdout().is_terminal() => out.write_all(for_terminal(&text).as_bytes())?,
-        Piece::Text(text) => out.write_all(text.as_bytes())?,
-        Piece::Note(note) => {
+    match output {
+        PlainOutput::Text(text) if io::stdout().is_terminal() => {
+            out.write_all(for_terminal(&text).as_bytes())?
+        }
+        PlainOutput::Text(text) => out.write_all(text.as_bytes())?,
+        PlainOutput::Note(note) => {
             if plain.is_mid_line() {
                 out.write_all(b"\n")?;
             }
             writeln!(out, "[{note}]")?;
-            plain.note_shown();
+            plain.mark_note_printed();
         }
     }
     out.flush()
 }
 
-async fn command(talk: &mut Talk, line: slash::Line, words: Words) {
-    let choice = talk.choice.clone();
+async fn run_command(session: &mut ChatSession, line: slash_command::SlashCommand, words: UiText) {
+    let choice = session.model_args.clone();
     let changed = match line {
-        slash::Line::Help => {
-            for line in super::listing::commands(words) {
+        slash_command::SlashCommand::Help => {
+            for line in super::listing::command_lines(words) {
                 println!("{}", line.plain());
             }
             return;
         }
-        slash::Line::Tools => {
-            let offered = talk.offered();
+        slash_command::SlashCommand::Tools => {
+            let offered = session.offered_tools();
             if offered.is_empty() {
                 return println!("  {}", words.no_tools());
             }
-            for line in super::listing::tools(&offered, words, LIST_COLUMNS) {
+            for line in super::listing::tool_lines(&offered, words, LIST_COLUMNS) {
                 println!("{}", line.plain());
             }
             return;
         }
-        slash::Line::Sources => {
-            for line in super::listing::sources(&talk.world, words, LIST_COLUMNS) {
+        slash_command::SlashCommand::Sources => {
+            for line in super::listing::source_lines(&session.context, words, LIST_COLUMNS) {
                 println!("{}", line.plain());
             }
             return;
         }
-        slash::Line::Image(Some(path)) => match Picture::load(Path::new(&path)) {
+        slash_command::SlashCommand::Image(Some(path)) => match PictureFile::load(Path::new(&path)) {
             Ok(picture) => {
-                talk.pictures.push(picture);
+                session.pictures.push(picture);
                 println!("  {path}: {}", words.image_attached());
                 return;
             }
             Err(failure) => Err(failure),
         },
-        slash::Line::Model(Some(model)) => {
-            talk.change(crate::args::Choice { model: Some(model), ..choice }).await
+        slash_command::SlashCommand::Model(Some(model)) => {
+            session.switch_model(crate::args::ModelArgs { model: Some(model), ..choice }).await
         }
-        slash::Line::Mode(Some(mode)) => talk.change_mode(&mode),
-        slash::Line::Model(None) | slash::Line::Mode(None) => Ok(()),
-        slash::Line::Image(None) => return println!("  {}", words.image_usage()),
+        slash_command::SlashCommand::Mode(Some(mode)) => session.set_mode(&mode),
+        slash_command::SlashCommand::Model(None) | slash_command::SlashCommand::Mode(None) => Ok(()),
+        slash_command::SlashCommand::Image(None) => return println!("  {}", words.image_usage()),
         _ => return println!("  {}", words.unknown_command()),
     };
     match changed {
         Ok(()) => {
-            println!("  {} {} · {} {}", words.model_is(), talk.world.model, words.mode_is(), talk.world.mode);
+            println!(
+                "  {} {} · {} {}",
+                words.model_is(),
+                session.context.model,
+                words.mode_is(),
+                session.context.mode
+            );
         }
         Err(failure) => eprintln!("{failure}"),
     }

@@ -1,9 +1,9 @@
 //! What a person is asked in a turn, and the lines that show it whole.
 
-use super::form::Form;
-use crate::messages::Words;
+use super::form::QuestionForm;
+use crate::messages::UiText;
 use crate::terminal::card::duration;
-use crate::terminal::text::{Ink, Line, Style};
+use crate::terminal::text::{StyledLine, TextColor, TextStyle};
 use serde_json::Value;
 use throughline_engine::ApprovalId;
 use throughline_wire::CallId;
@@ -11,7 +11,7 @@ use throughline_wire::visible;
 
 /// A question that waits for an answer.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Question {
+pub struct PendingQuestion {
     /// The key of the answer.
     pub id: ApprovalId,
     /// Which call.
@@ -31,63 +31,67 @@ pub struct Question {
     /// Hash of the arguments that are shown.
     pub arguments_hash: String,
     /// What is wanted.
-    pub wants: Wants,
+    pub input: QuestionInput,
 }
 
 /// What a question is about.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Wants {
+pub enum QuestionInput {
     /// May this call run?
     Approval {
         /// All arguments, as they would run.
         arguments: String,
     },
     /// Something that the running tool wants to know.
-    Fields(Form),
+    Fields(QuestionForm),
     /// That an address be opened, by the person.
     Address(String),
 }
 
-impl Question {
+impl PendingQuestion {
     /// Everything that is to be decided on, in unwrapped lines; `at` of `count` questions is shown if there are several.
-    pub fn lines(&self, now: i64, (at, count): (usize, usize), words: Words) -> Vec<Line> {
-        let title = match self.wants {
-            Wants::Approval { .. } => words.allow_question(),
-            Wants::Fields(_) | Wants::Address(_) => words.tool_asks(),
+    pub fn lines(&self, now: i64, (index, count): (usize, usize), words: UiText) -> Vec<StyledLine> {
+        let title = match self.input {
+            QuestionInput::Approval { .. } => words.allow_question(),
+            QuestionInput::Fields(_) | QuestionInput::Address(_) => words.tool_asks(),
         };
-        let mut head = Line::new(title, Style::bold_ink(Ink::Yellow));
-        head.push("  ", Style::PLAIN);
-        head.push(&self.tool, Style::BOLD);
+        let mut head = StyledLine::new(title, TextStyle::bold_ink(TextColor::Yellow));
+        head.push("  ", TextStyle::PLAIN);
+        head.push(&self.tool, TextStyle::BOLD);
         if count > 1 {
-            head.push(&format!("  {}", words.nth_of(at + 1, count)), Style::DIM);
+            head.push(&format!("  {}", words.nth_of(index + 1, count)), TextStyle::DIM);
         }
         let mut lines = vec![head, self.about(now, words)];
-        if !self.question.is_empty() && !self.rule_says_it() {
-            lines.extend(text_lines(&self.question, Style::PLAIN));
+        if !self.question.is_empty() && !self.is_default_rule() {
+            lines.extend(text_lines(&self.question, TextStyle::PLAIN));
         }
-        match &self.wants {
-            Wants::Approval { arguments } if arguments.trim().is_empty() || arguments.trim() == "{}" => {
-                lines.push(Line::new(words.no_arguments(), Style::DIM));
+        match &self.input {
+            QuestionInput::Approval { arguments }
+                if arguments.trim().is_empty() || arguments.trim() == "{}" =>
+            {
+                lines.push(StyledLine::new(words.no_arguments(), TextStyle::DIM));
             }
-            Wants::Approval { arguments } => lines.extend(text_lines(arguments, Style::ink(Ink::Cyan))),
-            Wants::Fields(_) => {}
-            Wants::Address(address) => {
-                lines.push(Line::new(words.form_url(), Style::PLAIN));
-                lines.extend(text_lines(address, Style::ink(Ink::Cyan)));
+            QuestionInput::Approval { arguments } => {
+                lines.extend(text_lines(arguments, TextStyle::ink(TextColor::Cyan)))
+            }
+            QuestionInput::Fields(_) => {}
+            QuestionInput::Address(address) => {
+                lines.push(StyledLine::new(words.form_url(), TextStyle::PLAIN));
+                lines.extend(text_lines(address, TextStyle::ink(TextColor::Cyan)));
             }
         }
         lines
     }
 
     /// The question to be answered by a line, as text.
-    pub fn plain(&self, now: i64, words: Words) -> String {
+    pub fn as_text(&self, now: i64, words: UiText) -> String {
         let lines = self.lines(now, (0, 1), words);
         lines.iter().map(|line| format!("┃ {}\n", line.plain())).collect()
     }
 
     /// It is about a call that would run, not about what a running one wants to know.
     pub fn is_approval(&self) -> bool {
-        matches!(self.wants, Wants::Approval { .. })
+        matches!(self.input, QuestionInput::Approval { .. })
     }
 
     /// Some rules ask each time, whatever was said before.
@@ -96,12 +100,12 @@ impl Question {
     }
 
     /// Source, effect, rule and the time that is left.
-    fn about(&self, now: i64, words: Words) -> Line {
+    fn about(&self, now: i64, words: UiText) -> StyledLine {
         let mut parts = Vec::new();
         if !self.source.is_empty() {
             parts.push(format!("{} {}", words.source(), visible::escape(&self.source)));
         }
-        if let Wants::Approval { .. } = self.wants {
+        if let QuestionInput::Approval { .. } = self.input {
             if !self.effect.is_empty() {
                 parts.push(format!("{}: {}", words.effect(), self.effect));
             }
@@ -110,14 +114,14 @@ impl Question {
             }
         }
         if let Some(expires_at) = self.expires_at {
-            let left = duration_left(expires_at.saturating_sub(now));
-            parts.push(format!("{left} {}", words.time_left()));
+            let remaining = duration_left(expires_at.saturating_sub(now));
+            parts.push(format!("{remaining} {}", words.time_left()));
         }
-        Line::new(&parts.join(" · "), Style::DIM)
+        StyledLine::new(&parts.join(" · "), TextStyle::DIM)
     }
 
     /// The question that the engine puts for a default by effect says what stands beside it already.
-    fn rule_says_it(&self) -> bool {
+    fn is_default_rule(&self) -> bool {
         self.is_approval() && self.rule.starts_with("effect:")
     }
 }
@@ -131,8 +135,8 @@ fn duration_left(ms: i64) -> String {
     }
 }
 
-fn text_lines(text: &str, style: Style) -> Vec<Line> {
-    visible::escape(text).split('\n').map(|line| Line::new(line, style)).collect()
+fn text_lines(text: &str, style: TextStyle) -> Vec<StyledLine> {
+    visible::escape(text).split('\n').map(|line| StyledLine::new(line, style)).collect()
 }
 
 /// JSON to be edited: indented, hidden characters as escapes, so that what is seen is what is there.
@@ -148,7 +152,7 @@ pub fn editable(arguments: &str) -> String {
 ///
 /// # Errors
 /// Why they cannot be arguments at all; whether they fit the tool is not known here.
-pub fn edited(text: &str, words: Words) -> Result<Value, String> {
+pub fn parse_edited(text: &str, words: UiText) -> Result<Value, String> {
     match serde_json::from_str::<Value>(text) {
         Ok(value) if value.is_object() => Ok(value),
         Ok(_) => Err(words.not_an_object().to_owned()),
@@ -159,7 +163,7 @@ pub fn edited(text: &str, words: Words) -> Result<Value, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::messages::Lang;
+    use crate::messages::UiLanguage;
 
     /// R: R4: what is edited is what is there, and comes back unchanged.
     #[test]
@@ -167,7 +171,7 @@ mod tests {
         let arguments = "{\"a\":\"x\u{202e}y\u{e0041}\",\"b\":[1]}";
         let text = editable(arguments);
         assert_eq!(text, "{\n  \"a\": \"x\\u202ey\\udb40\\udc41\",\n  \"b\": [\n    1\n  ]\n}");
-        let back = edited(&text, Words(Lang::English)).unwrap();
+        let back = parse_edited(&text, UiText(UiLanguage::English)).unwrap();
         assert_eq!(back, serde_json::from_str::<Value>(arguments).unwrap());
         assert_eq!(editable("not json"), "not json");
     }
@@ -175,7 +179,7 @@ mod tests {
     #[test]
     fn arguments_are_an_object() {
         for (text, part) in [("[1]", "JSON object"), ("{\"a\":", "not JSON: EOF")] {
-            let why = edited(text, Words(Lang::English)).unwrap_err();
+            let why = parse_edited(text, UiText(UiLanguage::English)).unwrap_err();
             assert!(why.contains(part), "{text}: {why}");
         }
     }

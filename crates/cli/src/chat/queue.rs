@@ -1,42 +1,42 @@
 //! Messages written while a turn runs: for its next step, or for afterwards. R: T14
 
-use crate::messages::Words;
-use crate::terminal::text::{Line, Style};
+use crate::messages::UiText;
+use crate::terminal::text::{StyledLine, TextStyle};
 use std::collections::VecDeque;
-use throughline_engine::{Event, EventKind, UserMessageId, When};
+use throughline_engine::{Event, EventKind, MessageTiming, UserMessageId};
 
 /// Messages that may wait at a time.
 const QUEUED_MAX: usize = 16;
 
 /// A message that waits.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Queued {
+pub struct QueuedText {
     /// Its key in the turn.
     pub id: UserMessageId,
     /// What was written.
     pub text: String,
     /// What it waits for.
-    pub when: When,
+    pub when: MessageTiming,
 }
 
 /// What was written ahead, oldest first. What the turn has not taken in when it ends begins the next one.
 #[derive(Debug, Default)]
-pub struct Queue {
-    waiting: VecDeque<Queued>,
-    made: u64,
+pub struct MessageQueue {
+    waiting: VecDeque<QueuedText>,
+    count: u64,
 }
 
-impl Queue {
+impl MessageQueue {
     /// Takes a message.
     ///
     /// # Errors
     /// The message, if too many wait.
-    pub fn push(&mut self, text: String, when: When) -> Result<Queued, String> {
+    pub fn push(&mut self, text: String, when: MessageTiming) -> Result<QueuedText, String> {
         if self.waiting.len() >= QUEUED_MAX {
             return Err(text);
         }
-        self.made += 1;
-        let queued = Queued { id: UserMessageId::new(format!("said_{}", self.made)), text, when };
+        self.count += 1;
+        let queued = QueuedText { id: UserMessageId::new(format!("said_{}", self.count)), text, when };
         self.waiting.push_back(queued.clone());
         Ok(queued)
     }
@@ -49,7 +49,7 @@ impl Queue {
     }
 
     /// The message written last, taken back to be changed.
-    pub fn take_back(&mut self) -> Option<Queued> {
+    pub fn retract_last(&mut self) -> Option<QueuedText> {
         self.waiting.pop_back()
     }
 
@@ -59,8 +59,8 @@ impl Queue {
     }
 
     /// What waits for a step.
-    pub fn for_step(&self) -> Vec<Queued> {
-        self.waiting.iter().filter(|queued| queued.when == When::NextStep).cloned().collect()
+    pub fn for_step(&self) -> Vec<QueuedText> {
+        self.waiting.iter().filter(|queued| queued.when == MessageTiming::NextStep).cloned().collect()
     }
 
     /// Throws away what waits.
@@ -69,16 +69,16 @@ impl Queue {
     }
 
     /// Each with what it waits for.
-    pub fn lines(&self, words: Words) -> impl Iterator<Item = Line> {
+    pub fn lines(&self, words: UiText) -> impl Iterator<Item = StyledLine> {
         self.waiting.iter().enumerate().map(move |(at, queued)| {
             let when = match queued.when {
-                When::NextStep => words.queued_step(),
-                When::AfterTurn => words.queued_after(),
+                MessageTiming::NextStep => words.queued_step(),
+                MessageTiming::AfterTurn => words.queued_after(),
             };
-            let mut line = Line::new(&format!("{when} › "), Style::DIM);
-            line.push(&queued.text.replace('\n', " "), Style::PLAIN);
+            let mut line = StyledLine::new(&format!("{when} › "), TextStyle::DIM);
+            line.push(&queued.text.replace('\n', " "), TextStyle::PLAIN);
             if at + 1 == self.waiting.len() {
-                line.push(&format!("  {}", words.take_back_hint()), Style::DIM);
+                line.push(&format!("  {}", words.take_back_hint()), TextStyle::DIM);
             }
             line
         })

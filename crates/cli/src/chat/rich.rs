@@ -1,49 +1,49 @@
 //! The chat on a real terminal: keys in, frames out, a turn in between.
 
-use super::answering;
-use super::dialog::Reply;
-use super::screen::{Screen, Wish};
-use super::slash;
-use super::transcript::Reasoning;
-use super::{Talk, greeting};
-use crate::exit::{Ended, Exit, Failure};
-use crate::messages::{self, Words};
-use crate::picture::Picture;
-use crate::terminal::painter::Painter;
-use crate::terminal::session::{self, Keys, RawTerminal};
-use crate::terminal::text::{Ink, Line, Style};
+use super::dialog::DialogReply;
+use super::screen::{ChatScreen, ScreenAction};
+use super::slash_command;
+use super::transcript::ReasoningView;
+use super::turn_commands;
+use super::{ChatSession, greeting};
+use crate::exit::{CliExit, CliFailure, CommandResult};
+use crate::messages::{self, UiText};
+use crate::picture::PictureFile;
+use crate::terminal::painter::ScreenPainter;
+use crate::terminal::session::{self, KeyReader, RawTerminal};
+use crate::terminal::text::{StyledLine, TextColor, TextStyle};
 use crossterm::event::Event as Input;
 use std::io;
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
-use throughline::{Event, Turn};
+use throughline::{Event, TurnHandle};
 use tokio::time::MissedTickBehavior;
 
 /// Time between two frames while something moves: about 30 a second. R: T2
-const FRAME: Duration = Duration::from_millis(33);
+const FRAME_INTERVAL: Duration = Duration::from_millis(33);
 
 /// Talks until the person leaves.
-pub async fn run(mut talk: Talk, words: Words) -> Ended {
+pub async fn run(mut session: ChatSession, words: UiText) -> CommandResult {
     let (columns, rows) = crossterm::terminal::size().map_err(|error| messages::terminal_failed(&error))?;
-    let mut wishes = crate::interrupt::wishes().map_err(|error| messages::no_signals(&error))?;
+    let mut stop_signals = crate::interrupt::stop_signals().map_err(|error| messages::no_signals(&error))?;
     let raw = RawTerminal::enter().map_err(|error| messages::terminal_failed(&error))?;
-    let mut keys = Keys::listen().map_err(|error| messages::no_runtime(&error))?;
-    let mut ui = Ui {
-        screen: Screen::new(words, &greeting::examples(&talk.world, words)),
-        painter: Painter::new(columns, rows),
+    let mut keys = KeyReader::listen().map_err(|error| messages::no_runtime(&error))?;
+    let mut ui = ChatUi {
+        screen: ChatScreen::new(words, &greeting::examples(&session.context, words)),
+        painter: ScreenPainter::new(columns, rows),
         words,
     };
-    let lines = greeting::lines(&talk.world, words, ui.painter.columns());
+    let lines = greeting::lines(&session.context, words, ui.painter.columns());
     ui.screen.print(lines);
-    ui.screen.steering = talk.world.steering();
+    ui.screen.steering = session.context.steering();
 
-    let mut turn: Option<Turn> = None;
-    let mut always = answering::Always::default();
-    let mut frames = tokio::time::interval(FRAME);
+    let mut turn: Option<TurnHandle> = None;
+    let mut remembered = turn_commands::AlwaysAnswers::default();
+    let mut frames = tokio::time::interval(FRAME_INTERVAL);
     frames.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut painted_at: Option<Instant> = None;
-    let left = loop {
-        if painted_at.is_none_or(|at| at.elapsed() >= FRAME) {
+    let exit = loop {
+        if painted_at.is_none_or(|at| at.elapsed() >= FRAME_INTERVAL) {
             ui.paint().map_err(|error| messages::terminal_failed(&error))?;
             painted_at = Some(Instant::now());
         }
@@ -51,57 +51,57 @@ pub async fn run(mut talk: Talk, words: Words) -> Ended {
             key = keys.next() => {
                 // What a key does is seen at once.
                 painted_at = None;
-                let Some(key) = key else { break Exit::Done };
+                let Some(key) = key else { break CliExit::Done };
                 match ui.input(key) {
-                    Wish::Nothing => {}
-                    Wish::Leave => break if turn.is_some() { Exit::Cancelled } else { Exit::Done },
-                    Wish::Line(line) => turn = ui.line(line, &mut talk, turn).await,
-                    Wish::Answer(reply) => if let Some(turn) = &turn {
+                    ScreenAction::Nothing => {}
+                    ScreenAction::Leave => break if turn.is_some() { CliExit::Cancelled } else { CliExit::Done },
+                    ScreenAction::Line(line) => turn = ui.run_line(line, &mut session, turn).await,
+                    ScreenAction::Answer(reply) => if let Some(turn) = &turn {
                         let tool = ui.screen.question().map(|question| question.tool.clone());
-                        let checked = answering::check(&talk.world.app, tool.as_deref().unwrap_or(""), &reply);
-                        let answered = match checked {
-                            Ok(()) => answering::answer(&turn.control(), reply).await,
+                        let checked = turn_commands::check_arguments(&session.context.app, tool.as_deref().unwrap_or(""), &reply);
+                        let reply_result = match checked {
+                            Ok(()) => turn_commands::send_answer(&turn.control(), reply).await,
                             Err(why) => Err(why),
                         };
-                        if let Err(why) = answered {
-                            ui.screen.refuse_answer(why);
+                        if let Err(why) = reply_result {
+                            ui.screen.reject_answer(why);
                         }
                     },
-                    Wish::EditOutside(text) => ui.edit_outside(&text, &keys).await,
-                    Wish::Say(queued) => if let Some(turn) = &turn {
-                        answering::say(&turn.control(), queued).await;
+                    ScreenAction::EditOutside(text) => ui.edit_outside(&text, &keys).await,
+                    ScreenAction::QueueMessage(queued) => if let Some(turn) = &turn {
+                        turn_commands::queue_message(&turn.control(), queued).await;
                     },
-                    Wish::TakeBack(id) => if let Some(turn) = &turn {
-                        answering::take_back(&turn.control(), id).await;
+                    ScreenAction::RetractMessage(id) => if let Some(turn) = &turn {
+                        turn_commands::retract_message(&turn.control(), id).await;
                     },
-                    Wish::Stop => if let Some(turn) = &turn {
+                    ScreenAction::Stop => if let Some(turn) = &turn {
                         // Whether it was in time is told by its events.
                         let _ = turn.cancel().await;
                     },
                 }
             }
-            event = next(&mut turn) => match event {
+            event = next_event(&mut turn) => match event {
                 Some(event) => {
                     ui.screen.apply(&event);
-                    always.apply(&event);
-                    if ui.screen.allowed_beforehand() && let Some(turn) = &turn {
-                        let _ = answering::answer(&turn.control(), Reply::ApproveAll).await;
+                    remembered.apply(&event);
+                    if ui.screen.auto_approves() && let Some(turn) = &turn {
+                        let _ = turn_commands::send_answer(&turn.control(), DialogReply::ApproveAll).await;
                     }
                 }
                 None => {
                     painted_at = None;
-                    let next = ui.screen.end(now(), ui.painter.columns());
-                    if let Some(fault) = always.fault(&talk.world.app) {
-                        ui.failed(&messages::not_remembered(&fault));
+                    let next = ui.screen.end_turn(now(), ui.painter.columns());
+                    if let Some(fault) = remembered.fault(&session.context.app) {
+                        ui.print_failure(&messages::not_remembered(&fault));
                     }
                     turn = match next {
-                        Some(next) => ui.line(slash::Line::Message(next), &mut talk, None).await,
+                        Some(next) => ui.run_line(slash_command::SlashCommand::Message(next), &mut session, None).await,
                         None => None,
                     };
                 }
             },
-            _ = frames.tick(), if turn.is_some() || painted_at.is_some_and(|at| at.elapsed() < FRAME) => {}
-            _ = wishes.recv() => break Exit::Cancelled,
+            _ = frames.tick(), if turn.is_some() || painted_at.is_some_and(|at| at.elapsed() < FRAME_INTERVAL) => {}
+            _ = stop_signals.recv() => break CliExit::Cancelled,
         }
     };
     // Dropping a running turn stops it.
@@ -110,12 +110,12 @@ pub async fn run(mut talk: Talk, words: Words) -> Ended {
     let farewell = ui.painter.frame(last, Vec::new(), None) + &ui.painter.clear();
     drop(raw);
     // The terminal may be gone, which is why we leave.
-    let _ = session::write(&farewell);
-    Ok(left)
+    let _ = session::write_frame(&farewell);
+    Ok(exit)
 }
 
 /// The next event of a running turn; never, if none runs.
-async fn next(turn: &mut Option<Turn>) -> Option<Event> {
+async fn next_event(turn: &mut Option<TurnHandle>) -> Option<Event> {
     match turn {
         Some(turn) => turn.next().await,
         None => std::future::pending().await,
@@ -128,22 +128,22 @@ fn now() -> i64 {
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }
 
-struct Ui {
-    screen: Screen,
-    painter: Painter,
-    words: Words,
+struct ChatUi {
+    screen: ChatScreen,
+    painter: ScreenPainter,
+    words: UiText,
 }
 
-impl Ui {
+impl ChatUi {
     fn paint(&mut self) -> io::Result<()> {
         let frame = self.screen.frame(now(), self.painter.columns(), self.painter.rows());
-        session::write(&self.painter.frame(frame.settled, frame.live, frame.cursor))
+        session::write_frame(&self.painter.frame(frame.settled, frame.live, frame.cursor))
     }
 
     /// Lends the terminal to the person's own program.
-    async fn edit_outside(&mut self, text: &str, keys: &Keys) {
+    async fn edit_outside(&mut self, text: &str, keys: &KeyReader) {
         let words = self.words;
-        let Some(program) = crate::external_editor::program() else {
+        let Some(program) = crate::external_editor::editor_command() else {
             return self.screen.edited_outside(Err(words.no_editor().to_owned()));
         };
         let text = text.to_owned();
@@ -152,132 +152,149 @@ impl Ui {
         self.screen.edited_outside(edited.map_err(|error| error.to_string()));
     }
 
-    fn input(&mut self, input: Input) -> Wish {
+    fn input(&mut self, input: Input) -> ScreenAction {
         match input {
             Input::Key(key) => self.screen.key(key),
             Input::Paste(text) => {
                 self.screen.paste(&text);
-                Wish::Nothing
+                ScreenAction::Nothing
             }
             Input::Resize(columns, rows) => {
                 self.painter.resize(columns, rows);
-                Wish::Nothing
+                ScreenAction::Nothing
             }
-            _ => Wish::Nothing,
+            _ => ScreenAction::Nothing,
         }
     }
 
     /// Does what a line says. Gives the turn that runs afterwards.
-    async fn line(&mut self, line: slash::Line, talk: &mut Talk, running: Option<Turn>) -> Option<Turn> {
+    async fn run_line(
+        &mut self,
+        line: slash_command::SlashCommand,
+        session: &mut ChatSession,
+        running: Option<TurnHandle>,
+    ) -> Option<TurnHandle> {
         let words = self.words;
         match line {
-            slash::Line::Message(message) => {
-                self.screen.begin(&message, self.painter.columns(), now());
-                match talk.say(&message).await {
+            slash_command::SlashCommand::Message(message) => {
+                self.screen.begin_turn(&message, self.painter.columns(), now());
+                match session.send(&message).await {
                     Ok(turn) => {
                         // What was written for a step that never came waits for one of this turn.
                         for queued in self.screen.waiting_for_step() {
-                            answering::say(&turn.control(), queued).await;
+                            turn_commands::queue_message(&turn.control(), queued).await;
                         }
                         return Some(turn);
                     }
                     Err(failure) => {
-                        self.screen.end(now(), self.painter.columns());
-                        self.failed(&failure);
+                        self.screen.end_turn(now(), self.painter.columns());
+                        self.print_failure(&failure);
                     }
                 }
             }
-            slash::Line::Help => {
-                self.note(super::listing::commands(words));
+            slash_command::SlashCommand::Help => {
+                self.print_lines(super::listing::command_lines(words));
             }
-            slash::Line::Tools => self.tools(talk),
-            slash::Line::Sources => self.sources(talk),
-            slash::Line::After(_) => self.say(words.after_usage()),
-            slash::Line::Thinking => {
-                let full = self.screen.reasoning == Reasoning::Folded;
-                self.screen.reasoning = if full { Reasoning::Full } else { Reasoning::Folded };
-                self.say(if full { words.thinking_shown() } else { words.thinking_folded() });
+            slash_command::SlashCommand::Tools => self.print_tools(session),
+            slash_command::SlashCommand::Sources => self.print_sources(session),
+            slash_command::SlashCommand::After(_) => self.print_text(words.after_usage()),
+            slash_command::SlashCommand::Thinking => {
+                let full = self.screen.reasoning == ReasoningView::Folded;
+                self.screen.reasoning = if full { ReasoningView::Full } else { ReasoningView::Folded };
+                self.print_text(if full { words.thinking_shown() } else { words.thinking_folded() });
             }
-            slash::Line::Image(path) => {
-                match path.as_deref().map(|path| (path, Picture::load(Path::new(path)))) {
-                    None => self.say(words.image_usage()),
-                    Some((_, Err(failure))) => self.failed(&failure),
+            slash_command::SlashCommand::Image(path) => {
+                match path.as_deref().map(|path| (path, PictureFile::load(Path::new(path)))) {
+                    None => self.print_text(words.image_usage()),
+                    Some((_, Err(failure))) => self.print_failure(&failure),
                     Some((path, Ok(picture))) => {
-                        talk.pictures.push(picture);
+                        session.pictures.push(picture);
                         self.screen.attached.push(path.to_owned());
                     }
                 }
             }
-            slash::Line::Model(None) => {
-                self.say(&format!("{} {} · {}", words.model_is(), talk.world.model, words.model_usage()));
+            slash_command::SlashCommand::Model(None) => {
+                self.print_text(&format!(
+                    "{} {} · {}",
+                    words.model_is(),
+                    session.context.model,
+                    words.model_usage()
+                ));
             }
-            slash::Line::Mode(None) => {
-                self.say(&format!("{} {} · {}", words.mode_is(), talk.world.mode, words.mode_usage()));
+            slash_command::SlashCommand::Mode(None) => {
+                self.print_text(&format!(
+                    "{} {} · {}",
+                    words.mode_is(),
+                    session.context.mode,
+                    words.mode_usage()
+                ));
             }
-            slash::Line::Model(Some(_)) | slash::Line::Mode(Some(_)) if running.is_some() => {
-                self.say(words.not_now())
+            slash_command::SlashCommand::Model(Some(_)) | slash_command::SlashCommand::Mode(Some(_))
+                if running.is_some() =>
+            {
+                self.print_text(words.not_now())
             }
-            slash::Line::Model(Some(model)) => {
-                let choice = crate::args::Choice { model: Some(model), ..talk.choice.clone() };
-                self.change(talk, choice).await;
+            slash_command::SlashCommand::Model(Some(model)) => {
+                let choice = crate::args::ModelArgs { model: Some(model), ..session.model_args.clone() };
+                self.switch_model(session, choice).await;
             }
-            slash::Line::Mode(Some(mode)) => {
-                let changed = talk.change_mode(&mode);
-                self.changed(talk, changed);
+            slash_command::SlashCommand::Mode(Some(mode)) => {
+                let changed = session.set_mode(&mode);
+                self.print_change(session, changed);
             }
-            slash::Line::Unknown => self.say(words.unknown_command()),
-            slash::Line::Quit => {}
+            slash_command::SlashCommand::Unknown => self.print_text(words.unknown_command()),
+            slash_command::SlashCommand::Quit => {}
         }
         running
     }
 
-    async fn change(&mut self, talk: &mut Talk, choice: crate::args::Choice) {
-        let changed = talk.change(choice).await;
-        self.changed(talk, changed);
+    async fn switch_model(&mut self, session: &mut ChatSession, choice: crate::args::ModelArgs) {
+        let changed = session.switch_model(choice).await;
+        self.print_change(session, changed);
     }
 
-    fn changed(&mut self, talk: &Talk, changed: Result<(), Failure>) {
+    fn print_change(&mut self, session: &ChatSession, changed: Result<(), CliFailure>) {
         match changed {
             Ok(()) => {
-                let (words, world) = (self.words, &talk.world);
+                let (words, context) = (self.words, &session.context);
                 let text =
-                    format!("{} {} · {} {}", words.model_is(), world.model, words.mode_is(), world.mode);
-                self.say(&text);
+                    format!("{} {} · {} {}", words.model_is(), context.model, words.mode_is(), context.mode);
+                self.print_text(&text);
             }
-            Err(failure) => self.failed(&failure),
+            Err(failure) => self.print_failure(&failure),
         }
     }
 
-    fn tools(&mut self, talk: &Talk) {
-        let offered = talk.offered();
+    fn print_tools(&mut self, session: &ChatSession) {
+        let offered = session.offered_tools();
         if offered.is_empty() {
-            return self.say(self.words.no_tools());
+            return self.print_text(self.words.no_tools());
         }
         let columns = self.painter.columns();
-        self.note(super::listing::tools(&offered, self.words, columns));
+        self.print_lines(super::listing::tool_lines(&offered, self.words, columns));
     }
 
-    fn sources(&mut self, talk: &Talk) {
+    fn print_sources(&mut self, session: &ChatSession) {
         let columns = self.painter.columns();
-        self.note(super::listing::sources(&talk.world, self.words, columns));
+        self.print_lines(super::listing::source_lines(&session.context, self.words, columns));
     }
 
-    fn say(&mut self, text: &str) {
+    fn print_text(&mut self, text: &str) {
         let columns = self.painter.columns();
-        self.screen.print([Line::default()]);
-        self.screen.print(Line::new(&format!("  {text}"), Style::DIM).wrapped(columns));
+        self.screen.print([StyledLine::default()]);
+        self.screen.print(StyledLine::new(&format!("  {text}"), TextStyle::DIM).wrapped(columns));
     }
 
-    fn note(&mut self, lines: impl IntoIterator<Item = Line>) {
-        self.screen.print([Line::default()]);
+    fn print_lines(&mut self, lines: impl IntoIterator<Item = StyledLine>) {
+        self.screen.print([StyledLine::default()]);
         self.screen.print(lines);
     }
 
-    fn failed(&mut self, failure: &Failure) {
+    fn print_failure(&mut self, failure: &CliFailure) {
         let columns = self.painter.columns();
         let text = failure.to_string();
-        self.screen.print([Line::default()]);
-        let lines = text.lines().map(|line| Line::new(line, Style::ink(Ink::Red)));
+        self.screen.print([StyledLine::default()]);
+        let lines = text.lines().map(|line| StyledLine::new(line, TextStyle::ink(TextColor::Red)));
         self.screen.print(lines.flat_map(|line| line.wrapped(columns)).collect::<Vec<_>>());
     }
 }

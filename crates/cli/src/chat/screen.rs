@@ -1,39 +1,39 @@
 //! The state of the chat's screen: what a key means now, and what the next frame shows. No IO.
 
-use super::dialog::{Dialog, Pressed, Reply};
-use super::question::Question;
-use super::queue::{Queue, Queued};
-use super::slash;
-use super::transcript::{Reasoning, Transcript};
-use crate::messages::Words;
+use super::dialog::{DialogReply, KeyOutcome, QuestionDialog};
+use super::question::PendingQuestion;
+use super::queue::{MessageQueue, QueuedText};
+use super::slash_command;
+use super::transcript::{ReasoningView, TurnTranscript};
+use crate::messages::UiText;
 use crate::terminal::card::spinner;
-use crate::terminal::line_editor::{Edit, Had, LineEditor};
-use crate::terminal::painter::CursorAt;
-use crate::terminal::text::{Ink, Line, Style};
+use crate::terminal::line_editor::{EditorEvent, InterruptedText, LineEditor};
+use crate::terminal::painter::CursorPosition;
+use crate::terminal::text::{StyledLine, TextColor, TextStyle};
 use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use std::collections::HashSet;
-use throughline_engine::{ApprovalId, Event, EventKind, UserMessageId, When};
+use throughline_engine::{ApprovalId, Event, EventKind, MessageTiming, UserMessageId};
 
 /// Lines that stand around a question: a blank one each side, the status, the line to write in with its hint, one
 /// more for the card.
-const ROWS_BESIDE_QUESTION: usize = 7;
+const ROWS_AROUND_QUESTION: usize = 7;
 const PROMPT: &str = "› ";
 
 /// What the person wants.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Wish {
+pub enum ScreenAction {
     /// Nothing but what the screen does by itself.
     Nothing,
     /// A line was written.
-    Line(slash::Line),
+    Line(slash_command::SlashCommand),
     /// A question is answered.
-    Answer(Reply),
+    Answer(DialogReply),
     /// Arguments are to be edited in the person's own program.
     EditOutside(String),
     /// A message goes into the running turn.
-    Say(Queued),
+    QueueMessage(QueuedText),
     /// It is taken back.
-    TakeBack(UserMessageId),
+    RetractMessage(UserMessageId),
     /// The turn is to stop.
     Stop,
     /// Leave, stopping what runs.
@@ -42,96 +42,97 @@ pub enum Wish {
 
 /// Everything that is on the screen or about to be.
 #[derive(Debug)]
-pub struct Screen {
-    words: Words,
+pub struct ChatScreen {
+    words: UiText,
     editor: LineEditor,
-    turn: Option<Transcript>,
+    turn: Option<TurnTranscript>,
     /// Ctrl-C was pressed in this turn.
     stopping: bool,
     /// Everything that asks in this turn is allowed.
     allowing_all: bool,
     /// The question that is being answered.
-    dialog: Option<Dialog>,
+    dialog: Option<QuestionDialog>,
     /// Questions put aside: they wait without being shown.
-    aside: HashSet<ApprovalId>,
+    postponed: HashSet<ApprovalId>,
     /// Ctrl-C was pressed at an empty line: once more leaves.
-    leaving: bool,
-    queue: Queue,
+    leave_armed: bool,
+    queue: MessageQueue,
     /// What a message that is sent while a turn runs waits for, unless it is said. R: T14
-    pub steering: When,
+    pub steering: MessageTiming,
     /// Final lines not yet painted.
-    settled: Vec<Line>,
+    settled: Vec<StyledLine>,
     /// The question that was printed because it is longer than the screen.
-    printed: Option<ApprovalId>,
+    printed_question: Option<ApprovalId>,
     /// Names of pictures that go with the next message.
     pub attached: Vec<String>,
     /// How reasoning is shown.
-    pub reasoning: Reasoning,
+    pub reasoning: ReasoningView,
     placeholder: &'static str,
 }
 
 /// One frame.
 #[derive(Debug, Default)]
-pub struct Frame {
+pub struct ScreenFrame {
     /// Printed once.
-    pub settled: Vec<Line>,
+    pub settled: Vec<StyledLine>,
     /// Repainted.
-    pub live: Vec<Line>,
+    pub live: Vec<StyledLine>,
     /// In the live lines.
-    pub cursor: Option<CursorAt>,
+    pub cursor: Option<CursorPosition>,
 }
 
-impl Screen {
+impl ChatScreen {
     /// An empty screen; `examples` are what Tab suggests.
-    pub fn new(words: Words, examples: &[String]) -> Self {
-        let completions = slash::NAMES.iter().map(|name| (*name).to_owned()).collect();
+    pub fn new(words: UiText, examples: &[String]) -> Self {
+        let completions = slash_command::COMMAND_NAMES.iter().map(|name| (*name).to_owned()).collect();
         Self {
             words,
             editor: LineEditor::new(completions, examples.to_vec()),
             turn: None,
             stopping: false,
             allowing_all: false,
-            leaving: false,
+            leave_armed: false,
             dialog: None,
-            aside: HashSet::new(),
-            queue: Queue::default(),
-            steering: When::default(),
+            postponed: HashSet::new(),
+            queue: MessageQueue::default(),
+            steering: MessageTiming::default(),
             settled: Vec::new(),
-            printed: None,
+            printed_question: None,
             attached: Vec::new(),
-            reasoning: Reasoning::default(),
+            reasoning: ReasoningView::default(),
             placeholder: if examples.is_empty() { words.placeholder_plain() } else { words.placeholder() },
         }
     }
 
     /// Prints lines above everything that is live.
-    pub fn print(&mut self, lines: impl IntoIterator<Item = Line>) {
+    pub fn print(&mut self, lines: impl IntoIterator<Item = StyledLine>) {
         self.settled.extend(lines);
     }
 
     /// A message goes out: a turn begins at `now`.
-    pub fn begin(&mut self, message: &str, columns: usize, now: i64) {
-        self.settled.push(Line::default());
-        let prompt = Line::new(PROMPT, Style::bold_ink(Ink::Magenta));
-        let indent = Line::new("  ", Style::PLAIN);
-        let lines =
-            message.lines().flat_map(|line| Line::new(line, Style::BOLD).wrapped(columns.saturating_sub(2)));
-        for (at, line) in lines.enumerate() {
-            self.settled.push(line.after(if at == 0 { &prompt } else { &indent }));
+    pub fn begin_turn(&mut self, message: &str, columns: usize, now: i64) {
+        self.settled.push(StyledLine::default());
+        let prompt = StyledLine::new(PROMPT, TextStyle::bold_ink(TextColor::Magenta));
+        let indent = StyledLine::new("  ", TextStyle::PLAIN);
+        let lines = message
+            .lines()
+            .flat_map(|line| StyledLine::new(line, TextStyle::BOLD).wrapped(columns.saturating_sub(2)));
+        for (index, line) in lines.enumerate() {
+            self.settled.push(line.after(if index == 0 { &prompt } else { &indent }));
         }
         for name in self.attached.drain(..) {
-            self.settled.push(Line::new(&format!("  ▣ {name}"), Style::DIM));
+            self.settled.push(StyledLine::new(&format!("  ▣ {name}"), TextStyle::DIM));
         }
-        self.settled.push(Line::default());
-        self.turn = Some(Transcript::new(self.words, self.reasoning, now));
+        self.settled.push(StyledLine::default());
+        self.turn = Some(TurnTranscript::new(self.words, self.reasoning, now));
         (self.stopping, self.allowing_all, self.dialog) = (false, false, None);
-        self.aside.clear();
+        self.postponed.clear();
     }
 
     /// Questions that have been answered beforehand.
-    pub fn allowed_beforehand(&self) -> bool {
-        let asked = self.turn.as_ref().map_or(&[][..], Transcript::questions);
-        self.allowing_all && asked.iter().any(Question::is_approval)
+    pub fn auto_approves(&self) -> bool {
+        let asked = self.turn.as_ref().map_or(&[][..], TurnTranscript::questions);
+        self.allowing_all && asked.iter().any(PendingQuestion::is_approval)
     }
 
     /// A turn is under way.
@@ -149,15 +150,15 @@ impl Screen {
             && matches!(code.as_str(), "invalid_edit" | "stale_answer")
             && let Some(dialog) = self.dialog.as_mut().filter(|dialog| dialog.is_sent())
         {
-            dialog.refuse(excerpt.clone());
+            dialog.reject(excerpt.clone());
         }
-        self.follow_questions();
+        self.sync_dialog();
     }
 
     /// What a person wrote does not fit the tool.
-    pub fn refuse_answer(&mut self, why: String) {
+    pub fn reject_answer(&mut self, why: String) {
         if let Some(dialog) = &mut self.dialog {
-            dialog.refuse(why);
+            dialog.reject(why);
         }
     }
 
@@ -169,35 +170,35 @@ impl Screen {
     }
 
     /// The question that is shown.
-    pub fn question(&self) -> Option<&Question> {
+    pub fn question(&self) -> Option<&PendingQuestion> {
         let dialog = self.dialog.as_ref()?;
         self.turn.as_ref()?.questions().iter().find(|question| question.id == *dialog.id())
     }
 
     /// The dialog belongs to a question that waits: the first one that was not put aside, unless it has gone on already.
-    fn follow_questions(&mut self) {
-        let questions = self.turn.as_ref().map_or(&[][..], Transcript::questions);
-        let waits = |dialog: &Dialog| questions.iter().any(|question| question.id == *dialog.id());
+    fn sync_dialog(&mut self) {
+        let questions = self.turn.as_ref().map_or(&[][..], TurnTranscript::questions);
+        let waits = |dialog: &QuestionDialog| questions.iter().any(|question| question.id == *dialog.id());
         if self.dialog.as_ref().is_some_and(waits) {
             return;
         }
-        let next = questions.iter().find(|question| !self.aside.contains(&question.id));
-        self.dialog = next.map(|question| Dialog::new(question, self.words));
+        let next = questions.iter().find(|question| !self.postponed.contains(&question.id));
+        self.dialog = next.map(|question| QuestionDialog::new(question, self.words));
     }
 
     /// The turn is over: everything of it becomes final. Gives the message that was written meanwhile, if one was.
-    pub fn end(&mut self, now: i64, columns: usize) -> Option<String> {
+    pub fn end_turn(&mut self, now: i64, columns: usize) -> Option<String> {
         if let Some(mut turn) = self.turn.take() {
-            let shown = turn.show(now, columns);
+            let shown = turn.render(now, columns);
             self.settled.extend(shown.settled);
             self.settled.extend(shown.live);
             let footer = turn.footer();
             if !footer.is_empty() {
-                self.settled.push(Line::default());
+                self.settled.push(StyledLine::default());
                 self.settled.extend(footer.iter().map(|line| line.truncated(columns)));
             }
         }
-        (self.dialog, self.printed) = (None, None);
+        (self.dialog, self.printed_question) = (None, None);
         if std::mem::take(&mut self.stopping) {
             self.queue.clear();
         }
@@ -205,13 +206,13 @@ impl Screen {
     }
 
     /// Messages that wait for a step of the running turn.
-    pub fn waiting_for_step(&self) -> Vec<Queued> {
+    pub fn waiting_for_step(&self) -> Vec<QueuedText> {
         self.queue.for_step()
     }
 
     /// The last lines: what there is of a turn that is left stays on the screen.
-    pub fn farewell(&mut self, now: i64, columns: usize) -> Vec<Line> {
-        self.end(now, columns);
+    pub fn farewell(&mut self, now: i64, columns: usize) -> Vec<StyledLine> {
+        self.end_turn(now, columns);
         std::mem::take(&mut self.settled)
     }
 
@@ -223,9 +224,9 @@ impl Screen {
     }
 
     /// What a key means now.
-    pub fn key(&mut self, key: KeyEvent) -> Wish {
+    pub fn key(&mut self, key: KeyEvent) -> ScreenAction {
         if key.kind == KeyEventKind::Release {
-            return Wish::Nothing;
+            return ScreenAction::Nothing;
         }
         // While a turn runs Ctrl-C is about the turn: what has been written meanwhile stays.
         if self.is_running()
@@ -233,36 +234,36 @@ impl Screen {
             && key.modifiers.contains(KeyModifiers::CONTROL)
         {
             return match std::mem::replace(&mut self.stopping, true) {
-                false => Wish::Stop,
-                true => Wish::Leave,
+                false => ScreenAction::Stop,
+                true => ScreenAction::Leave,
             };
         }
-        if let Some(wish) = self.answered(key).or_else(|| self.steered(key)) {
+        if let Some(wish) = self.question_key(key).or_else(|| self.steering_key(key)) {
             return wish;
         }
         let edit = self.editor.key(key);
-        if !matches!(edit, Edit::Interrupted(_)) {
-            self.leaving = false;
+        if !matches!(edit, EditorEvent::Interrupted(_)) {
+            self.leave_armed = false;
         }
         match edit {
-            Edit::Ignored | Edit::Changed => Wish::Nothing,
-            Edit::Ended => Wish::Leave,
-            Edit::Interrupted(Had::Text) => Wish::Nothing,
-            Edit::Interrupted(Had::Nothing) if self.leaving => Wish::Leave,
-            Edit::Interrupted(Had::Nothing) => {
-                self.leaving = true;
-                Wish::Nothing
+            EditorEvent::Ignored | EditorEvent::Changed => ScreenAction::Nothing,
+            EditorEvent::Ended => ScreenAction::Leave,
+            EditorEvent::Interrupted(InterruptedText::Discarded) => ScreenAction::Nothing,
+            EditorEvent::Interrupted(InterruptedText::Empty) if self.leave_armed => ScreenAction::Leave,
+            EditorEvent::Interrupted(InterruptedText::Empty) => {
+                self.leave_armed = true;
+                ScreenAction::Nothing
             }
-            Edit::Submitted(text) => self.submitted(text, self.steering),
+            EditorEvent::Submitted(text) => self.submit(text, self.steering),
         }
     }
 
     /// Keys that belong to a question: all of them while its answer is being written, single ones while nothing is.
-    fn answered(&mut self, key: KeyEvent) -> Option<Wish> {
-        if key.code == KeyCode::Esc && self.dialog.is_none() && !self.aside.is_empty() {
-            self.aside.clear();
-            self.follow_questions();
-            return Some(Wish::Nothing);
+    fn question_key(&mut self, key: KeyEvent) -> Option<ScreenAction> {
+        if key.code == KeyCode::Esc && self.dialog.is_none() && !self.postponed.is_empty() {
+            self.postponed.clear();
+            self.sync_dialog();
+            return Some(ScreenAction::Nothing);
         }
         let question = self.question()?.clone();
         let dialog = self.dialog.as_mut()?;
@@ -270,127 +271,131 @@ impl Screen {
             return None;
         }
         match dialog.key(key, &question) {
-            Pressed::Ignored if dialog.is_writing() => Some(Wish::Nothing),
-            Pressed::Ignored => None,
-            Pressed::Changed => Some(Wish::Nothing),
-            Pressed::Next => {
+            KeyOutcome::Ignored if dialog.is_writing() => Some(ScreenAction::Nothing),
+            KeyOutcome::Ignored => None,
+            KeyOutcome::Changed => Some(ScreenAction::Nothing),
+            KeyOutcome::Next => {
                 self.next_question();
-                Some(Wish::Nothing)
+                Some(ScreenAction::Nothing)
             }
-            Pressed::Later => {
-                self.aside.insert(question.id);
+            KeyOutcome::Postponed => {
+                self.postponed.insert(question.id);
                 self.dialog = None;
-                self.follow_questions();
-                Some(Wish::Nothing)
+                self.sync_dialog();
+                Some(ScreenAction::Nothing)
             }
-            Pressed::EditOutside(text) => Some(Wish::EditOutside(text)),
-            Pressed::Reply(reply) => {
-                self.allowing_all |= reply == Reply::ApproveAll;
-                Some(Wish::Answer(reply))
+            KeyOutcome::EditOutside(text) => Some(ScreenAction::EditOutside(text)),
+            KeyOutcome::Reply(reply) => {
+                self.allowing_all |= reply == DialogReply::ApproveAll;
+                Some(ScreenAction::Answer(reply))
             }
         }
     }
 
     fn next_question(&mut self) {
-        let questions = self.turn.as_ref().map_or(&[][..], Transcript::questions);
-        let shown = self.dialog.as_ref().map(Dialog::id);
-        let at = questions.iter().position(|question| Some(&question.id) == shown).unwrap_or(0);
-        let next = questions.get((at + 1) % questions.len().max(1));
-        self.dialog = next.map(|question| Dialog::new(question, self.words));
+        let questions = self.turn.as_ref().map_or(&[][..], TurnTranscript::questions);
+        let shown = self.dialog.as_ref().map(QuestionDialog::id);
+        let index = questions.iter().position(|question| Some(&question.id) == shown).unwrap_or(0);
+        let next = questions.get((index + 1) % questions.len().max(1));
+        self.dialog = next.map(|question| QuestionDialog::new(question, self.words));
     }
 
     /// Keys about messages that go into the running turn: Alt-Enter sends it for the other moment than Enter, Up takes the last one back.
     /// R: T14
-    fn steered(&mut self, key: KeyEvent) -> Option<Wish> {
+    fn steering_key(&mut self, key: KeyEvent) -> Option<ScreenAction> {
         if !self.is_running() {
             return None;
         }
         match key.code {
             KeyCode::Enter if key.modifiers.contains(KeyModifiers::ALT) => match self.editor.submit() {
-                Edit::Submitted(text) => Some(self.submitted(text, other(self.steering))),
-                _ => Some(Wish::Nothing),
+                EditorEvent::Submitted(text) => Some(self.submit(text, opposite_timing(self.steering))),
+                _ => Some(ScreenAction::Nothing),
             },
             KeyCode::Up if self.editor.is_empty() => {
-                let taken = self.queue.take_back()?;
-                self.editor.fill(&taken.text);
-                Some(match taken.when {
-                    When::NextStep => Wish::TakeBack(taken.id),
-                    When::AfterTurn => Wish::Nothing,
+                let retracted = self.queue.retract_last()?;
+                self.editor.fill(&retracted.text);
+                Some(match retracted.when {
+                    MessageTiming::NextStep => ScreenAction::RetractMessage(retracted.id),
+                    MessageTiming::AfterTurn => ScreenAction::Nothing,
                 })
             }
             _ => None,
         }
     }
 
-    fn submitted(&mut self, text: String, when: When) -> Wish {
-        match (slash::parse(&text), self.is_running()) {
-            (slash::Line::Quit, _) => Wish::Leave,
-            (slash::Line::Message(message), true) => self.said(message, when),
-            (slash::Line::After(Some(message)), true) => self.said(message, When::AfterTurn),
-            (slash::Line::After(Some(message)), false) => Wish::Line(slash::Line::Message(message)),
-            (line, _) => Wish::Line(line),
+    fn submit(&mut self, text: String, when: MessageTiming) -> ScreenAction {
+        match (slash_command::parse(&text), self.is_running()) {
+            (slash_command::SlashCommand::Quit, _) => ScreenAction::Leave,
+            (slash_command::SlashCommand::Message(message), true) => self.queue_message(message, when),
+            (slash_command::SlashCommand::After(Some(message)), true) => {
+                self.queue_message(message, MessageTiming::AfterTurn)
+            }
+            (slash_command::SlashCommand::After(Some(message)), false) => {
+                ScreenAction::Line(slash_command::SlashCommand::Message(message))
+            }
+            (line, _) => ScreenAction::Line(line),
         }
     }
 
-    fn said(&mut self, message: String, when: When) -> Wish {
+    fn queue_message(&mut self, message: String, when: MessageTiming) -> ScreenAction {
         match self.queue.push(message, when) {
-            Ok(queued) if when == When::NextStep => Wish::Say(queued),
-            Ok(_) => Wish::Nothing,
+            Ok(queued) if when == MessageTiming::NextStep => ScreenAction::QueueMessage(queued),
+            Ok(_) => ScreenAction::Nothing,
             // Nothing is lost: what does not fit stays in the line.
             Err(message) => {
                 self.editor.fill(&message);
-                Wish::Nothing
+                ScreenAction::Nothing
             }
         }
     }
 
     /// What the next frame shows. Final lines are given once.
-    pub fn frame(&mut self, now: i64, columns: usize, rows: usize) -> Frame {
-        let mut frame = Frame { settled: std::mem::take(&mut self.settled), ..Frame::default() };
+    pub fn frame(&mut self, now: i64, columns: usize, rows: usize) -> ScreenFrame {
+        let mut frame = ScreenFrame { settled: std::mem::take(&mut self.settled), ..ScreenFrame::default() };
         let words = self.words;
         let running = self.turn.is_some();
         if self.turn.is_some() {
             let question = self.question().cloned();
             let mut printed = Vec::new();
-            let (asking, cursor) = match &question {
-                Some(question) => self.asking(question, now, columns, rows, &mut printed),
+            let (question_lines, cursor) = match &question {
+                Some(question) => self.question_lines(question, now, columns, rows, &mut printed),
                 None => (Vec::new(), None),
             };
             let Some(turn) = &mut self.turn else { return frame };
-            let shown = turn.show(now, columns);
+            let shown = turn.render(now, columns);
             frame.settled.extend(shown.settled);
             frame.settled.extend(printed);
             frame.live.extend(shown.live);
-            frame.live.push(Line::default());
-            if !asking.is_empty() {
+            frame.live.push(StyledLine::default());
+            if !question_lines.is_empty() {
                 let top = frame.live.len();
-                frame.cursor = cursor.map(|cursor| CursorAt { row: top + cursor.row, ..cursor });
-                frame.live.extend(asking);
-                frame.live.push(Line::default());
+                frame.cursor = cursor.map(|cursor| CursorPosition { row: top + cursor.row, ..cursor });
+                frame.live.extend(question_lines);
+                frame.live.push(StyledLine::default());
             }
             frame.live.push(status(turn, self.stopping, question.is_some(), words, now).truncated(columns));
             frame.live.extend(self.queue.lines(words).map(|line| line.truncated(columns)));
         } else {
-            frame.live.push(Line::default());
+            frame.live.push(StyledLine::default());
             for name in &self.attached {
                 let line = format!("  ▣ {name} ({})", words.image_attached());
-                frame.live.push(Line::new(&line, Style::DIM).truncated(columns));
+                frame.live.push(StyledLine::new(&line, TextStyle::DIM).truncated(columns));
             }
         }
         // While a turn runs, the line to write in appears with the first key.
         if frame.cursor.is_none() && (!running || !self.editor.is_empty()) {
             let (lines, cursor) = self.editor.view(PROMPT, self.placeholder, columns);
-            frame.cursor = Some(CursorAt { row: frame.live.len() + cursor.row, ..cursor });
+            frame.cursor = Some(CursorPosition { row: frame.live.len() + cursor.row, ..cursor });
             frame.live.extend(lines);
-            if self.leaving {
-                frame.live.push(Line::new(&format!("  {}", words.leave_hint()), Style::DIM));
+            if self.leave_armed {
+                frame.live.push(StyledLine::new(&format!("  {}", words.leave_hint()), TextStyle::DIM));
             } else if running {
                 let hint = match self.steering {
-                    When::NextStep => words.placeholder_running(),
-                    When::AfterTurn => words.placeholder_running_after(),
+                    MessageTiming::NextStep => words.placeholder_running(),
+                    MessageTiming::AfterTurn => words.placeholder_running_after(),
                 };
                 let hint = format!("  {hint}");
-                frame.live.push(Line::new(&hint, Style::DIM).truncated(columns));
+                frame.live.push(StyledLine::new(&hint, TextStyle::DIM).truncated(columns));
             }
         }
         frame
@@ -398,72 +403,74 @@ impl Screen {
 
     /// The question and how far its answer is. All of what is to be decided on must be there to be read: what the
     /// screen cannot hold is printed, once.
-    fn asking(
+    fn question_lines(
         &mut self,
-        question: &Question,
+        question: &PendingQuestion,
         now: i64,
         columns: usize,
         rows: usize,
-        settled: &mut Vec<Line>,
-    ) -> (Vec<Line>, Option<CursorAt>) {
+        settled: &mut Vec<StyledLine>,
+    ) -> (Vec<StyledLine>, Option<CursorPosition>) {
         let (Some(dialog), Some(turn)) = (&self.dialog, &self.turn) else { return (Vec::new(), None) };
         let questions = turn.questions();
-        let at = questions.iter().position(|one| one.id == question.id).unwrap_or(0);
-        let bar = Line::new("┃ ", Style::ink(Ink::Yellow));
+        let index = questions.iter().position(|one| one.id == question.id).unwrap_or(0);
+        let bar = StyledLine::new("┃ ", TextStyle::ink(TextColor::Yellow));
         let room = columns.saturating_sub(2);
-        let barred = |line: Line| line.after(&bar);
-        let whole = question.lines(now, (at, questions.len()), self.words);
-        let mut lines: Vec<Line> = whole.iter().flat_map(|line| line.wrapped(room)).map(barred).collect();
+        let with_bar = |line: StyledLine| line.after(&bar);
+        let question_text = question.lines(now, (index, questions.len()), self.words);
+        let mut lines: Vec<StyledLine> =
+            question_text.iter().flat_map(|line| line.wrapped(room)).map(with_bar).collect();
         let (answer, cursor) = dialog.lines(question, questions.len(), room);
-        if lines.len() + answer.len() + ROWS_BESIDE_QUESTION > rows {
-            if self.printed.as_ref() != Some(&question.id) {
+        if lines.len() + answer.len() + ROWS_AROUND_QUESTION > rows {
+            if self.printed_question.as_ref() != Some(&question.id) {
                 settled.extend(lines.iter().cloned());
-                self.printed = Some(question.id.clone());
+                self.printed_question = Some(question.id.clone());
             }
             // Which one it is, and its time, stay in sight.
             lines.truncate(2);
         }
-        let cursor = cursor.map(|at| CursorAt { row: at.row + lines.len(), column: at.column + 2 });
-        lines.extend(answer.into_iter().map(barred));
+        let cursor =
+            cursor.map(|index| CursorPosition { row: index.row + lines.len(), column: index.column + 2 });
+        lines.extend(answer.into_iter().map(with_bar));
         (lines, cursor)
     }
 }
 
 /// The moment that Alt-Enter means.
-fn other(when: When) -> When {
+fn opposite_timing(when: MessageTiming) -> MessageTiming {
     match when {
-        When::NextStep => When::AfterTurn,
-        When::AfterTurn => When::NextStep,
+        MessageTiming::NextStep => MessageTiming::AfterTurn,
+        MessageTiming::AfterTurn => MessageTiming::NextStep,
     }
 }
 
 /// Spinner, what is going on, for how long, and how to stop it.
-fn status(turn: &Transcript, stopping: bool, asking: bool, words: Words, now: i64) -> Line {
+fn status(turn: &TurnTranscript, stopping: bool, asking: bool, words: UiText, now: i64) -> StyledLine {
     let waiting = !turn.questions().is_empty();
-    let ink = if waiting || stopping { Ink::Yellow } else { Ink::Cyan };
-    let mut line = Line::new(if waiting { "?" } else { spinner(now) }, Style::bold_ink(ink));
+    let ink = if waiting || stopping { TextColor::Yellow } else { TextColor::Cyan };
+    let mut line = StyledLine::new(if waiting { "?" } else { spinner(now) }, TextStyle::bold_ink(ink));
     let what = match (stopping, waiting && !asking) {
         (true, _) => words.stopping().to_owned(),
         (false, true) => words.later_hint().to_owned(),
         (false, false) => turn.status(now),
     };
-    line.push(&format!(" {what}"), Style::ink(ink));
+    line.push(&format!(" {what}"), TextStyle::ink(ink));
     let hint = if stopping { words.leave_hint() } else { words.stop_hint() };
-    line.push(&format!(" · {} · {hint}", turn.elapsed(now)), Style::DIM);
+    line.push(&format!(" · {} · {hint}", turn.elapsed(now)), TextStyle::DIM);
     line
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::messages::Lang;
+    use crate::messages::UiLanguage;
 
-    fn screen() -> Screen {
-        Screen::new(Words(Lang::English), &["say hi".to_owned()])
+    fn screen() -> ChatScreen {
+        ChatScreen::new(UiText(UiLanguage::English), &["say hi".to_owned()])
     }
 
-    fn typed(screen: &mut Screen, text: &str) -> Wish {
-        let mut last = Wish::Nothing;
+    fn typed(screen: &mut ChatScreen, text: &str) -> ScreenAction {
+        let mut last = ScreenAction::Nothing;
         for char in text.chars() {
             last = screen.key(match char {
                 '\n' => KeyEvent::new(KeyCode::Enter, KeyModifiers::NONE),
@@ -474,11 +481,11 @@ mod tests {
         last
     }
 
-    fn lines(lines: &[Line]) -> Vec<String> {
-        lines.iter().map(Line::plain).collect()
+    fn lines(lines: &[StyledLine]) -> Vec<String> {
+        lines.iter().map(StyledLine::plain).collect()
     }
 
-    fn event(screen: &mut Screen, seq: u64, json: &str) {
+    fn event(screen: &mut ChatScreen, seq: u64, json: &str) {
         let mut event: serde_json::Value = serde_json::from_str(json).unwrap();
         event["turn_id"] = "t".into();
         event["seq"] = seq.into();
@@ -486,9 +493,9 @@ mod tests {
         screen.apply(&serde_json::from_value(event).unwrap());
     }
 
-    fn asking() -> Screen {
+    fn asking() -> ChatScreen {
         let mut screen = screen();
-        screen.begin("do it", 60, 1_000);
+        screen.begin_turn("do it", 60, 1_000);
         event(
             &mut screen,
             1,
@@ -505,8 +512,11 @@ mod tests {
     #[test]
     fn a_message_begins_a_turn_with_a_status_line() {
         let mut screen = screen();
-        assert_eq!(typed(&mut screen, "hello\n"), Wish::Line(slash::Line::Message("hello".into())));
-        screen.begin("hello", 60, 1_000);
+        assert_eq!(
+            typed(&mut screen, "hello\n"),
+            ScreenAction::Line(slash_command::SlashCommand::Message("hello".into()))
+        );
+        screen.begin_turn("hello", 60, 1_000);
         let frame = screen.frame(2_500, 60, 24);
         assert_eq!(lines(&frame.settled), ["", "› hello", ""]);
         assert_eq!(lines(&frame.live), ["", "⠙ connecting · 1.5 s · Ctrl-C stops"]);
@@ -517,67 +527,67 @@ mod tests {
     fn an_idle_screen_waits_with_a_prompt() {
         let frame = screen().frame(0, 60, 24);
         assert_eq!(lines(&frame.live), ["", "› Say something, Tab for an example, /help for help"]);
-        assert_eq!(frame.cursor, Some(CursorAt { row: 1, column: 2 }));
+        assert_eq!(frame.cursor, Some(CursorPosition { row: 1, column: 2 }));
     }
 
     #[test]
     fn control_c_stops_the_turn_and_then_leaves() {
         let mut screen = screen();
-        screen.begin("hello", 60, 1_000);
-        assert_eq!(typed(&mut screen, "^"), Wish::Stop);
+        screen.begin_turn("hello", 60, 1_000);
+        assert_eq!(typed(&mut screen, "^"), ScreenAction::Stop);
         assert!(lines(&screen.frame(1_000, 60, 24).live)[1].contains("stopping"));
-        assert_eq!(typed(&mut screen, "^"), Wish::Leave);
+        assert_eq!(typed(&mut screen, "^"), ScreenAction::Leave);
         typed(&mut screen, "draft");
-        screen.end(1_000, 60);
+        screen.end_turn(1_000, 60);
         assert!(
             lines(&screen.frame(1_000, 60, 24).live).join("\n").contains("› draft"),
             "what was written stays"
         );
         let mut idle = self::screen();
-        assert_eq!(typed(&mut idle, "abc^"), Wish::Nothing);
-        assert_eq!(typed(&mut idle, "^"), Wish::Nothing);
-        assert_eq!(typed(&mut idle, "^"), Wish::Leave);
+        assert_eq!(typed(&mut idle, "abc^"), ScreenAction::Nothing);
+        assert_eq!(typed(&mut idle, "^"), ScreenAction::Nothing);
+        assert_eq!(typed(&mut idle, "^"), ScreenAction::Leave);
     }
 
     #[test]
     fn a_message_written_ahead_goes_out_next() {
         let mut screen = screen();
-        screen.begin("one", 60, 1_000);
+        screen.begin_turn("one", 60, 1_000);
         let said = typed(&mut screen, "two\n");
-        assert!(matches!(&said, Wish::Say(queued) if queued.text == "two"), "{said:?}");
+        assert!(matches!(&said, ScreenAction::QueueMessage(queued) if queued.text == "two"), "{said:?}");
         assert_eq!(lines(&screen.frame(1_000, 60, 24).live)[2], "next step › two  (Up takes it back)");
-        assert_eq!(screen.end(1_000, 60).as_deref(), Some("two"));
-        screen.begin("two", 60, 1_000);
+        assert_eq!(screen.end_turn(1_000, 60).as_deref(), Some("two"));
+        screen.begin_turn("two", 60, 1_000);
         typed(&mut screen, "three\n^");
-        assert_eq!(screen.end(1_000, 60), None, "stopping throws away what was to follow");
+        assert_eq!(screen.end_turn(1_000, 60), None, "stopping throws away what was to follow");
     }
 
     // R: T14
     #[test]
     fn what_waits_can_be_taken_back_and_is_gone_once_it_is_taken_in() {
         let mut screen = screen();
-        screen.begin("one", 60, 1_000);
+        screen.begin_turn("one", 60, 1_000);
         typed(&mut screen, "two\n");
         typed(&mut screen, "/after three\n");
         typed(&mut screen, "four");
         let alt_enter = KeyEvent::new(KeyCode::Enter, KeyModifiers::ALT);
-        assert_eq!(screen.key(alt_enter), Wish::Nothing);
-        let waiting = |screen: &mut Screen| lines(&screen.frame(1_000, 60, 24).live)[2..].join("|");
+        assert_eq!(screen.key(alt_enter), ScreenAction::Nothing);
+        let waiting = |screen: &mut ChatScreen| lines(&screen.frame(1_000, 60, 24).live)[2..].join("|");
         assert_eq!(
             waiting(&mut screen),
             "next step › two|afterwards › three|afterwards › four  (Up takes it back)"
         );
         let up = KeyEvent::new(KeyCode::Up, KeyModifiers::NONE);
-        assert_eq!(screen.key(up), Wish::Nothing);
+        assert_eq!(screen.key(up), ScreenAction::Nothing);
         assert!(waiting(&mut screen).contains("› four"), "it is in the line again");
         typed(&mut screen, "^");
         let mut screen = self::screen();
-        screen.begin("one", 60, 1_000);
+        screen.begin_turn("one", 60, 1_000);
         typed(&mut screen, "two\n");
-        let taken = screen.key(up);
-        assert_eq!(taken, Wish::TakeBack("said_1".into()));
+        let retracted = screen.key(up);
+        assert_eq!(retracted, ScreenAction::RetractMessage("said_1".into()));
         let again = typed(&mut screen, "!\n");
-        assert!(matches!(&again, Wish::Say(queued) if queued.text == "two!"), "{again:?}");
+        assert!(matches!(&again, ScreenAction::QueueMessage(queued) if queued.text == "two!"), "{again:?}");
         event(
             &mut screen,
             1,
@@ -585,53 +595,61 @@ mod tests {
         );
         let frame = screen.frame(1_000, 60, 24);
         assert_eq!(lines(&frame.settled).last().map(String::as_str), Some("› two!"));
-        assert_eq!(screen.end(1_000, 60), None);
+        assert_eq!(screen.end_turn(1_000, 60), None);
     }
 
     // R: T14
     #[test]
     fn an_agent_may_have_what_is_said_wait_for_the_end() {
         let mut screen = screen();
-        screen.steering = When::AfterTurn;
-        screen.begin("one", 60, 1_000);
-        assert_eq!(typed(&mut screen, "two\n"), Wish::Nothing, "the turn is told nothing");
+        screen.steering = MessageTiming::AfterTurn;
+        screen.begin_turn("one", 60, 1_000);
+        assert_eq!(typed(&mut screen, "two\n"), ScreenAction::Nothing, "the turn is told nothing");
         typed(&mut screen, "three");
         let hint = lines(&screen.frame(1_000, 60, 24).live).join("\n");
         assert!(hint.contains("Enter: after this reply · Alt-Enter: for the next step"), "{hint}");
         let alt_enter = screen.key(KeyEvent::new(KeyCode::Enter, KeyModifiers::ALT));
-        assert!(matches!(&alt_enter, Wish::Say(queued) if queued.text == "three"), "{alt_enter:?}");
+        assert!(
+            matches!(&alt_enter, ScreenAction::QueueMessage(queued) if queued.text == "three"),
+            "{alt_enter:?}"
+        );
         let waiting = lines(&screen.frame(1_000, 60, 24).live)[2..].join("|");
         assert_eq!(waiting, "afterwards › two|next step › three  (Up takes it back)");
-        assert_eq!(screen.end(1_000, 60).as_deref(), Some("two"));
+        assert_eq!(screen.end_turn(1_000, 60).as_deref(), Some("two"));
     }
 
     // R: A2
     #[test]
     fn keys_answer_the_question_that_is_shown() {
-        let approved = |screen: &mut Screen, key| match typed(screen, key) {
-            Wish::Answer(reply) => reply,
+        let approved = |screen: &mut ChatScreen, key| match typed(screen, key) {
+            ScreenAction::Answer(reply) => reply,
             other => panic!("{key}: {other:?}"),
         };
-        assert!(matches!(approved(&mut asking(), "a"), Reply::Decide(id, _) if id == "q".into()));
-        assert!(matches!(approved(&mut asking(), "dnot now\n"), Reply::Decide(id, _) if id == "q".into()));
+        assert!(matches!(approved(&mut asking(), "a"), DialogReply::Decide(id, _) if id == "q".into()));
+        assert!(
+            matches!(approved(&mut asking(), "dnot now\n"), DialogReply::Decide(id, _) if id == "q".into())
+        );
         let mut screen = asking();
-        assert!(!screen.allowed_beforehand());
-        assert_eq!(approved(&mut screen, "A"), Reply::ApproveAll);
-        assert!(screen.allowed_beforehand());
+        assert!(!screen.auto_approves());
+        assert_eq!(approved(&mut screen, "A"), DialogReply::ApproveAll);
+        assert!(screen.auto_approves());
         let mut screen = asking();
         let live = lines(&screen.frame(1_000, 60, 24).live).join("\n");
         assert!(live.contains("┃ Allow this call?  x.y") && live.contains("? waiting for you"), "{live}");
-        assert_eq!(typed(&mut screen, "ma"), Wish::Nothing, "what is being written is no answer");
+        assert_eq!(typed(&mut screen, "ma"), ScreenAction::Nothing, "what is being written is no answer");
     }
 
     #[test]
     fn a_question_is_put_aside_and_comes_back() {
         let mut screen = asking();
         let esc = KeyEvent::new(KeyCode::Esc, KeyModifiers::NONE);
-        assert_eq!(screen.key(esc), Wish::Nothing);
+        assert_eq!(screen.key(esc), ScreenAction::Nothing);
         let live = lines(&screen.frame(1_000, 60, 24).live).join("\n");
         assert!(!live.contains('┃') && live.contains("a question waits · Esc shows it"), "{live}");
-        assert!(matches!(typed(&mut screen, "and\n"), Wish::Say(_)), "meanwhile one can write");
+        assert!(
+            matches!(typed(&mut screen, "and\n"), ScreenAction::QueueMessage(_)),
+            "meanwhile one can write"
+        );
         screen.key(esc);
         assert!(lines(&screen.frame(1_000, 60, 24).live).join("\n").contains("┃ Allow this call?  x.y"));
     }

@@ -1,13 +1,16 @@
 //! What the terminal shows of a turn: a fold of its events to lines, settled from the top.
 
-use super::block::{Block, Thinking};
-use super::form::Form;
-use super::question::{Question, Wants};
-use super::wording::{allowed_by, changed, finish_card, full_arguments, remembered_as, summary, totals};
-use crate::messages::Words;
-use crate::terminal::card::{Card, duration};
+use super::block::{ScreenBlock, ThinkingBlock};
+use super::form::QuestionForm;
+use super::question::{PendingQuestion, QuestionInput};
+use super::texts::{
+    allowed_by_text, arguments_summary, changes_text, finish_card, full_arguments, remembered_text,
+    totals_text,
+};
+use crate::messages::UiText;
+use crate::terminal::card::{ToolCard, duration};
 use crate::terminal::markdown::MarkdownStream;
-use crate::terminal::text::{Ink, Line, Style};
+use crate::terminal::text::{StyledLine, TextColor, TextStyle};
 use throughline_engine::{
     BlockStart, CallStatus, Event, EventKind, QuestionKind, SessionStats, ToolInput, TurnStatus, WaitReason,
 };
@@ -15,7 +18,7 @@ use throughline_wire::UserPart;
 
 /// Whether reasoning is shown in full.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Reasoning {
+pub enum ReasoningView {
     /// Its last lines while it comes, its first lines afterwards.
     #[default]
     Folded,
@@ -25,14 +28,14 @@ pub enum Reasoning {
 
 /// One turn on the screen.
 #[derive(Debug)]
-pub struct Transcript {
-    words: Words,
-    reasoning: Reasoning,
-    blocks: Vec<Block>,
+pub struct TurnTranscript {
+    words: UiText,
+    reasoning: ReasoningView,
+    blocks: Vec<ScreenBlock>,
     /// Blocks whose lines have all been handed out.
     settled: usize,
-    questions: Vec<Question>,
-    activity: Activity,
+    questions: Vec<PendingQuestion>,
+    activity: ModelActivity,
     started_at: i64,
     ended: Option<TurnStatus>,
     stats: Option<SessionStats>,
@@ -40,10 +43,10 @@ pub struct Transcript {
 
 /// What the model does, as far as no tool and no question says more.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-enum Activity {
+enum ModelActivity {
     #[default]
     Connecting,
-    FirstWord,
+    AwaitingFirstToken,
     Thinking,
     Writing,
     Waiting(WaitReason, Option<i64>),
@@ -51,23 +54,23 @@ enum Activity {
 
 /// New lines for the screen.
 #[derive(Debug, Default, PartialEq)]
-pub struct Shown {
+pub struct TranscriptLines {
     /// Final: printed once.
-    pub settled: Vec<Line>,
+    pub settled: Vec<StyledLine>,
     /// In progress: shown until the next frame.
-    pub live: Vec<Line>,
+    pub live: Vec<StyledLine>,
 }
 
-impl Transcript {
+impl TurnTranscript {
     /// A turn of which nothing has been seen, begun at `now` (ms since 1970).
-    pub fn new(words: Words, reasoning: Reasoning, now: i64) -> Self {
+    pub fn new(words: UiText, reasoning: ReasoningView, now: i64) -> Self {
         Self {
             words,
             reasoning,
             blocks: Vec::new(),
             settled: 0,
             questions: Vec::new(),
-            activity: Activity::default(),
+            activity: ModelActivity::default(),
             started_at: now,
             ended: None,
             stats: None,
@@ -75,49 +78,49 @@ impl Transcript {
     }
 
     /// What a person is asked now, in the order in which it was asked.
-    pub fn questions(&self) -> &[Question] {
+    pub fn questions(&self) -> &[PendingQuestion] {
         &self.questions
     }
 
     /// Takes one event.
     pub fn apply(&mut self, event: &Event) {
-        let block = event.block.map(|at| at as usize);
+        let block = event.block.map(|index| index as usize);
         match &event.kind {
             EventKind::StreamStart { .. } => self.started_at = event.timestamp,
-            EventKind::StepStart { .. } => self.activity = Activity::FirstWord,
-            EventKind::BlockStart(start) => self.open(start, event.timestamp),
+            EventKind::StepStart { .. } => self.activity = ModelActivity::AwaitingFirstToken,
+            EventKind::BlockStart(start) => self.open_block(start, event.timestamp),
             EventKind::ContentDelta { text } => {
-                self.activity = Activity::Writing;
-                if let Some(Block::Text { markdown, .. }) = self.block(block) {
+                self.activity = ModelActivity::Writing;
+                if let Some(ScreenBlock::Text { markdown, .. }) = self.block(block) {
                     markdown.push(text);
                 }
             }
             EventKind::Thinking { text } => {
-                self.activity = Activity::Thinking;
-                if let Some(Block::Thinking(thinking)) = self.block(block) {
+                self.activity = ModelActivity::Thinking;
+                if let Some(ScreenBlock::Thinking(thinking)) = self.block(block) {
                     thinking.text.push_str(text);
                 }
             }
             EventKind::BlockEnd => match self.block(block) {
-                Some(Block::Text { open, .. }) => *open = false,
-                Some(Block::Thinking(thinking)) => thinking.ended_at = Some(event.timestamp),
-                Some(Block::Sound { open, .. }) => *open = false,
+                Some(ScreenBlock::Text { open, .. }) => *open = false,
+                Some(ScreenBlock::Thinking(thinking)) => thinking.ended_at = Some(event.timestamp),
+                Some(ScreenBlock::Sound { open, .. }) => *open = false,
                 _ => {}
             },
             EventKind::UserMessage { input, .. } => {
-                let said = input.iter().filter_map(|part| match part {
+                let texts = input.iter().filter_map(|part| match part {
                     UserPart::Text { text } => Some(text.as_str()),
                     _ => None,
                 });
-                self.blocks.push(Block::Said(said.collect::<Vec<_>>().join("\n")));
+                self.blocks.push(ScreenBlock::UserMessage(texts.collect::<Vec<_>>().join("\n")));
             }
             EventKind::ToolUse { tool_name, source, effect, status, input_summary, .. } => {
-                let mut card = Card { state: *status, ..Card::new(tool_name.as_str()) };
+                let mut card = ToolCard { state: *status, ..ToolCard::new(tool_name.as_str()) };
                 card.input.clone_from(input_summary);
                 let effect = effect.name().to_owned();
                 let source = source.clone();
                 let card = Box::new(card);
-                self.blocks.push(Block::Call {
+                self.blocks.push(ScreenBlock::Call {
                     id: event.tool_id.clone(),
                     card,
                     text: String::new(),
@@ -126,22 +129,24 @@ impl Transcript {
                 });
             }
             EventKind::AudioDelta { transcript, .. } => {
-                if let Some(Block::Sound { said, .. }) = self.block(block) {
-                    said.push_str(transcript);
+                if let Some(ScreenBlock::Sound { transcript: sound_text, .. }) = self.block(block) {
+                    sound_text.push_str(transcript);
                 }
             }
             EventKind::BlockSuperseded { keep_chars } => {
-                if let Some(Block::Text { markdown, open, .. }) = self.block(block) {
-                    markdown.keep_chars(usize::try_from(*keep_chars).unwrap_or(usize::MAX));
+                if let Some(ScreenBlock::Text { markdown, open, .. }) = self.block(block) {
+                    markdown.truncate_chars(usize::try_from(*keep_chars).unwrap_or(usize::MAX));
                     *open = true;
                 }
             }
-            EventKind::Waiting { reason, until, .. } => self.activity = Activity::Waiting(*reason, *until),
+            EventKind::Waiting { reason, until, .. } => {
+                self.activity = ModelActivity::Waiting(*reason, *until)
+            }
             // Said where the answer is given.
             EventKind::Problem { code, .. } if matches!(code.as_str(), "invalid_edit" | "stale_answer") => {}
             EventKind::Problem { code, excerpt, remedy: Some(remedy), .. } => {
                 let what = if excerpt.is_empty() { code.clone() } else { format!("{code}: {excerpt}") };
-                self.blocks.push(Block::Remark { what, remedy: remedy.clone() });
+                self.blocks.push(ScreenBlock::DecoderRemark { what, remedy: remedy.clone() });
             }
             EventKind::SessionStats(stats) => self.stats = Some(stats.clone()),
             EventKind::StreamEnd { status } => {
@@ -157,7 +162,7 @@ impl Transcript {
         let words = self.words;
         let questions = &mut self.questions;
         let call = self.blocks.iter_mut().rev().find_map(|block| match block {
-            Block::Call { id, card, text, effect, source } if *id == event.tool_id => {
+            ScreenBlock::Call { id, card, text, effect, source } if *id == event.tool_id => {
                 Some((card, text, effect, source))
             }
             _ => None,
@@ -175,7 +180,7 @@ impl Transcript {
             }
             EventKind::ToolInput(input) => {
                 *text = full_arguments(input);
-                card.input = summary(input);
+                card.input = arguments_summary(input);
                 card.state = CallStatus::Queued;
                 card.state_words.clear();
             }
@@ -190,18 +195,18 @@ impl Transcript {
                 url,
                 ..
             } => {
-                let wants = match (kind, url, schema) {
-                    (QuestionKind::Elicitation, Some(url), _) => Wants::Address(url.clone()),
+                let question_input = match (kind, url, schema) {
+                    (QuestionKind::Elicitation, Some(url), _) => QuestionInput::Address(url.clone()),
                     (QuestionKind::Elicitation, None, schema) => {
-                        Wants::Fields(schema.as_ref().map(Form::of).unwrap_or_default())
+                        QuestionInput::Fields(schema.as_ref().map(QuestionForm::of).unwrap_or_default())
                     }
                     _ => {
                         card.state = CallStatus::AwaitingApproval;
                         card.state_words = words.awaiting().to_owned();
-                        Wants::Approval { arguments: text.clone() }
+                        QuestionInput::Approval { arguments: text.clone() }
                     }
                 };
-                questions.push(Question {
+                questions.push(PendingQuestion {
                     id: approval_id.clone(),
                     call: event.tool_id.clone(),
                     tool: card.name.clone(),
@@ -211,7 +216,7 @@ impl Transcript {
                     rule: rule.clone(),
                     expires_at: *expires_at,
                     arguments_hash: arguments_hash.clone(),
-                    wants,
+                    input: question_input,
                 });
             }
             EventKind::ApprovalResolved { approval_id, arguments, arguments_diff, remember, .. } => {
@@ -224,15 +229,15 @@ impl Transcript {
                 if let Some(arguments) = arguments {
                     let edited = ToolInput::edited(arguments);
                     *text = full_arguments(&edited);
-                    card.input = summary(&edited);
+                    card.input = arguments_summary(&edited);
                 }
-                card.notes.extend(arguments_diff.as_ref().map(|diff| changed(diff, words)));
-                card.notes.extend(remember.as_deref().and_then(|scope| remembered_as(scope, words)));
+                card.notes.extend(arguments_diff.as_ref().map(|diff| changes_text(diff, words)));
+                card.notes.extend(remember.as_deref().and_then(|scope| remembered_text(scope, words)));
             }
             EventKind::ToolRedefined { .. } => card.notes.push(words.redefined().to_owned()),
             EventKind::ToolStart { rule, .. } => {
                 // What runs because of its effect needs no explanation.
-                card.notes.extend(rule.as_deref().and_then(|rule| allowed_by(rule, words)));
+                card.notes.extend(rule.as_deref().and_then(|rule| allowed_by_text(rule, words)));
                 card.state = CallStatus::Running;
                 card.state_words.clear();
                 card.started_at = Some(event.timestamp);
@@ -258,32 +263,32 @@ impl Transcript {
     }
 
     /// Lines for the next frame, at the time `now` (ms since 1970).
-    pub fn show(&mut self, now: i64, columns: usize) -> Shown {
-        let mut shown = Shown::default();
+    pub fn render(&mut self, now: i64, columns: usize) -> TranscriptLines {
+        let mut rendered = TranscriptLines::default();
         while let Some(block) = self.blocks.get_mut(self.settled) {
             let (lines, done) = block.settle(now, columns, self.words, self.reasoning);
-            let first = !block.begun(!lines.is_empty());
+            let first = !block.mark_printed(!lines.is_empty());
             let gap = first && !lines.is_empty() && needs_gap(&self.blocks, self.settled);
-            shown.settled.extend(gap.then(Line::default));
-            shown.settled.extend(lines);
+            rendered.settled.extend(gap.then(StyledLine::default));
+            rendered.settled.extend(lines);
             if !done {
                 break;
             }
             self.settled += 1;
         }
-        for at in self.settled..self.blocks.len() {
-            let lines = self.blocks[at].live(now, columns, self.words, self.reasoning);
-            let begun = self.blocks[at].has_begun();
-            let gap = !begun && !lines.is_empty() && needs_gap(&self.blocks, at);
-            shown.live.extend(gap.then(Line::default));
-            shown.live.extend(lines);
+        for index in self.settled..self.blocks.len() {
+            let lines = self.blocks[index].live(now, columns, self.words, self.reasoning);
+            let begun = self.blocks[index].has_printed();
+            let gap = !begun && !lines.is_empty() && needs_gap(&self.blocks, index);
+            rendered.live.extend(gap.then(StyledLine::default));
+            rendered.live.extend(lines);
         }
-        shown
+        rendered
     }
 
     /// What is going on, in one line.
     pub fn status(&self, now: i64) -> String {
-        let running = self.count(|state| state == CallStatus::Running);
+        let running = self.count_calls(|state| state == CallStatus::Running);
         if !self.questions.is_empty() {
             return self.words.waiting_for_you().to_owned();
         }
@@ -291,11 +296,11 @@ impl Transcript {
             return self.words.running(running);
         }
         match &self.activity {
-            Activity::Connecting => self.words.connecting().to_owned(),
-            Activity::FirstWord => self.words.waiting_first().to_owned(),
-            Activity::Thinking => self.words.thinking().to_owned(),
-            Activity::Writing => self.words.writing().to_owned(),
-            Activity::Waiting(reason, until) => {
+            ModelActivity::Connecting => self.words.connecting().to_owned(),
+            ModelActivity::AwaitingFirstToken => self.words.waiting_first().to_owned(),
+            ModelActivity::Thinking => self.words.thinking().to_owned(),
+            ModelActivity::Writing => self.words.writing().to_owned(),
+            ModelActivity::Waiting(reason, until) => {
                 let words = match reason {
                     WaitReason::FirstByte => self.words.waiting_first(),
                     WaitReason::RateLimit => self.words.waiting_rate_limit(),
@@ -317,12 +322,13 @@ impl Transcript {
     }
 
     /// The line under a turn that has ended: why, unless it just completed, and what it took.
-    pub fn footer(&self) -> Vec<Line> {
+    pub fn footer(&self) -> Vec<StyledLine> {
         let words = self.words;
         // A notice or an error at the end of the message has said it already.
-        let said = matches!(self.blocks.last(), Some(Block::Notice(_) | Block::Failure(_)));
-        let why = match self.ended {
-            _ if said => None,
+        let is_explained =
+            matches!(self.blocks.last(), Some(ScreenBlock::Notice(_) | ScreenBlock::Failure(_)));
+        let reason = match self.ended {
+            _ if is_explained => None,
             None | Some(TurnStatus::Completed) => None,
             Some(TurnStatus::Length) => Some(words.ended_length()),
             Some(TurnStatus::Limit) => Some(words.ended_limit()),
@@ -330,81 +336,89 @@ impl Transcript {
             Some(TurnStatus::Cancelled) => Some(words.ended_cancelled()),
             Some(TurnStatus::Interrupted) => Some(words.ended_interrupted()),
         };
-        let mut line = Line::default();
-        if let Some(why) = why {
-            line.push(why, Style::ink(Ink::Yellow));
+        let mut line = StyledLine::default();
+        if let Some(reason) = reason {
+            line.push(reason, TextStyle::ink(TextColor::Yellow));
         }
         if let Some(stats) = &self.stats {
-            line.push(if why.is_some() { " · " } else { "" }, Style::DIM);
-            line.push(&totals(words, stats), Style::DIM);
+            line.push(if reason.is_some() { " · " } else { "" }, TextStyle::DIM);
+            line.push(&totals_text(words, stats), TextStyle::DIM);
         }
         if line.0.is_empty() { Vec::new() } else { vec![line] }
     }
 
-    fn count(&self, is: impl Fn(CallStatus) -> bool) -> usize {
-        self.blocks.iter().filter(|block| matches!(block, Block::Call { card, .. } if is(card.state))).count()
+    fn count_calls(&self, is: impl Fn(CallStatus) -> bool) -> usize {
+        self.blocks
+            .iter()
+            .filter(|block| matches!(block, ScreenBlock::Call { card, .. } if is(card.state)))
+            .count()
     }
 
-    fn open(&mut self, start: &BlockStart, now: i64) {
+    fn open_block(&mut self, start: &BlockStart, now: i64) {
         let block = match start {
             BlockStart::Text { code } => {
-                self.activity = Activity::Writing;
+                self.activity = ModelActivity::Writing;
                 let refused = code.is_some();
-                Block::Text { markdown: MarkdownStream::default(), open: true, refused, begun: false }
+                ScreenBlock::Text {
+                    markdown: MarkdownStream::default(),
+                    open: true,
+                    refused,
+                    has_printed: false,
+                }
             }
             BlockStart::Thinking => {
-                self.activity = Activity::Thinking;
-                Block::Thinking(Thinking { text: String::new(), started_at: now, ended_at: None })
+                self.activity = ModelActivity::Thinking;
+                ScreenBlock::Thinking(ThinkingBlock { text: String::new(), started_at: now, ended_at: None })
             }
-            BlockStart::Audio => Block::Sound { said: String::new(), open: true },
-            BlockStart::Image(media) => Block::Picture {
+            BlockStart::Audio => ScreenBlock::Sound { transcript: String::new(), open: true },
+            BlockStart::Image(media) => ScreenBlock::Picture {
                 media_type: media.media_type.clone(),
                 bytes: usize::try_from(media.bytes()).unwrap_or(usize::MAX),
             },
-            BlockStart::Notice { text, .. } => Block::Notice(text.clone()),
-            BlockStart::Error(fault) => Block::Failure(fault.clone()),
+            BlockStart::Notice { text, .. } => ScreenBlock::Notice(text.clone()),
+            BlockStart::Error(fault) => ScreenBlock::Failure(fault.clone()),
             _ => return,
         };
         self.blocks.push(block);
     }
 
     /// Deltas name a position in the message, where blocks stand in the order they were opened in; remarks are ours.
-    fn block(&mut self, at: Option<usize>) -> Option<&mut Block> {
-        let own = |block: &&mut Block| !matches!(block, Block::Remark { .. });
-        self.blocks.iter_mut().filter(own).nth(at?)
+    fn block(&mut self, index: Option<usize>) -> Option<&mut ScreenBlock> {
+        let own = |block: &&mut ScreenBlock| !matches!(block, ScreenBlock::DecoderRemark { .. });
+        self.blocks.iter_mut().filter(own).nth(index?)
     }
 }
 
 /// Cards stand together; everything else is a blank line apart.
-fn needs_gap(blocks: &[Block], at: usize) -> bool {
-    let call = |at: usize| matches!(blocks.get(at), Some(Block::Call { .. }));
-    match at {
+fn needs_gap(blocks: &[ScreenBlock], index: usize) -> bool {
+    let call = |index: usize| matches!(blocks.get(index), Some(ScreenBlock::Call { .. }));
+    match index {
         0 => false,
-        at => !(call(at - 1) && call(at)),
+        index => !(call(index - 1) && call(index)),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::messages::Lang;
-    use crate::terminal::painter::Painter;
+    use crate::messages::UiLanguage;
+    use crate::terminal::painter::ScreenPainter;
     use crate::terminal::virtual_screen::VirtualScreen;
 
     /// A log as it is stored, numbered and dated here: one event a line, 100 ms apart.
-    struct Screen {
-        transcript: Transcript,
-        painter: Painter,
+    struct TranscriptScreen {
+        transcript: TurnTranscript,
+        painter: ScreenPainter,
         screen: VirtualScreen,
         now: i64,
         seq: u64,
     }
 
-    impl Screen {
+    impl TranscriptScreen {
         fn new(columns: u16, rows: u16) -> Self {
             Self {
-                transcript: Transcript::new(Words(Lang::English), Reasoning::Folded, 0),
-                painter: Painter::new(columns, rows),
+                transcript: TurnTranscript::new(UiText(UiLanguage::English), ReasoningView::Folded, 0),
+                painter: ScreenPainter::new(columns, rows),
                 screen: VirtualScreen::new(usize::from(columns), usize::from(rows)),
                 now: 0,
                 seq: 0,
@@ -426,9 +440,11 @@ mod tests {
         }
 
         fn paint(&mut self) {
-            let mut shown = self.transcript.show(self.now, self.painter.columns());
-            shown.live.push(Line::new(&format!("[{}]", self.transcript.status(self.now)), Style::DIM));
-            let out = self.painter.frame(shown.settled, shown.live, None);
+            let mut rendered = self.transcript.render(self.now, self.painter.columns());
+            rendered
+                .live
+                .push(StyledLine::new(&format!("[{}]", self.transcript.status(self.now)), TextStyle::DIM));
+            let out = self.painter.frame(rendered.settled, rendered.live, None);
             self.screen.write(&out);
         }
 
@@ -451,7 +467,7 @@ mod tests {
 
     #[test]
     fn a_turn_lives_on_the_screen() {
-        let mut screen = Screen::new(60, 20);
+        let mut screen = TranscriptScreen::new(60, 20);
         screen.events(THREE_CITIES);
         screen.check(
             r#"
@@ -517,7 +533,7 @@ It is sunny.
     // R: R4
     #[test]
     fn a_question_shows_everything_that_would_run() {
-        let mut screen = Screen::new(60, 20);
+        let mut screen = TranscriptScreen::new(60, 20);
         screen.events(
             r#"
             {"type":"tool_use","block":0,"tool_id":"a","tool_name":"demo.calendar","wire_name":"demo_calendar","source":"builtin","effect":"write","status":"preparing","slot":0,"position":0}
@@ -528,7 +544,7 @@ It is sunny.
         screen.check("? demo.calendar  title: …                            may I?\n[waiting for you]");
         let question = &screen.transcript.questions()[0];
         let lines: Vec<String> =
-            question.lines(0, (0, 1), Words(Lang::English)).iter().map(Line::plain).collect();
+            question.lines(0, (0, 1), UiText(UiLanguage::English)).iter().map(StyledLine::plain).collect();
         assert_eq!(
             lines,
             [
@@ -554,7 +570,7 @@ It is sunny.
     // R: A2
     #[test]
     fn arguments_that_a_person_changed_are_shown_like_any_others() {
-        let mut screen = Screen::new(60, 20);
+        let mut screen = TranscriptScreen::new(60, 20);
         screen.events(
             r#"
             {"type":"tool_use","block":0,"tool_id":"a","tool_name":"demo.calendar","wire_name":"demo_calendar","source":"builtin","effect":"write","status":"preparing","slot":0,"position":0}
@@ -570,7 +586,7 @@ It is sunny.
 
     #[test]
     fn thinking_folds_when_it_is_over() {
-        let mut screen = Screen::new(40, 20);
+        let mut screen = TranscriptScreen::new(40, 20);
         screen.events(
             r#"
             {"type":"block_start","block":0,"kind":"thinking"}
@@ -586,7 +602,7 @@ It is sunny.
 
     #[test]
     fn a_failure_says_what_why_and_what_to_do() {
-        let mut screen = Screen::new(50, 20);
+        let mut screen = TranscriptScreen::new(50, 20);
         screen.events(
             r#"
             {"type":"block_start","block":0,"kind":"error","code":"upstream_lost","what":"The stream broke off.","why":"connection reset","remedy":"Ask again.","retryable":true}
@@ -596,7 +612,7 @@ It is sunny.
             "#,
         );
         screen.check("✘ The stream broke off.\n  connection reset\n  try: Ask again.\n[connecting]");
-        let footer: Vec<String> = screen.transcript.footer().iter().map(Line::plain).collect();
+        let footer: Vec<String> = screen.transcript.footer().iter().map(StyledLine::plain).collect();
         assert_eq!(footer, ["1.2 s"]);
     }
 }

@@ -1,146 +1,149 @@
 //! `throughline connect`: a model of one's own, step by step: which, with which key, does it answer, who uses it. On a terminal
 //! it asks; everything can be said by flags. The file is written, comments kept; the key goes to the data folder. R: O4, R4
 
-mod ask;
-mod file;
+mod config_edit;
+mod prompts;
 
-use crate::args::{Choice, Connect};
-use crate::exit::{Ended, Exit, Failure};
-use crate::messages::{self, Lang, Words};
+use crate::args::{ConnectArgs, ModelArgs};
+use crate::exit::{CliExit, CliFailure, CommandResult};
+use crate::messages::{self, UiLanguage, UiText};
 use crate::setup;
-use file::Change;
+use config_edit::ConfigChange;
 use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 use std::time::Duration;
-use throughline::config::{Connection, OwnAddress, pasted_key};
-use throughline::{KeyOrigin, ProbeFailure, Secret, Upstream, known};
+use throughline::config::{CustomEndpoint, StoredUpstream, parse_pasted_key};
+use throughline::{KeyOrigin, ProbeFailure, Secret, Upstream, providers};
 use throughline_wire::visible;
 
 /// How long an upstream may take to say which models it has.
-const LIST_MAX: Duration = Duration::from_secs(15);
+const LIST_TIMEOUT: Duration = Duration::from_secs(15);
 /// How long a model may take for its first word. One on this machine may have to be loaded.
-const WORD_MAX: Duration = Duration::from_secs(90);
+const FIRST_TOKEN_TIMEOUT: Duration = Duration::from_secs(90);
 /// So many models are listed to be chosen by number.
-const LISTED_MAX: usize = 30;
+const LISTED_MODELS_MAX: usize = 30;
 /// Written when no other file is named.
 const CONFIG_FILE: &str = "throughline.toml";
 
 /// Connects one.
-pub async fn run(args: &Connect) -> Ended {
-    let words = Words(Lang::of_environment());
+pub async fn run(args: &ConnectArgs) -> CommandResult {
+    let words = UiText(UiLanguage::of_environment());
     let is_asked = io::stdin().is_terminal() && io::stderr().is_terminal();
     let name = match (&args.upstream, is_asked) {
         (Some(name), _) => name.clone(),
-        (None, true) => ask::which(words)?,
+        (None, true) => prompts::ask_upstream(words)?,
         (None, false) => {
-            ask::list();
+            prompts::print_known();
             return Err(words.connect_none());
         }
     };
     if args.forget {
-        return forget(&name, words);
+        return forget_key(&name, words);
     }
-    let mut connecting = Connecting::of(args, &name, words)?;
-    let key = connecting.key(args, is_asked)?;
-    let models = connecting.test().await?;
+    let mut session = ConnectSession::of(args, &name, words)?;
+    let key = session.resolve_key(args, is_asked)?;
+    let models = session.list_models().await?;
     let model = match &args.model {
         Some(model) => Some(model.strip_prefix(&format!("{name}/")).unwrap_or(model).to_owned()),
-        None if is_asked => ask::model(&models, LISTED_MAX, words)?,
+        None if is_asked => prompts::ask_model(&models, LISTED_MODELS_MAX, words)?,
         None => Some(models).filter(|models| models.len() == 1).and_then(|mut models| models.pop()),
     };
     if let Some(model) = &model {
-        let answered = connecting.upstream.answers(model, WORD_MAX).await;
-        answered.map_err(|error| connecting.failed(&error))?;
-        say(&words.connect_spoke(model));
+        let answered = session.upstream.check_model(model, FIRST_TOKEN_TIMEOUT).await;
+        answered.map_err(|error| session.probe_failure(&error))?;
+        print_status(&words.connect_answered(model));
     }
-    connecting.keep(key)?;
-    connecting.write(args, model.as_deref())?;
+    session.store_key(key)?;
+    session.write_config(args, model.as_deref())?;
     let command = match &model {
         Some(_) if args.agent == throughline::config::DEFAULT_AGENT => "throughline chat".to_owned(),
         Some(_) => format!("throughline chat --agent {}", args.agent),
         None => format!("throughline chat --model {name}/MODEL"),
     };
     crate::output::text(&words.connect_next(&command)).map_err(|error| messages::output_failed(&error))?;
-    Ok(Exit::Done)
+    Ok(CliExit::Done)
 }
 
-fn forget(name: &str, words: Words) -> Ended {
+fn forget_key(name: &str, words: UiText) -> CommandResult {
     let file = setup::connected_file().ok_or_else(messages::no_data_folder)?;
-    match file.forget(name).map_err(|error| messages::setup(&error))? {
+    match file.remove(name).map_err(|error| messages::setup(&error))? {
         Some(_) => crate::output::text(&words.connect_forgotten(name)),
         None => return Err(words.connect_nothing(name)),
     }
     .map_err(|error| messages::output_failed(&error))?;
-    Ok(Exit::Done)
+    Ok(CliExit::Done)
 }
 
 /// What is done, a line each, on standard error. What upstreams say may hold anything.
-fn say(line: &str) {
+fn print_status(line: &str) {
     eprintln!("{}", visible::escape(line));
 }
 
 /// The upstream that is to be connected, as it is now.
-struct Connecting {
+struct ConnectSession {
     name: String,
     title: String,
     key_url: Option<&'static str>,
     upstream: Upstream,
-    own: Option<OwnAddress>,
-    words: Words,
+    own_address: Option<CustomEndpoint>,
+    words: UiText,
 }
 
-impl Connecting {
-    fn of(args: &Connect, name: &str, words: Words) -> Result<Self, Failure> {
-        let choice = Choice { config: args.config.clone(), ..Choice::default() };
-        let own = match (&args.base_url, args.api) {
-            (Some(base_url), Some(dialect)) => Some(OwnAddress { dialect, base_url: base_url.clone() }),
+impl ConnectSession {
+    fn of(args: &ConnectArgs, name: &str, words: UiText) -> Result<Self, CliFailure> {
+        let choice = ModelArgs { config: args.config.clone(), ..ModelArgs::default() };
+        let own_address = match (&args.base_url, args.api) {
+            (Some(base_url), Some(dialect)) => Some(CustomEndpoint { dialect, base_url: base_url.clone() }),
             _ => None,
         };
         let mut connected = setup::connected()?;
-        let kept = connected.get(name).cloned().unwrap_or_default();
-        connected = connected.with(name, Connection { own: own.clone().or(kept.own), ..kept });
-        let mut settings = setup::settings_over(&choice, None, None, &connected)?;
-        let unknown = |error: throughline::UpstreamError| words.connect_unknown(&error.to_string());
-        let mut upstream = match (settings.upstreams.remove(name), &own) {
-            (_, Some(own)) => Upstream::new(name, own.dialect, &own.base_url).map_err(unknown)?,
+        let stored = connected.get(name).cloned().unwrap_or_default();
+        connected = connected
+            .with(name, StoredUpstream { endpoint: own_address.clone().or(stored.endpoint), ..stored });
+        let mut settings = setup::load_settings_over(&choice, None, None, &connected)?;
+        let unknown = |error: throughline::UpstreamConfigError| words.connect_unknown(&error.to_string());
+        let mut upstream = match (settings.upstreams.remove(name), &own_address) {
+            (_, Some(own_address)) => {
+                Upstream::new(name, own_address.dialect, &own_address.base_url).map_err(unknown)?
+            }
             (Some(upstream), None) => upstream,
             (None, None) => Upstream::known(name).map_err(unknown)?,
         };
         if let Some(variable) = &args.key_env {
-            upstream = upstream.key_from(variable);
+            upstream = upstream.key_from_variable(variable);
         }
-        let row = known::known(name).filter(|_| own.is_none());
+        let row = providers::find(name).filter(|_| own_address.is_none());
         let title = row.as_ref().map_or_else(|| name.to_owned(), |row| row.title.to_owned());
         let key_url = row.and_then(|row| row.key_url);
-        Ok(Self { name: name.to_owned(), title, key_url, upstream, own, words })
+        Ok(Self { name: name.to_owned(), title, key_url, upstream, own_address, words })
     }
 
     /// Sees to it that the upstream has its key; the one that is to be kept, if it was given now.
-    fn key(&mut self, args: &Connect, is_asked: bool) -> Result<Option<Secret>, Failure> {
+    fn resolve_key(&mut self, args: &ConnectArgs, is_asked: bool) -> Result<Option<Secret>, CliFailure> {
         let words = self.words;
         let origin = self.upstream.key_origin();
         if let (Some(KeyOrigin::Environment), Some(variable), false) =
             (origin, self.upstream.key_variable(), args.key_stdin)
         {
-            say(&words.connect_key_set(variable));
+            print_status(&words.connect_key_set(variable));
             return Ok(None);
         }
         let is_needed = self.upstream.missing_key().is_some();
-        let may_have = self.own.is_some() || is_needed || origin.is_some();
-        let given = if args.key_stdin {
-            Some(ask::line()?)
+        let may_have = self.own_address.is_some() || is_needed || origin.is_some();
+        let entered = if args.key_stdin {
+            Some(prompts::read_line()?)
         } else if is_asked && args.key_env.is_none() && may_have {
             if let Some(url) = self.key_url {
-                say(&words.connect_key_at(url));
+                print_status(&words.connect_key_at(url));
             }
             let prompt = words.connect_key(&self.title, origin == Some(KeyOrigin::Stored), is_needed);
-            Some(ask::hidden(&prompt)?).filter(|key| !key.trim().is_empty())
+            Some(prompts::read_hidden(&prompt)?).filter(|key| !key.trim().is_empty())
         } else {
             None
         };
-        match given {
+        match entered {
             Some(text) => {
-                let key = pasted_key(&text).map_err(|why| words.connect_bad_key(why))?;
+                let key = parse_pasted_key(&text).map_err(|why| words.connect_bad_key(why))?;
                 self.upstream = self.upstream.clone().key(key.clone());
                 Ok(Some(key))
             }
@@ -150,56 +153,57 @@ impl Connecting {
     }
 
     /// Asks which models it has.
-    async fn test(&self) -> Result<Vec<String>, Failure> {
+    async fn list_models(&self) -> Result<Vec<String>, CliFailure> {
         let words = self.words;
-        say(&words.connect_asking(&self.title));
-        match self.upstream.models(LIST_MAX).await {
+        print_status(&words.connect_asking(&self.title));
+        match self.upstream.models(LIST_TIMEOUT).await {
             Ok(models) => {
-                say(&words.connect_listed(&self.title, models.len()));
+                print_status(&words.connect_listed(&self.title, models.len()));
                 Ok(models)
             }
             Err(error) if error.failure == ProbeFailure::NotListed => {
-                say(&words.connect_unlisted(&self.title));
+                print_status(&words.connect_unlisted(&self.title));
                 Ok(Vec::new())
             }
-            Err(error) => Err(self.failed(&error)),
+            Err(error) => Err(self.probe_failure(&error)),
         }
     }
 
-    fn failed(&self, error: &throughline::ProbeError) -> Failure {
+    fn probe_failure(&self, error: &throughline::ProbeError) -> CliFailure {
         self.words.connect_failed(&self.title, self.key_url, error)
     }
 
     /// Keeps the key where only its owner reads it.
-    fn keep(&self, key: Option<Secret>) -> Result<(), Failure> {
+    fn store_key(&self, key: Option<Secret>) -> Result<(), CliFailure> {
         let Some(key) = key else { return Ok(()) };
         let file = setup::connected_file().ok_or_else(messages::no_data_folder)?;
         // Where it is stands in the configuration file; here the key alone.
-        let connection = Connection { key: Some(key), own: None };
-        file.keep(&self.name, connection).map_err(|error| messages::setup(&error))?;
-        say(&self.words.connect_kept(file.path()));
+        let connection = StoredUpstream { key: Some(key), endpoint: None };
+        file.save(&self.name, connection).map_err(|error| messages::setup(&error))?;
+        print_status(&self.words.connect_key_stored(file.path()));
         Ok(())
     }
 
     /// Writes what belongs into the configuration file; nothing, if nothing does.
-    fn write(&self, args: &Connect, model: Option<&str>) -> Result<(), Failure> {
+    fn write_config(&self, args: &ConnectArgs, model: Option<&str>) -> Result<(), CliFailure> {
         let path = match &args.config {
             Some(path) if !path.as_os_str().is_empty() => path.clone(),
             _ => PathBuf::from(CONFIG_FILE),
         };
         let model = model.map(|model| format!("{}/{model}", self.name));
-        let change = Change {
+        let change = ConfigChange {
             upstream: &self.name,
-            own: self.own.as_ref(),
+            own_address: self.own_address.as_ref(),
             key_env: args.key_env.as_deref(),
             agent: model.as_deref().map(|model| (args.agent.as_str(), model)),
         };
         if change.is_nothing() {
             return Ok(());
         }
-        let before = change.write_to(&path).map_err(|why| self.words.connect_unwritten(&path, &why))?;
+        let previous_model =
+            change.write_to(&path).map_err(|why| self.words.connect_unwritten(&path, &why))?;
         if let Some((agent, model)) = change.agent {
-            say(&self.words.connect_written(&path, agent, model, before.as_deref()));
+            print_status(&self.words.connect_written(&path, agent, model, previous_model.as_deref()));
         }
         Ok(())
     }

@@ -6,7 +6,8 @@ use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 use throughline_wire::{
-    Arguments, BrokenCall, CallKind, End, FinishReason, Hosted, Problem, Repair, Seal, Slot, StepEvent, Usage,
+    ArgumentRepair, BrokenCall, CallArguments, CallKind, CallSlot, FinishReason, HostedTool, SealEvidence,
+    StepEvent, StepProblem, StreamEnd, Usage,
 };
 
 /// The line's form: `type` says which event it is.
@@ -34,33 +35,33 @@ pub enum EventView<'a> {
         source: &'a Value,
     },
     CallOpened {
-        slot: Slot,
+        slot: CallSlot,
         position: u32,
         upstream_id: Option<&'a str>,
         name: &'a str,
         kind: CallKind,
     },
     CallArguments {
-        slot: Slot,
+        slot: CallSlot,
         delta: &'a str,
     },
     CallSealed {
-        slot: Slot,
-        seal: Seal,
+        slot: CallSlot,
+        seal: SealEvidence,
         arguments: Option<Box<RawValue>>,
         #[serde(skip_serializing_if = "<[_]>::is_empty")]
-        repairs: &'a [Repair],
+        repairs: &'a [ArgumentRepair],
     },
     CallReopened {
-        slot: Slot,
+        slot: CallSlot,
     },
     CallBroken {
-        slot: Slot,
+        slot: CallSlot,
         why: &'a BrokenCall,
         raw: &'a str,
     },
     Hosted {
-        hosted: &'a Hosted,
+        hosted: &'a HostedTool,
     },
     /// What is to be echoed can be long and is nobody's business but the upstream's: only its size is told.
     Opaque {
@@ -80,7 +81,7 @@ pub enum EventView<'a> {
         error: Option<ErrorView<'a>>,
     },
     Problem {
-        problem: &'a Problem,
+        problem: &'a StepProblem,
     },
     Choice {
         index: u32,
@@ -116,18 +117,20 @@ impl<'a> From<&'a StepEvent<'a>> for EventView<'a> {
                 repairs: &arguments.repairs,
             },
             StepEvent::CallReopened { slot } => EventView::CallReopened { slot: *slot },
-            StepEvent::CallBroken { slot, why, raw } => {
+            StepEvent::CallBroken { slot, reason: why, raw } => {
                 EventView::CallBroken { slot: *slot, why, raw: &raw.0 }
             }
             StepEvent::Hosted(hosted) => EventView::Hosted { hosted },
-            StepEvent::Opaque(state) => {
+            StepEvent::ProviderState(state) => {
                 EventView::Opaque { dialect: state.dialect.name(), size: state.value.to_string().len() }
             }
             StepEvent::Usage(usage) => EventView::Usage { usage: *usage },
             StepEvent::Finish { reason, raw } => EventView::Finish { reason: *reason, raw: raw.as_deref() },
-            StepEvent::End(End::Complete) => EventView::End { end: "complete", error: None },
-            StepEvent::End(End::Truncated) => EventView::End { end: "truncated", error: None },
-            StepEvent::End(End::Error(error)) => EventView::End { end: "error", error: Some(error.into()) },
+            StepEvent::End(StreamEnd::Complete) => EventView::End { end: "complete", error: None },
+            StepEvent::End(StreamEnd::Truncated) => EventView::End { end: "truncated", error: None },
+            StepEvent::End(StreamEnd::Error(error)) => {
+                EventView::End { end: "error", error: Some(error.into()) }
+            }
             StepEvent::Problem(problem) => EventView::Problem { problem },
             StepEvent::Choice { index, event } => {
                 EventView::Choice { index: *index, event: Box::new(EventView::from(event.as_ref())) }
@@ -139,7 +142,7 @@ impl<'a> From<&'a StepEvent<'a>> for EventView<'a> {
 
 /// The seal does not say whether the call is a custom one: free text is what has a string for a value but is no
 /// JSON document.
-fn exact(arguments: &Arguments) -> Option<Box<RawValue>> {
+fn exact(arguments: &CallArguments) -> Option<Box<RawValue>> {
     match &arguments.value {
         Value::String(text) if *text == arguments.text => to_raw_value(text).ok(),
         value => raw_value(&arguments.text).or_else(|| to_raw_value(value).ok()),

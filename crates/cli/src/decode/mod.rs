@@ -4,37 +4,39 @@ mod event_view;
 mod json_text;
 mod reply_view;
 
-use crate::args::Decode;
-use crate::exit::{Ended, Exit};
+use crate::args::DecodeArgs;
+use crate::exit::{CliExit, CommandResult};
 use crate::messages;
 use event_view::EventView;
 use reply_view::ReplyView;
 use std::io::{self, BufWriter, IsTerminal, Read, Write};
-use throughline_wire::{DecodeOptions, LeakedCalls, Profile, Reply, StepDecoder, StepEvent, Think};
+use throughline_wire::{
+    DecodeOptions, LeakedCalls, ModelReply, StepDecoder, StepEvent, ThinkMode, UpstreamProfile,
+};
 
 /// Read from standard input at a time, in bytes.
 const READ_BYTES: usize = 64 << 10;
 /// Longest piece that `--chunk-seed` cuts, in bytes.
-const PIECE_BYTES_MAX: u64 = 300;
+const CHUNK_BYTES_MAX: u64 = 300;
 
 /// Decodes standard input to standard output.
-pub fn run(args: &Decode) -> Ended {
+pub fn run(args: &DecodeArgs) -> CommandResult {
     let stdin = io::stdin();
     if stdin.is_terminal() {
         eprintln!("{}", messages::DECODE_READS_STDIN);
     }
     match decode(args, &mut stdin.lock(), &mut BufWriter::new(io::stdout().lock())) {
         // The reader of our output has seen enough (`| head`): nobody is left to tell.
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(Exit::Done),
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(CliExit::Done),
         Err(error) => Err(messages::pipe_failed(&error)),
-        Ok(()) => Ok(Exit::Done),
+        Ok(()) => Ok(CliExit::Done),
     }
 }
 
-fn decode(args: &Decode, input: &mut dyn Read, output: &mut dyn Write) -> io::Result<()> {
+fn decode(args: &DecodeArgs, input: &mut dyn Read, output: &mut dyn Write) -> io::Result<()> {
     let mut printer = match args.events {
-        true => Printer::Lines { output, failed: None },
-        false => Printer::Whole { output, reply: Box::default() },
+        true => ReplyPrinter::Lines { output, failed: None },
+        false => ReplyPrinter::Object { output, reply: Box::default() },
     };
     let mut decoder = StepDecoder::new(args.api, options(args));
     match args.chunk_seed {
@@ -58,9 +60,9 @@ fn decode(args: &Decode, input: &mut dyn Read, output: &mut dyn Write) -> io::Re
             let mut random = SplitMix64(seed);
             let mut rest = body.as_slice();
             while !rest.is_empty() {
-                let size = (1 + random.next() % PIECE_BYTES_MAX).min(rest.len() as u64) as usize;
-                let (piece, after) = rest.split_at(size);
-                decoder.push(piece, &mut |event| printer.take(event));
+                let size = (1 + random.next() % CHUNK_BYTES_MAX).min(rest.len() as u64) as usize;
+                let (chunk, after) = rest.split_at(size);
+                decoder.push(chunk, &mut |event| printer.take(event));
                 rest = after;
             }
         }
@@ -69,28 +71,28 @@ fn decode(args: &Decode, input: &mut dyn Read, output: &mut dyn Write) -> io::Re
     printer.finish()
 }
 
-fn options(args: &Decode) -> DecodeOptions {
+fn options(args: &DecodeArgs) -> DecodeOptions {
     DecodeOptions {
-        profile: Profile {
+        profile: UpstreamProfile {
             leaked_calls: if args.recover { LeakedCalls::Run } else { LeakedCalls::Report },
-            ..Profile::default()
+            ..UpstreamProfile::default()
         },
-        think: if args.think { Think::Split } else { Think::Verbatim },
+        think: if args.think { ThinkMode::Split } else { ThinkMode::Verbatim },
         ..DecodeOptions::default()
     }
 }
 
 /// Where events go.
-enum Printer<'a> {
-    Whole { output: &'a mut dyn Write, reply: Box<Reply> },
+enum ReplyPrinter<'a> {
+    Object { output: &'a mut dyn Write, reply: Box<ModelReply> },
     Lines { output: &'a mut dyn Write, failed: Option<io::Error> },
 }
 
-impl Printer<'_> {
+impl ReplyPrinter<'_> {
     fn take(&mut self, event: StepEvent<'_>) {
         match self {
-            Printer::Whole { reply, .. } => reply.apply(event),
-            Printer::Lines { output, failed } => {
+            ReplyPrinter::Object { reply, .. } => reply.apply(event),
+            ReplyPrinter::Lines { output, failed } => {
                 if failed.is_none() {
                     *failed = write_line(output, &EventView::from(&event)).err();
                 }
@@ -100,8 +102,8 @@ impl Printer<'_> {
 
     fn flush(&mut self) -> io::Result<()> {
         match self {
-            Printer::Whole { .. } => Ok(()),
-            Printer::Lines { output, failed } => match failed.take() {
+            ReplyPrinter::Object { .. } => Ok(()),
+            ReplyPrinter::Lines { output, failed } => match failed.take() {
                 Some(error) => Err(error),
                 None => output.flush(),
             },
@@ -109,7 +111,7 @@ impl Printer<'_> {
     }
 
     fn finish(mut self) -> io::Result<()> {
-        if let Printer::Whole { output, reply } = &mut self {
+        if let ReplyPrinter::Object { output, reply } = &mut self {
             write_line(output, &ReplyView::from(&**reply))?;
             return output.flush();
         }

@@ -4,8 +4,8 @@ use super::json_text::raw_value;
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 use throughline_wire::{
-    Arguments, CallKind, End, FinishReason, Hosted, Media, Problem, Reply, ReplyAudio, ReplyCall,
-    UpstreamError, Usage,
+    CallArguments, CallKind, FinishReason, HostedTool, Media, ModelReply, ReplyAudio, ReplyCall, StepProblem,
+    StreamEnd, UpstreamError, Usage,
 };
 
 /// The object printed. Keys that are always there come first; the rest only if there is something to say.
@@ -24,7 +24,7 @@ pub struct ReplyView<'a> {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     choices: Vec<ChoiceView<'a>>,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
-    hosted: &'a [Hosted],
+    hosted: &'a [HostedTool],
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     images: &'a [Media],
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
@@ -32,7 +32,7 @@ pub struct ReplyView<'a> {
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     citations: &'a [serde_json::Value],
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
-    problems: &'a [Problem],
+    problems: &'a [StepProblem],
 }
 
 #[derive(Serialize)]
@@ -69,13 +69,13 @@ impl<'a> From<&'a UpstreamError> for ErrorView<'a> {
     }
 }
 
-impl<'a> From<&'a Reply> for ReplyView<'a> {
-    fn from(reply: &'a Reply) -> Self {
+impl<'a> From<&'a ModelReply> for ReplyView<'a> {
+    fn from(reply: &'a ModelReply) -> Self {
         let (end, error) = match &reply.end {
-            Some(End::Complete) => ("complete", None),
-            // A decoder says `End` exactly once; without it the bytes just stopped.
-            Some(End::Truncated) | None => ("truncated", None),
-            Some(End::Error(error)) => ("error", Some(error.into())),
+            Some(StreamEnd::Complete) => ("complete", None),
+            // A decoder says `StreamEnd` exactly once; without it the bytes just stopped.
+            Some(StreamEnd::Truncated) | None => ("truncated", None),
+            Some(StreamEnd::Error(error)) => ("error", Some(error.into())),
         };
         ReplyView {
             text: &reply.text,
@@ -98,7 +98,7 @@ impl<'a> From<&'a Reply> for ReplyView<'a> {
 }
 
 /// All choices, the first one included; none if there is only that one.
-fn choices(reply: &Reply) -> Vec<ChoiceView<'_>> {
+fn choices(reply: &ModelReply) -> Vec<ChoiceView<'_>> {
     if reply.choices.is_empty() {
         return Vec::new();
     }
@@ -107,7 +107,7 @@ fn choices(reply: &Reply) -> Vec<ChoiceView<'_>> {
     std::iter::once(first).chain(others).collect()
 }
 
-fn choice(index: u32, reply: &Reply) -> ChoiceView<'_> {
+fn choice(index: u32, reply: &ModelReply) -> ChoiceView<'_> {
     ChoiceView {
         index,
         text: &reply.text,
@@ -117,7 +117,7 @@ fn choice(index: u32, reply: &Reply) -> ChoiceView<'_> {
     }
 }
 
-fn calls(reply: &Reply) -> Vec<CallView<'_>> {
+fn calls(reply: &ModelReply) -> Vec<CallView<'_>> {
     reply.calls.iter().map(call).collect()
 }
 
@@ -131,7 +131,7 @@ fn call(call: &ReplyCall) -> CallView<'_> {
 }
 
 /// Arguments as JSON: their own text where there is one, so that integers beyond 64 bits keep their digits (W3).
-pub fn exact(arguments: &Arguments, kind: CallKind) -> Option<Box<RawValue>> {
+pub fn exact(arguments: &CallArguments, kind: CallKind) -> Option<Box<RawValue>> {
     match kind {
         CallKind::Custom => to_raw_value(&arguments.text).ok(),
         CallKind::Function => raw_value(&arguments.text).or_else(|| to_raw_value(&arguments.value).ok()),

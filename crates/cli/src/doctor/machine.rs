@@ -1,14 +1,14 @@
 //! What this machine can do: confine programs, show colours, run what MCP servers are written in.
 
-use super::report::{Area, Report, State};
-use crate::messages::Words;
-use crate::terminal::session::{Look, look};
+use super::report::{DoctorArea, DoctorReport, DoctorState};
+use crate::messages::UiText;
+use crate::terminal::session::{OutputStyle, output_style};
 use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
-use throughline::config::Settings;
+use throughline::config::AppSettings;
 use throughline_tools::process::{
-    ControlGroups, Helper, ProcessLimits, RunAs, Sandbox, Surroundings, is_root,
+    ControlGroups, ExecHelper, ProcessLimits, RunAs, SandboxStatus, SpawnContext, is_root,
 };
 
 /// How long a program may take to say its version.
@@ -19,89 +19,101 @@ const OPEN_FILES_WANTED: u64 = 1_024;
 const PROGRAMS: [&str; 6] = ["node", "npm", "npx", "python3", "uvx", "git"];
 
 /// How programs of tools are confined.
-pub async fn sandbox(settings: Option<&Settings>, words: Words, report: &mut Report) {
-    let probe = match Helper::this_program(crate::EXEC) {
+pub async fn sandbox(settings: Option<&AppSettings>, words: UiText, report: &mut DoctorReport) {
+    let probe = match ExecHelper::this_program(crate::EXEC) {
         Some(helper) => helper.probe().await,
         None => Err("/proc".to_owned()),
     };
     let probe = match probe {
         Ok(probe) => probe,
         Err(why) => {
-            report.add(Area::Sandbox, State::Note, "helper", words.doctor_no_helper(&why));
+            report.add(DoctorArea::Sandbox, DoctorState::Note, "helper", words.doctor_no_helper(&why));
             return;
         }
     };
     match &probe.sandbox {
-        Sandbox::Landlock { abi, missing } if missing.is_empty() => {
-            report.add(Area::Sandbox, State::Good, "Landlock", words.doctor_landlock(*abi));
+        SandboxStatus::Landlock { abi, missing } if missing.is_empty() => {
+            report.add(DoctorArea::Sandbox, DoctorState::Good, "Landlock", words.doctor_landlock(*abi));
         }
-        Sandbox::Landlock { abi, missing } => {
+        SandboxStatus::Landlock { abi, missing } => {
             report.add(
-                Area::Sandbox,
-                State::Note,
+                DoctorArea::Sandbox,
+                DoctorState::Note,
                 "Landlock",
                 words.doctor_old_landlock(*abi, &missing.join(", ")),
             );
             report.remedy(words.doctor_newer_kernel());
         }
-        Sandbox::Unavailable { why } => {
-            report.add(Area::Sandbox, State::Note, "Landlock", words.doctor_no_landlock(why));
+        SandboxStatus::Unavailable { why } => {
+            report.add(DoctorArea::Sandbox, DoctorState::Note, "Landlock", words.doctor_no_landlock(why));
             report.remedy(words.doctor_enable_landlock());
         }
-        Sandbox::Off => {}
+        SandboxStatus::Off => {}
     }
     match probe.cannot_supervise {
-        None => report.add(Area::Sandbox, State::Good, words.doctor_descendants(), words.doctor_supervised()),
-        Some(why) => report.add(Area::Sandbox, State::Note, words.doctor_descendants(), why),
+        None => report.add(
+            DoctorArea::Sandbox,
+            DoctorState::Good,
+            words.doctor_descendants(),
+            words.doctor_supervised(),
+        ),
+        Some(why) => report.add(DoctorArea::Sandbox, DoctorState::Note, words.doctor_descendants(), why),
     }
     let limits = ProcessLimits::default();
     let memory = limits.memory_bytes_max >> 30;
-    let state = if probe.processes_limited { State::Good } else { State::Note };
+    let state = if probe.processes_limited { DoctorState::Good } else { DoctorState::Note };
     let detail =
         words.doctor_limits(memory, limits.open_files_max, limits.processes_max, probe.processes_limited);
-    report.add(Area::Sandbox, state, "rlimits", detail);
+    report.add(DoctorArea::Sandbox, state, "rlimits", detail);
     match &probe.cannot_deny_sockets {
-        None => report.add(Area::Sandbox, State::Good, "seccomp", words.doctor_sockets()),
-        Some(why) => report.add(Area::Sandbox, State::Note, "seccomp", words.doctor_no_sockets(why)),
+        None => report.add(DoctorArea::Sandbox, DoctorState::Good, "seccomp", words.doctor_sockets()),
+        Some(why) => {
+            report.add(DoctorArea::Sandbox, DoctorState::Note, "seccomp", words.doctor_no_sockets(why))
+        }
     }
     control_groups(settings, words, report);
-    whose_rights(settings, words, report);
-    report.add(Area::Sandbox, State::Note, "namespaces", words.doctor_namespaces(user_namespaces()));
+    process_rights(settings, words, report);
+    report.add(
+        DoctorArea::Sandbox,
+        DoctorState::Note,
+        "namespaces",
+        words.doctor_namespaces(user_namespaces()),
+    );
 }
 
 /// What `throughline serve` would find where we are; nothing is made.
-fn control_groups(settings: Option<&Settings>, words: Words, report: &mut Report) {
-    let wanted = settings.and_then(|settings| settings.tools.control_groups.as_deref()).unwrap_or("auto");
-    let found = match wanted {
+fn control_groups(settings: Option<&AppSettings>, words: UiText, report: &mut DoctorReport) {
+    let setting = settings.and_then(|settings| settings.tools.control_groups.as_deref()).unwrap_or("auto");
+    let detected = match setting {
         "off" => return,
-        "auto" => ControlGroups::folder_of_this_process().and_then(|folder| ControlGroups::look(&folder)),
-        folder => ControlGroups::look(Path::new(folder)),
+        "auto" => ControlGroups::current_folder().and_then(|folder| ControlGroups::inspect(&folder)),
+        folder => ControlGroups::inspect(Path::new(folder)),
     };
-    match found {
+    match detected {
         Ok(groups) => {
             let detail =
                 format!("{} · {}", words.control_groups(&groups), words.doctor_control_groups_untested());
-            report.add(Area::Sandbox, State::Good, "cgroup", detail);
+            report.add(DoctorArea::Sandbox, DoctorState::Good, "cgroup", detail);
         }
         Err(why) => {
-            let state = if wanted == "auto" { State::Note } else { State::Wrong };
-            report.add(Area::Sandbox, state, "cgroup", words.doctor_no_control_groups(&why));
+            let state = if setting == "auto" { DoctorState::Note } else { DoctorState::Wrong };
+            report.add(DoctorArea::Sandbox, state, "cgroup", words.doctor_no_control_groups(&why));
             report.remedy(words.doctor_delegate());
         }
     }
 }
 
 /// Whose rights programs of tools have, where that needs saying.
-fn whose_rights(settings: Option<&Settings>, words: Words, report: &mut Report) {
+fn process_rights(settings: Option<&AppSettings>, words: UiText, report: &mut DoctorReport) {
     match settings.and_then(|settings| settings.tools.run_as.as_deref()) {
-        Some(name) => match RunAs::named(name) {
-            RunAs::Impossible { why } => report.add(Area::Sandbox, State::Wrong, "run_as", why),
-            RunAs::Ourselves | RunAs::User(_) => {
-                report.add(Area::Sandbox, State::Good, "run_as", words.doctor_runs_as(name));
+        Some(name) => match RunAs::from_setting(name) {
+            RunAs::Unavailable { why } => report.add(DoctorArea::Sandbox, DoctorState::Wrong, "run_as", why),
+            RunAs::CurrentUser | RunAs::User(_) => {
+                report.add(DoctorArea::Sandbox, DoctorState::Good, "run_as", words.doctor_runs_as(name));
             }
         },
         None if is_root() => {
-            report.add(Area::Sandbox, State::Note, "root", words.runs_as_root());
+            report.add(DoctorArea::Sandbox, DoctorState::Note, "root", words.runs_as_root());
             report.remedy(words.doctor_run_as());
         }
         None => {}
@@ -118,10 +130,10 @@ fn user_namespaces() -> Option<bool> {
 }
 
 /// What we may use ourselves.
-pub fn limits(words: Words, report: &mut Report) {
+pub fn limits(words: UiText, report: &mut DoctorReport) {
     let Some(open_files) = open_files_max() else { return };
     if open_files < OPEN_FILES_WANTED {
-        report.add(Area::Sandbox, State::Note, "ulimit", words.doctor_few_files(open_files));
+        report.add(DoctorArea::Sandbox, DoctorState::Note, "ulimit", words.doctor_few_files(open_files));
         report.remedy(format!("ulimit -n {OPEN_FILES_WANTED}"));
     }
 }
@@ -134,26 +146,29 @@ fn open_files_max() -> Option<u64> {
 }
 
 /// How the chat will look.
-pub fn terminal(words: Words, report: &mut Report) {
+pub fn terminal(words: UiText, report: &mut DoctorReport) {
     let term = std::env::var("TERM").unwrap_or_default();
-    match look() {
-        Look::Rich => {
+    match output_style() {
+        OutputStyle::Rich => {
             let size = crossterm::terminal::size().unwrap_or((0, 0));
-            report.add(Area::Terminal, State::Good, term, words.doctor_rich(size.0, size.1));
+            report.add(DoctorArea::Terminal, DoctorState::Good, term, words.doctor_rich(size.0, size.1));
         }
-        Look::Plain => {
-            report.add(Area::Terminal, State::Note, words.doctor_plain_name(), words.doctor_plain())
-        }
+        OutputStyle::Plain => report.add(
+            DoctorArea::Terminal,
+            DoctorState::Note,
+            words.doctor_plain_name(),
+            words.doctor_plain(),
+        ),
     }
 }
 
 /// Which programs are there, and their versions.
-pub async fn programs(words: Words, report: &mut Report) {
-    let surroundings = Surroundings::of_this_process();
+pub async fn programs(words: UiText, report: &mut DoctorReport) {
+    let surroundings = SpawnContext::of_this_process();
     let versions = PROGRAMS.map(|name| {
-        let found = surroundings.find(name).ok();
+        let detected = surroundings.find_program(name).ok();
         async move {
-            let path = found?;
+            let path = detected?;
             let mut command = tokio::process::Command::new(&path);
             command.arg("--version").stdin(Stdio::null()).stderr(Stdio::null()).kill_on_drop(true);
             let output = tokio::time::timeout(VERSION_WAIT, command.output()).await.ok()?.ok()?;
@@ -162,13 +177,15 @@ pub async fn programs(words: Words, report: &mut Report) {
         }
     });
     let [node, npm, npx, python, uvx, git] = versions;
-    let found = tokio::join!(node, npm, npx, python, uvx, git);
-    for (name, found) in PROGRAMS.into_iter().zip([found.0, found.1, found.2, found.3, found.4, found.5]) {
-        match found {
+    let detected = tokio::join!(node, npm, npx, python, uvx, git);
+    for (name, detected) in
+        PROGRAMS.into_iter().zip([detected.0, detected.1, detected.2, detected.3, detected.4, detected.5])
+    {
+        match detected {
             Some((version, path)) => {
-                report.add(Area::Programs, State::Good, name, format!("{version}  {path}"))
+                report.add(DoctorArea::Programs, DoctorState::Good, name, format!("{version}  {path}"))
             }
-            None => report.add(Area::Programs, State::Note, name, words.doctor_no_program(name)),
+            None => report.add(DoctorArea::Programs, DoctorState::Note, name, words.doctor_no_program(name)),
         }
     }
 }

@@ -7,21 +7,21 @@ mod report;
 mod server;
 mod setup;
 
-use crate::args::Doctor;
-use crate::exit::{Ended, Exit};
-use crate::messages::{self, Lang, Words};
-pub use report::Area;
-use report::Report;
+use crate::args::DoctorArgs;
+use crate::exit::{CliExit, CommandResult};
+use crate::messages::{self, UiLanguage, UiText};
+pub use report::DoctorArea;
+use report::DoctorReport;
 
 /// Looks at everything, prints it, and ends with an error if something that is configured does not work.
-pub async fn run(args: &Doctor) -> Ended {
-    let words = Words(Lang::of_environment());
-    let mut report = Report::default();
-    let settings = setup::configuration(&args.choice, words, &mut report);
+pub async fn run(args: &DoctorArgs) -> CommandResult {
+    let words = UiText(UiLanguage::of_environment());
+    let mut report = DoctorReport::default();
+    let settings = setup::check_configuration(&args.choice, words, &mut report);
     if let Some(settings) = &settings {
-        setup::upstreams(settings, words, &mut report);
-        setup::tools(&args.choice, settings, words, &mut report).await;
-        server::look(settings, words, &mut report).await;
+        setup::check_upstreams(settings, words, &mut report);
+        setup::check_tools(&args.choice, settings, words, &mut report).await;
+        server::check_server(settings, words, &mut report).await;
     }
     machine::sandbox(settings.as_ref(), words, &mut report).await;
     machine::limits(words, &mut report);
@@ -33,5 +33,5 @@ pub async fn run(args: &Doctor) -> Ended {
         crate::output::text(&report.as_text(words))
     };
     printed.map_err(|error| messages::output_failed(&error))?;
-    Ok(if report.is_well() { Exit::Done } else { Exit::Usage })
+    Ok(if report.has_no_errors() { CliExit::Done } else { CliExit::Usage })
 }

@@ -1,6 +1,6 @@
 //! Findings, and how they are shown.
 
-use crate::messages::Words;
+use crate::messages::UiText;
 use crate::terminal::text::width;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ use throughline_wire::visible;
 /// What a finding is about; in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Area {
+pub enum DoctorArea {
     Configuration,
     Upstreams,
     Tools,
@@ -19,22 +19,22 @@ pub enum Area {
     Programs,
 }
 
-impl Area {
-    const ALL: [Area; 7] = [
-        Area::Configuration,
-        Area::Upstreams,
-        Area::Tools,
-        Area::Server,
-        Area::Sandbox,
-        Area::Terminal,
-        Area::Programs,
+impl DoctorArea {
+    const ALL: [DoctorArea; 7] = [
+        DoctorArea::Configuration,
+        DoctorArea::Upstreams,
+        DoctorArea::Tools,
+        DoctorArea::Server,
+        DoctorArea::Sandbox,
+        DoctorArea::Terminal,
+        DoctorArea::Programs,
     ];
 }
 
 /// How it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum State {
+pub enum DoctorState {
     /// As it should be.
     Good,
     /// Worth knowing; nothing that is configured needs it.
@@ -45,9 +45,9 @@ pub enum State {
 
 /// One thing that was looked at.
 #[derive(Clone, Debug, Serialize)]
-pub struct Finding {
-    area: Area,
-    state: State,
+pub struct DoctorFinding {
+    area: DoctorArea,
+    state: DoctorState,
     /// What was looked at.
     name: String,
     /// How it is.
@@ -59,12 +59,18 @@ pub struct Finding {
 
 /// All of them.
 #[derive(Default)]
-pub struct Report(Vec<Finding>);
+pub struct DoctorReport(Vec<DoctorFinding>);
 
-impl Report {
+impl DoctorReport {
     /// Adds one. Names and details may come from servers and files.
-    pub fn add(&mut self, area: Area, state: State, name: impl Into<String>, detail: impl Into<String>) {
-        self.0.push(Finding { area, state, name: name.into(), detail: detail.into(), remedy: None });
+    pub fn add(
+        &mut self,
+        area: DoctorArea,
+        state: DoctorState,
+        name: impl Into<String>,
+        detail: impl Into<String>,
+    ) {
+        self.0.push(DoctorFinding { area, state, name: name.into(), detail: detail.into(), remedy: None });
     }
 
     /// What to do about the one before.
@@ -75,35 +81,35 @@ impl Report {
     }
 
     /// Nothing that is configured is broken.
-    pub fn is_well(&self) -> bool {
-        self.count(State::Wrong) == 0
+    pub fn has_no_errors(&self) -> bool {
+        self.count(DoctorState::Wrong) == 0
     }
 
-    fn count(&self, state: State) -> usize {
+    fn count(&self, state: DoctorState) -> usize {
         self.0.iter().filter(|finding| finding.state == state).count()
     }
 
     /// For programs.
     pub fn as_json(&self) -> Value {
-        json!({"version": env!("CARGO_PKG_VERSION"), "well": self.is_well(), "findings": self.0})
+        json!({"version": env!("CARGO_PKG_VERSION"), "well": self.has_no_errors(), "findings": self.0})
     }
 
     /// For people: an area after the other, a remedy under its finding.
-    pub fn as_text(&self, words: Words) -> String {
+    pub fn as_text(&self, words: UiText) -> String {
         let mut text = format!("throughline {}\n", env!("CARGO_PKG_VERSION"));
         let columns =
             self.0.iter().map(|finding| width(&finding.name)).max().unwrap_or(0).min(NAME_COLUMNS_MAX);
-        for area in Area::ALL {
-            let of_this: Vec<&Finding> = self.0.iter().filter(|finding| finding.area == area).collect();
-            if of_this.is_empty() {
+        for area in DoctorArea::ALL {
+            let in_area: Vec<&DoctorFinding> = self.0.iter().filter(|finding| finding.area == area).collect();
+            if in_area.is_empty() {
                 continue;
             }
             text.push_str(&format!("\n{}\n", words.doctor_area(area)));
-            for finding in of_this {
+            for finding in in_area {
                 finding.write(columns, &mut text);
             }
         }
-        text.push_str(&format!("\n{}\n", words.doctor_verdict(self.count(State::Wrong))));
+        text.push_str(&format!("\n{}\n", words.doctor_verdict(self.count(DoctorState::Wrong))));
         crate::plain::for_terminal(&text)
     }
 }
@@ -111,18 +117,18 @@ impl Report {
 /// Longer names push their details to the right.
 const NAME_COLUMNS_MAX: usize = 24;
 
-impl Finding {
+impl DoctorFinding {
     fn write(&self, columns: usize, text: &mut String) {
         let mark = match self.state {
-            State::Good => '✔',
-            State::Note => '·',
-            State::Wrong => '✘',
+            DoctorState::Good => '✔',
+            DoctorState::Note => '·',
+            DoctorState::Wrong => '✘',
         };
         // What servers and files say may hold characters that hide others.
         let (name, detail) = (visible::escape(&self.name), visible::escape(&self.detail));
-        let room = " ".repeat(columns.saturating_sub(width(&name)));
+        let padding = " ".repeat(columns.saturating_sub(width(&name)));
         let mut lines = detail.lines();
-        text.push_str(&format!("  {mark} {name}{room}  {}\n", lines.next().unwrap_or_default()));
+        text.push_str(&format!("  {mark} {name}{padding}  {}\n", lines.next().unwrap_or_default()));
         for line in lines {
             text.push_str(&format!("      {line}\n"));
         }

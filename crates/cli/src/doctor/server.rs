@@ -1,17 +1,17 @@
 //! Whether the server could start here, and whether it runs. Nothing is made, and nothing is asked of a running server but
 //! whether it is ready. R: O2
 
-use super::report::{Area, Report, State};
-use crate::data;
-use crate::messages::Words;
-use crate::serve::place::Note;
+use super::report::{DoctorArea, DoctorReport, DoctorState};
+use crate::data_dir;
+use crate::messages::UiText;
+use crate::serve::server_note::ServerNote;
 use jiff::Timestamp;
 use jiff::civil::date;
 use std::io::Read;
 use std::path::Path;
 use std::time::Duration;
-use throughline::config::{STORE_FILE, Settings, StoreAt};
-use throughline_server::{BindError, Server};
+use throughline::config::{AppSettings, STORE_FILE, StoreBackend};
+use throughline_server::{BindError, HttpServer};
 
 /// With less the store takes no new turns.
 const FREE_BYTES_WANTED: u64 = 256 << 20;
@@ -21,23 +21,25 @@ const READY_WAIT: Duration = Duration::from_secs(2);
 const SQLITE: &[u8; 16] = b"SQLite format 3\0";
 
 /// Address, certificate, data folder, disk, store and clock.
-pub async fn look(settings: &Settings, words: Words, report: &mut Report) {
-    let folder = data::folder();
-    let runs = match folder.as_deref().and_then(Note::read) {
-        Some(note) => readiness(&note.url).await.map(|ready| (note.url, ready)),
+pub async fn check_server(settings: &AppSettings, words: UiText, report: &mut DoctorReport) {
+    let folder = data_dir::folder();
+    let running = match folder.as_deref().and_then(ServerNote::read) {
+        Some(note) => fetch_readiness(&note.url).await.map(|ready| (note.url, ready)),
         None => None,
     };
-    address(settings, runs.as_ref(), words, report);
+    check_address(settings, running.as_ref(), words, report);
     match &folder {
-        None => report.add(Area::Server, State::Note, data::VARIABLE, words.doctor_no_home()),
-        Some(folder) => keeping(folder, settings, runs.is_some(), words, report),
+        None => {
+            report.add(DoctorArea::Server, DoctorState::Note, data_dir::DATA_VARIABLE, words.doctor_no_home())
+        }
+        Some(folder) => check_storage(folder, settings, running.is_some(), words, report),
     }
     let now = Timestamp::now();
     // Keys expire and conversations are sorted by it.
     let is_set = now.strftime("%Y").to_string() >= date(2026, 1, 1).strftime("%Y").to_string();
-    let state = if is_set { State::Good } else { State::Wrong };
+    let state = if is_set { DoctorState::Good } else { DoctorState::Wrong };
     report.add(
-        Area::Server,
+        DoctorArea::Server,
         state,
         words.doctor_clock_name(),
         now.strftime("%Y-%m-%d %H:%M:%S UTC").to_string(),
@@ -45,84 +47,101 @@ pub async fn look(settings: &Settings, words: Words, report: &mut Report) {
 }
 
 /// Whether a running server takes turns.
-enum Readiness {
+enum ServerReadiness {
     Ready,
     /// It says why not.
-    Not(String),
+    NotReady(String),
 }
 
 /// What `/readyz` says. `None`: nobody of ours is there.
-async fn readiness(url: &str) -> Option<Readiness> {
+async fn fetch_readiness(url: &str) -> Option<ServerReadiness> {
     let client = reqwest::Client::builder().no_proxy().timeout(READY_WAIT).build().ok()?;
     let answer = client.get(format!("{url}/readyz")).send().await.ok()?;
     if answer.status().is_success() {
-        return Some(Readiness::Ready);
+        return Some(ServerReadiness::Ready);
     }
-    let said: serde_json::Value = serde_json::from_str(&answer.text().await.ok()?).ok()?;
-    let why = said["why"].as_str().or(said["status"].as_str())?;
-    Some(Readiness::Not(why.to_owned()))
+    let status_body: serde_json::Value = serde_json::from_str(&answer.text().await.ok()?).ok()?;
+    let why = status_body["why"].as_str().or(status_body["status"].as_str())?;
+    Some(ServerReadiness::NotReady(why.to_owned()))
 }
 
-fn address(settings: &Settings, runs: Option<&(String, Readiness)>, words: Words, report: &mut Report) {
+fn check_address(
+    settings: &AppSettings,
+    running: Option<&(String, ServerReadiness)>,
+    words: UiText,
+    report: &mut DoctorReport,
+) {
     let listen = settings.server.listen.to_string();
-    match runs {
-        Some((url, Readiness::Ready)) => {
-            return report.add(Area::Server, State::Good, listen, words.doctor_serves(url));
+    match running {
+        Some((url, ServerReadiness::Ready)) => {
+            return report.add(DoctorArea::Server, DoctorState::Good, listen, words.doctor_serves(url));
         }
-        Some((url, Readiness::Not(why))) => {
-            return report.add(Area::Server, State::Wrong, listen, words.doctor_serves_not(url, why));
+        Some((url, ServerReadiness::NotReady(why))) => {
+            return report.add(
+                DoctorArea::Server,
+                DoctorState::Wrong,
+                listen,
+                words.doctor_serves_not(url, why),
+            );
         }
         None => {}
     }
-    match Server::bind(&settings.server) {
-        Ok(_) => report.add(Area::Server, State::Good, listen, words.doctor_free()),
+    match HttpServer::bind(&settings.server) {
+        Ok(_) => report.add(DoctorArea::Server, DoctorState::Good, listen, words.doctor_free()),
         Err(error) => {
             // Whoever else is there may be meant to be.
-            let state = if matches!(error, BindError::InUse { .. }) { State::Note } else { State::Wrong };
-            report.add(Area::Server, state, listen, error.to_string());
+            let state =
+                if matches!(error, BindError::InUse { .. }) { DoctorState::Note } else { DoctorState::Wrong };
+            report.add(DoctorArea::Server, state, listen, error.to_string());
             report.remedy(error.remedy());
         }
     }
 }
 
-fn keeping(folder: &Path, settings: &Settings, runs: bool, words: Words, report: &mut Report) {
+fn check_storage(
+    folder: &Path,
+    settings: &AppSettings,
+    running: bool,
+    words: UiText,
+    report: &mut DoctorReport,
+) {
     let name = folder.display().to_string();
     // Where it will be made.
-    let Some(there) = folder.ancestors().find(|path| path.is_dir()) else { return };
-    let state = if is_writable(there) { State::Good } else { State::Wrong };
-    let detail = match (state, there == folder) {
-        (State::Good, true) => words.doctor_data_folder(),
-        (State::Good, false) => words.doctor_data_folder_later(),
+    let Some(nearest_existing) = folder.ancestors().find(|path| path.is_dir()) else { return };
+    let state = if is_writable(nearest_existing) { DoctorState::Good } else { DoctorState::Wrong };
+    let detail = match (state, nearest_existing == folder) {
+        (DoctorState::Good, true) => words.doctor_data_folder(),
+        (DoctorState::Good, false) => words.doctor_data_folder_later(),
         _ => words.doctor_data_folder_closed(),
     };
-    report.add(Area::Server, state, &name, detail);
-    if let Some(free) = free_bytes(there) {
-        let state = if free >= FREE_BYTES_WANTED { State::Good } else { State::Wrong };
-        report.add(Area::Server, state, words.doctor_disk_name(), words.doctor_free_bytes(free >> 20));
-        if state == State::Wrong {
+    report.add(DoctorArea::Server, state, &name, detail);
+    if let Some(free) = free_bytes(nearest_existing) {
+        let state = if free >= FREE_BYTES_WANTED { DoctorState::Good } else { DoctorState::Wrong };
+        report.add(DoctorArea::Server, state, words.doctor_disk_name(), words.doctor_free_bytes(free >> 20));
+        if state == DoctorState::Wrong {
             report.remedy(words.doctor_make_room());
         }
     }
-    let path = match &settings.store.at {
-        StoreAt::DataFolder => folder.join(STORE_FILE),
-        StoreAt::File(path) => path.clone(),
-        StoreAt::Postgres(_) => return,
+    let path = match &settings.store.backend {
+        StoreBackend::DataFolder => folder.join(STORE_FILE),
+        StoreBackend::File(path) => path.clone(),
+        StoreBackend::Postgres(_) => return,
     };
     let name = path.display().to_string();
-    match head(&path) {
-        None => report.add(Area::Server, State::Note, name, words.doctor_no_store()),
+    match sqlite_header(&path) {
+        None => report.add(DoctorArea::Server, DoctorState::Note, name, words.doctor_no_store()),
         Some((bytes, true)) => {
-            report.add(Area::Server, State::Good, name, words.doctor_store(bytes >> 10, runs))
+            report.add(DoctorArea::Server, DoctorState::Good, name, words.doctor_store(bytes >> 10, running))
         }
         Some((_, false)) => {
-            report.add(Area::Server, State::Wrong, name, words.doctor_bad_store());
+            report.add(DoctorArea::Server, DoctorState::Wrong, name, words.doctor_bad_store());
             report.remedy(words.doctor_another_store());
         }
     }
 }
 
 /// Size of a file, and whether it is a database. `None` = there is none.
-fn head(path: &Path) -> Option<(u64, bool)> {
+fn sqlite_header(path: &Path) -> Option<(u64, bool)> {
     let mut file = std::fs::File::open(path).ok()?;
     let mut bytes = [0; SQLITE.len()];
     let is_ours = file.read_exact(&mut bytes).is_ok() && bytes == *SQLITE;

@@ -1,26 +1,30 @@
 //! What is configured: the file, the upstreams and their keys, the sources of tools.
 
-use super::report::{Area, Report, State};
-use crate::args::Choice;
-use crate::messages::Words;
-use crate::setup::{self, Folders};
+use super::report::{DoctorArea, DoctorReport, DoctorState};
+use crate::args::ModelArgs;
+use crate::messages::UiText;
+use crate::setup::{self, FileAccess};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use throughline::KeyOrigin;
-use throughline::config::{DEMO, Settings};
+use throughline::config::{AppSettings, DEMO};
 use throughline_tools::{AgentCallable, Toolbox};
 
 /// How long sources may take to say something.
 const SOURCES_WAIT: Duration = Duration::from_secs(15);
 
 /// The file and what it comes to. `None` = it cannot be used.
-pub fn configuration(choice: &Choice, words: Words, report: &mut Report) -> Option<Settings> {
+pub fn check_configuration(
+    choice: &ModelArgs,
+    words: UiText,
+    report: &mut DoctorReport,
+) -> Option<AppSettings> {
     let file = setup::config_file(choice.config.as_deref());
     let name = file.as_ref().map_or_else(|| "throughline.toml".to_owned(), |path| path.display().to_string());
-    let settings = match setup::settings(choice) {
+    let settings = match setup::load_settings(choice) {
         Ok(settings) => settings,
         Err(failure) => {
-            report.add(Area::Configuration, State::Wrong, name, failure.what);
+            report.add(DoctorArea::Configuration, DoctorState::Wrong, name, failure.what);
             if !failure.remedy.is_empty() {
                 report.remedy(failure.remedy);
             }
@@ -30,9 +34,9 @@ pub fn configuration(choice: &Choice, words: Words, report: &mut Report) -> Opti
     match file {
         Some(_) => {
             let detail = words.doctor_file(settings.agents.len(), settings.upstreams.len());
-            report.add(Area::Configuration, State::Good, name, detail);
+            report.add(DoctorArea::Configuration, DoctorState::Good, name, detail);
         }
-        None => report.add(Area::Configuration, State::Note, name, words.doctor_no_file()),
+        None => report.add(DoctorArea::Configuration, DoctorState::Note, name, words.doctor_no_file()),
     }
     let model = settings.agents.get(&settings.agent).and_then(|agent| agent.models.first());
     let model = model.map_or_else(String::new, |first| match first.name == first.model {
@@ -41,57 +45,88 @@ pub fn configuration(choice: &Choice, words: Words, report: &mut Report) -> Opti
     });
     let detail =
         words.doctor_agent(&model, settings.agents.get(&settings.agent).map(|agent| agent.mode.name()));
-    report.add(Area::Configuration, State::Good, settings.agent.clone(), detail);
+    report.add(DoctorArea::Configuration, DoctorState::Good, settings.agent.clone(), detail);
     Some(settings)
 }
 
 /// Whether each has its key; never the key.
-pub fn upstreams(settings: &Settings, words: Words, report: &mut Report) {
+pub fn check_upstreams(settings: &AppSettings, words: UiText, report: &mut DoctorReport) {
     let choices = settings.agents.values().flat_map(|agent| &agent.models);
     let used: BTreeSet<&str> = choices.map(|choice| choice.name.as_str()).collect();
     for upstream in settings.upstreams.values() {
-        let place = upstream.summary();
+        let endpoint = upstream.summary();
         match (upstream.missing_key(), upstream.key_variable()) {
             (Some(variable), _) => {
-                let state = if used.contains(upstream.name()) { State::Wrong } else { State::Note };
-                report.add(Area::Upstreams, state, upstream.name(), words.doctor_no_key(&place, variable));
+                let state =
+                    if used.contains(upstream.name()) { DoctorState::Wrong } else { DoctorState::Note };
+                report.add(
+                    DoctorArea::Upstreams,
+                    state,
+                    upstream.name(),
+                    words.doctor_no_key(&endpoint, variable),
+                );
                 report.remedy(format!("throughline connect {}, or export {variable}=…", upstream.name()));
             }
             _ if upstream.key_origin() == Some(KeyOrigin::Stored) => {
-                report.add(Area::Upstreams, State::Good, upstream.name(), words.doctor_stored_key(&place));
+                report.add(
+                    DoctorArea::Upstreams,
+                    DoctorState::Good,
+                    upstream.name(),
+                    words.doctor_stored_key(&endpoint),
+                );
             }
             (None, Some(variable)) => {
-                report.add(Area::Upstreams, State::Good, upstream.name(), words.doctor_key(&place, variable));
+                report.add(
+                    DoctorArea::Upstreams,
+                    DoctorState::Good,
+                    upstream.name(),
+                    words.doctor_key(&endpoint, variable),
+                );
             }
             (None, None) => {
-                report.add(Area::Upstreams, State::Good, upstream.name(), words.doctor_keyless(&place));
+                report.add(
+                    DoctorArea::Upstreams,
+                    DoctorState::Good,
+                    upstream.name(),
+                    words.doctor_keyless(&endpoint),
+                );
             }
         }
     }
     if settings.wants_demo() {
-        report.add(Area::Upstreams, State::Good, DEMO, words.doctor_demo());
+        report.add(DoctorArea::Upstreams, DoctorState::Good, DEMO, words.doctor_demo());
     }
 }
 
 /// Sources of tools with what each has, and what is wrong with them.
-pub async fn tools(choice: &Choice, settings: &Settings, words: Words, report: &mut Report) {
+pub async fn check_tools(
+    choice: &ModelArgs,
+    settings: &AppSettings,
+    words: UiText,
+    report: &mut DoctorReport,
+) {
     let demo = settings.wants_demo() && choice.base_url.is_none();
-    let fixed = match setup::tools(settings, Folders::of(demo), demo || choice.demo_tools) {
+    let fixed = match setup::build_tools(settings, FileAccess::of(demo), demo || choice.demo_tools) {
         Ok(fixed) => fixed,
         Err(failure) => {
-            report.add(Area::Tools, State::Wrong, "tools", format!("{}: {}", failure.what, failure.why));
+            report.add(
+                DoctorArea::Tools,
+                DoctorState::Wrong,
+                "tools",
+                format!("{}: {}", failure.what, failure.why),
+            );
             return report.remedy(failure.remedy);
         }
     };
     let toolbox = match Toolbox::new(fixed) {
         Ok(toolbox) => toolbox,
-        Err(error) => return report.add(Area::Tools, State::Wrong, "tools", error.to_string()),
+        Err(error) => return report.add(DoctorArea::Tools, DoctorState::Wrong, "tools", error.to_string()),
     };
     let sources = settings.sources.sources(&setup::surroundings(choice), &setup::pins());
     for configured in sources.values() {
         toolbox.add(configured.source.clone());
     }
-    let silent = toolbox.ready(SOURCES_WAIT).await;
+    let silent = toolbox.wait_ready(SOURCES_WAIT).await;
     let registry = toolbox.registry();
     let mut counts: BTreeMap<&str, usize> =
         sources.values().map(|configured| (configured.source.name(), 0)).collect();
@@ -101,14 +136,19 @@ pub async fn tools(choice: &Choice, settings: &Settings, words: Words, report: &
     let faults = toolbox.faults();
     for (source, count) in counts {
         if silent.iter().any(|name| name == source) {
-            report.add(Area::Tools, State::Wrong, source, words.doctor_silent(SOURCES_WAIT.as_secs()));
+            report.add(
+                DoctorArea::Tools,
+                DoctorState::Wrong,
+                source,
+                words.doctor_silent(SOURCES_WAIT.as_secs()),
+            );
             continue;
         }
-        let well = faults.iter().all(|fault| fault.source != source);
+        let is_healthy = faults.iter().all(|fault| fault.source != source);
         // A source without tools that says why says it below.
-        if count > 0 || well {
-            let state = if count == 0 { State::Note } else { State::Good };
-            report.add(Area::Tools, state, source, words.doctor_tools(count));
+        if count > 0 || is_healthy {
+            let state = if count == 0 { DoctorState::Note } else { DoctorState::Good };
+            report.add(DoctorArea::Tools, state, source, words.doctor_tools(count));
         }
     }
     for fault in faults {
@@ -116,7 +156,7 @@ pub async fn tools(choice: &Choice, settings: &Settings, words: Words, report: &
             Some(tool) => format!("{}: {tool}", fault.source),
             None => fault.source.clone(),
         };
-        report.add(Area::Tools, State::Wrong, name, fault.message);
+        report.add(DoctorArea::Tools, DoctorState::Wrong, name, fault.message);
         if let Some(remedy) = fault.remedy {
             report.remedy(remedy);
         }
@@ -124,8 +164,8 @@ pub async fn tools(choice: &Choice, settings: &Settings, words: Words, report: &
     for agent in settings.agents.values() {
         for rule in toolbox.unmatched_rules(&agent.policy) {
             // Without a name near to it, it may be meant for tools that a page brings along.
-            let state = if rule.nearest.is_empty() { State::Note } else { State::Wrong };
-            report.add(Area::Tools, state, &agent.name, words.doctor_unmatched_rule(&rule));
+            let state = if rule.suggestions.is_empty() { DoctorState::Note } else { DoctorState::Wrong };
+            report.add(DoctorArea::Tools, state, &agent.name, words.doctor_unmatched_rule(&rule));
         }
     }
     toolbox.stop().await;

@@ -1,18 +1,18 @@
 //! `throughline history`: tool calls and turns of a store, newest first. R: S4
 
-use crate::args::History;
-use crate::exit::{Ended, Exit};
-use crate::messages::{self, Lang, Words};
+use crate::args::HistoryArgs;
+use crate::exit::{CliExit, CommandResult};
+use crate::messages::{self, UiLanguage, UiText};
 use crate::output;
-use crate::plain::short;
-use crate::serve::onlooker::Onlooker;
+use crate::plain::one_line;
+use crate::serve::read_only_store::ReadOnlyStore;
 use crate::terminal::card::duration;
 use throughline_store::catalog::{CallFilter, CallRow, PageRequest, TurnFilter, TurnSummary};
 
 /// Prints what is asked for.
-pub async fn run(args: &History) -> Ended {
-    let words = Words(Lang::of_environment());
-    let store = Onlooker::open(args.store.as_deref()).await?;
+pub async fn run(args: &HistoryArgs) -> CommandResult {
+    let words = UiText(UiLanguage::of_environment());
+    let store = ReadOnlyStore::open(args.store.as_deref()).await?;
     let failed = store.failed();
     let users = match &args.user {
         Some(user) => vec![user.clone()],
@@ -40,7 +40,7 @@ pub async fn run(args: &History) -> Ended {
         let filter = CallFilter {
             tool_name: args.tool.clone(),
             source: args.source.clone(),
-            statuses: CallFilter::statuses_of(args.status.as_deref()),
+            statuses: CallFilter::parse_statuses(args.status.as_deref()),
             conversation_id: args.conversation.clone(),
             turn_id: args.turn.clone(),
             text: args.text.clone(),
@@ -59,31 +59,32 @@ pub async fn run(args: &History) -> Ended {
         if lines.is_empty() { format!("{}\n", words.history_none()) } else { lines }
     };
     output::text(&text).map_err(|error| messages::output_failed(&error))?;
-    Ok(Exit::Done)
+    Ok(CliExit::Done)
 }
 
-fn json(rows: &impl serde::Serialize) -> Ended {
+fn json(rows: &impl serde::Serialize) -> CommandResult {
     output::json_line(rows).map_err(|error| messages::output_failed(&error))?;
-    Ok(Exit::Done)
+    Ok(CliExit::Done)
 }
 
 fn call_line(call: &CallRow) -> String {
-    let took = call.duration_ms.and_then(|ms| u64::try_from(ms).ok()).map(duration).unwrap_or_default();
+    let elapsed = call.duration_ms.and_then(|ms| u64::try_from(ms).ok()).map(duration).unwrap_or_default();
     let mark = if call.status == "success" { "✔" } else { "✘" };
-    let said = call.error.as_deref().or(call.output_summary.as_deref()).unwrap_or_default();
+    let result_text = call.error.as_deref().or(call.output_summary.as_deref()).unwrap_or_default();
     let line = format!(
-        "{}  {mark} {:<24} {:<12} {took:>9}  {}",
+        "{}  {mark} {:<24} {:<12} {elapsed:>9}  {}",
         time(call.started_at),
-        short(&call.tool_name),
+        one_line(&call.tool_name),
         call.status,
-        short(&call.arguments)
+        one_line(&call.arguments)
     );
-    let said = if said.is_empty() { String::new() } else { format!(" → {}", short(said)) };
-    format!("{}{said}\n", line.trim_end())
+    let result_text =
+        if result_text.is_empty() { String::new() } else { format!(" → {}", one_line(result_text)) };
+    format!("{}{result_text}\n", line.trim_end())
 }
 
 fn turn_line(turn: &TurnSummary) -> String {
-    format!("{}  {}  {:<11}  {}\n", time(turn.created_at), turn.id, turn.status, short(&turn.input))
+    format!("{}  {}  {:<11}  {}\n", time(turn.created_at), turn.id, turn.status, one_line(&turn.input))
 }
 
 /// In the person's own time zone.

@@ -1,37 +1,39 @@
 //! What `throughline doctor` says, English and Chinese side by side.
 
-use super::words::{Lang, Words};
-use crate::doctor::Area;
+use super::ui_text::{UiLanguage, UiText};
+use crate::doctor::DoctorArea;
 use throughline_engine::{RulePart, UnmatchedRule};
 use throughline_tools::process::ControlGroups;
 
-impl Words {
-    pub(super) fn say(self, english: impl Into<String>, chinese: impl Into<String>) -> String {
+impl UiText {
+    pub(super) fn pick_text(self, english: impl Into<String>, chinese: impl Into<String>) -> String {
         match self.0 {
-            Lang::English => english.into(),
-            Lang::Chinese => chinese.into(),
+            UiLanguage::English => english.into(),
+            UiLanguage::Chinese => chinese.into(),
         }
     }
 
     /// Heading of an area.
-    pub fn doctor_area(self, area: Area) -> String {
+    pub fn doctor_area(self, area: DoctorArea) -> String {
         match area {
-            Area::Configuration => self.say("Configuration", "配置"),
-            Area::Upstreams => self.say("Upstreams", "上游"),
-            Area::Tools => self.say("Tools", "工具"),
-            Area::Server => self.say("Server", "服务器"),
-            Area::Sandbox => self.say("Sandbox for programs of tools", "工具程序的沙箱"),
-            Area::Terminal => self.say("Terminal", "终端"),
-            Area::Programs => self.say("Programs that tools are often written in", "常用于编写工具的程序"),
+            DoctorArea::Configuration => self.pick_text("Configuration", "配置"),
+            DoctorArea::Upstreams => self.pick_text("Upstreams", "上游"),
+            DoctorArea::Tools => self.pick_text("Tools", "工具"),
+            DoctorArea::Server => self.pick_text("Server", "服务器"),
+            DoctorArea::Sandbox => self.pick_text("Sandbox for programs of tools", "工具程序的沙箱"),
+            DoctorArea::Terminal => self.pick_text("Terminal", "终端"),
+            DoctorArea::Programs => {
+                self.pick_text("Programs that tools are often written in", "常用于编写工具的程序")
+            }
         }
     }
 
     /// The last line.
     pub fn doctor_verdict(self, wrong: usize) -> String {
         match wrong {
-            0 => self.say("All that is configured works.", "已配置的一切均可正常工作。"),
-            1 => self.say("1 thing that is configured does not work.", "有 1 项已配置的内容无法工作。"),
-            wrong => self.say(
+            0 => self.pick_text("All that is configured works.", "已配置的一切均可正常工作。"),
+            1 => self.pick_text("1 thing that is configured does not work.", "有 1 项已配置的内容无法工作。"),
+            wrong => self.pick_text(
                 format!("{wrong} things that are configured do not work."),
                 format!("有 {wrong} 项已配置的内容无法工作。"),
             ),
@@ -40,7 +42,7 @@ impl Words {
 
     /// What a file holds.
     pub fn doctor_file(self, agents: usize, upstreams: usize) -> String {
-        self.say(
+        self.pick_text(
             format!("agents: {agents}, upstreams: {upstreams}"),
             format!("助手 {agents} 个，上游 {upstreams} 个"),
         )
@@ -48,48 +50,48 @@ impl Words {
 
     /// There is no file.
     pub fn doctor_no_file(self) -> String {
-        self.say("none here; the built-in demo model answers", "此处没有；由内置演示模型回答")
+        self.pick_text("none here; the built-in demo model answers", "此处没有；由内置演示模型回答")
     }
 
     /// Who answers.
     pub fn doctor_agent(self, model: &str, mode: Option<&str>) -> String {
         let mode = mode.unwrap_or("auto");
-        self.say(
+        self.pick_text(
             format!("answers with {model}, tools in mode {mode}"),
             format!("用 {model} 回答，工具模式为 {mode}"),
         )
     }
 
     /// A key is missing.
-    pub fn doctor_no_key(self, place: &str, variable: &str) -> String {
-        self.say(format!("{place}, {variable} is not set"), format!("{place}，未设置 {variable}"))
+    pub fn doctor_no_key(self, endpoint: &str, variable: &str) -> String {
+        self.pick_text(format!("{endpoint}, {variable} is not set"), format!("{endpoint}，未设置 {variable}"))
     }
 
     /// A key is there.
-    pub fn doctor_key(self, place: &str, variable: &str) -> String {
-        self.say(format!("{place}, {variable} is set"), format!("{place}，已设置 {variable}"))
+    pub fn doctor_key(self, endpoint: &str, variable: &str) -> String {
+        self.pick_text(format!("{endpoint}, {variable} is set"), format!("{endpoint}，已设置 {variable}"))
     }
 
     /// A key is stored.
-    pub fn doctor_stored_key(self, place: &str) -> String {
-        self.say(format!("{place}, its key is stored"), format!("{place}，密钥已保存"))
+    pub fn doctor_stored_key(self, endpoint: &str) -> String {
+        self.pick_text(format!("{endpoint}, its key is stored"), format!("{endpoint}，密钥已保存"))
     }
 
     /// No key is needed.
-    pub fn doctor_keyless(self, place: &str) -> String {
-        self.say(format!("{place}, without a key"), format!("{place}，不用密钥"))
+    pub fn doctor_keyless(self, endpoint: &str) -> String {
+        self.pick_text(format!("{endpoint}, without a key"), format!("{endpoint}，不用密钥"))
     }
 
     /// The demo model.
     pub fn doctor_demo(self) -> String {
-        self.say("built in, no key, no network", "内置，无需密钥，也不联网")
+        self.pick_text("built in, no key, no network", "内置，无需密钥，也不联网")
     }
 
     /// How many tools a source has.
     pub fn doctor_tools(self, count: usize) -> String {
         match count {
-            1 => self.say("1 tool", "1 个工具"),
-            count => self.say(format!("{count} tools"), format!("{count} 个工具")),
+            1 => self.pick_text("1 tool", "1 个工具"),
+            count => self.pick_text(format!("{count} tools"), format!("{count} 个工具")),
         }
     }
 
@@ -99,20 +101,27 @@ impl Words {
         let part = match &rule.part {
             RulePart::Tool(pattern) => format!("tool = \"{pattern}\""),
             RulePart::Source(pattern) => format!("source = \"{pattern}\""),
-            RulePart::Together => "tool + source + effect".to_owned(),
+            RulePart::Combination => "tool + source + effect".to_owned(),
         };
-        let meant = rule.nearest.first().map_or_else(String::new, |name| format!("；是否想写 `{name}`？"));
-        self.say(format!("policy: {rule}"), format!("策略规则 {number} 不匹配任何现有工具：`{part}`{meant}"))
+        let meant =
+            rule.suggestions.first().map_or_else(String::new, |name| format!("；是否想写 `{name}`？"));
+        self.pick_text(
+            format!("policy: {rule}"),
+            format!("策略规则 {number} 不匹配任何现有工具：`{part}`{meant}"),
+        )
     }
 
     /// A source says nothing.
     pub fn doctor_silent(self, seconds: u64) -> String {
-        self.say(format!("has said nothing for {seconds} seconds"), format!("{seconds} 秒内没有任何回应"))
+        self.pick_text(
+            format!("has said nothing for {seconds} seconds"),
+            format!("{seconds} 秒内没有任何回应"),
+        )
     }
 
     /// Nothing can supervise.
     pub fn doctor_no_helper(self, why: &str) -> String {
-        self.say(
+        self.pick_text(
             format!("programs run unconfined, and what detaches may survive: {why}"),
             format!("程序不受限制，脱离的子进程可能残留：{why}"),
         )
@@ -120,7 +129,7 @@ impl Words {
 
     /// Landlock as we want it.
     pub fn doctor_landlock(self, abi: u32) -> String {
-        self.say(
+        self.pick_text(
             format!("version {abi}: files, TCP and signals can be confined"),
             format!("版本 {abi}：可限制文件、TCP 与信号"),
         )
@@ -128,7 +137,7 @@ impl Words {
 
     /// An older one.
     pub fn doctor_old_landlock(self, abi: u32, missing: &str) -> String {
-        self.say(
+        self.pick_text(
             format!("version {abi}, which cannot confine {missing}"),
             format!("版本 {abi}，无法限制：{missing}"),
         )
@@ -136,7 +145,7 @@ impl Words {
 
     /// None.
     pub fn doctor_no_landlock(self, why: &str) -> String {
-        self.say(
+        self.pick_text(
             format!("{why}; programs can read and write what you can"),
             format!("{why}；程序可以读写你能读写的一切"),
         )
@@ -144,12 +153,12 @@ impl Words {
 
     /// What helps against an old one.
     pub fn doctor_newer_kernel(self) -> String {
-        self.say("Linux 6.12 has all of it", "Linux 6.12 具备全部能力")
+        self.pick_text("Linux 6.12 has all of it", "Linux 6.12 具备全部能力")
     }
 
     /// What helps against none.
     pub fn doctor_enable_landlock(self) -> String {
-        self.say(
+        self.pick_text(
             "Linux 5.13 or later with `landlock` among the security modules (kernel parameter lsm=landlock,…)",
             "需要 Linux 5.13 以上，且安全模块中包含 landlock（内核参数 lsm=landlock,…）",
         )
@@ -157,12 +166,12 @@ impl Words {
 
     /// Name of the line about what programs start.
     pub fn doctor_descendants(self) -> String {
-        self.say("descendants", "子孙进程")
+        self.pick_text("descendants", "子孙进程")
     }
 
     /// They are kept.
     pub fn doctor_supervised(self) -> String {
-        self.say("nothing that a tool starts survives it", "工具启动的任何进程都不会在它之后残留")
+        self.pick_text("nothing that a tool starts survives it", "工具启动的任何进程都不会在它之后残留")
     }
 
     /// What a program may use.
@@ -172,9 +181,9 @@ impl Words {
         let chinese =
             format!("每个进程 {memory} GiB 内存、{files} 个打开的文件，最多再增加 {processes} 个进程");
         if processes_limited {
-            self.say(english, chinese)
+            self.pick_text(english, chinese)
         } else {
-            self.say(
+            self.pick_text(
                 english + "; you are root, whose processes the system does not count, so that they are counted ten times a second",
                 chinese + "；当前是 root，系统不限制其进程数，因此每秒清点十次",
             )
@@ -183,7 +192,7 @@ impl Words {
 
     /// Root, and programs of tools with it.
     pub fn runs_as_root(self) -> String {
-        self.say(
+        self.pick_text(
             "running as root: programs of tools are root, too, no limit of the system on processes binds them, and without a sandbox they read everything; set `run_as` in [tools]",
             "正在以 root 运行：工具的程序也是 root，系统的进程数上限对其无效，没有沙箱时可读取一切；请在 [tools] 中设置 `run_as`",
         )
@@ -191,7 +200,7 @@ impl Words {
 
     /// What helps against root.
     pub fn doctor_run_as(self) -> String {
-        self.say(
+        self.pick_text(
             "run_as = \"nobody\" in [tools], or better run all of it as a user of its own (ops/throughline.service)",
             "在 [tools] 中设置 run_as = \"nobody\"，更好的做法是让整个服务以专用用户运行（ops/throughline.service）",
         )
@@ -199,7 +208,10 @@ impl Words {
 
     /// Whose rights programs have.
     pub fn doctor_runs_as(self, name: &str) -> String {
-        self.say(format!("programs of tools run as `{name}`"), format!("工具的程序以 `{name}` 的身份运行"))
+        self.pick_text(
+            format!("programs of tools run as `{name}`"),
+            format!("工具的程序以 `{name}` 的身份运行"),
+        )
     }
 
     /// A group was delegated.
@@ -211,7 +223,7 @@ impl Words {
             (false, false) => "cgroup.kill",
         };
         let folder = groups.folder().display();
-        self.say(
+        self.pick_text(
             format!("each program of a tool gets a control group in {folder}: {counted}"),
             format!("工具的每个程序在 {folder} 中有自己的控制组：{counted}"),
         )
@@ -219,7 +231,7 @@ impl Words {
 
     /// Which of it was never seen at work.
     pub fn doctor_control_groups_untested(self) -> String {
-        self.say(
+        self.pick_text(
             "cgroup.kill was tested on a real kernel; pids.max and memory.max only against a folder that looks like one",
             "cgroup.kill 已在真实内核上测试；pids.max 与 memory.max 仅在模拟目录上测试过",
         )
@@ -227,7 +239,7 @@ impl Words {
 
     /// None was delegated.
     pub fn doctor_no_control_groups(self, why: &str) -> String {
-        self.say(
+        self.pick_text(
             format!("none here ({why}); the limits hold for each process, and a family is found and ended one by one"),
             format!("此处没有（{why}）；上限按单个进程计算，进程族逐个查找并结束"),
         )
@@ -235,7 +247,7 @@ impl Words {
 
     /// How one is had.
     pub fn doctor_delegate(self) -> String {
-        self.say(
+        self.pick_text(
             "`Delegate=yes` in the unit of systemd, as ops/throughline.service has it",
             "在 systemd 单元中设置 `Delegate=yes`，参见 ops/throughline.service",
         )
@@ -243,7 +255,7 @@ impl Words {
 
     /// All sockets can be denied.
     pub fn doctor_sockets(self) -> String {
-        self.say(
+        self.pick_text(
             "network = \"deny\" closes TCP, UDP and Unix sockets",
             "network = \"deny\" 可关闭 TCP、UDP 与 Unix 套接字",
         )
@@ -251,7 +263,7 @@ impl Words {
 
     /// They cannot.
     pub fn doctor_no_sockets(self, why: &str) -> String {
-        self.say(
+        self.pick_text(
             format!("{why}; network = \"deny\" closes TCP alone, if Landlock can"),
             format!("{why}；network = \"deny\" 只能（在 Landlock 支持时）关闭 TCP"),
         )
@@ -260,15 +272,15 @@ impl Words {
     /// Whether namespaces could be made; nothing here needs them.
     pub fn doctor_namespaces(self, allowed: Option<bool>) -> String {
         match allowed {
-            Some(true) => self.say("users may make their own; not used", "用户可自行创建；未使用"),
-            Some(false) => self.say("not for users; not needed", "用户不可创建；并不需要"),
-            None => self.say("unknown; not needed", "未知；并不需要"),
+            Some(true) => self.pick_text("users may make their own; not used", "用户可自行创建；未使用"),
+            Some(false) => self.pick_text("not for users; not needed", "用户不可创建；并不需要"),
+            None => self.pick_text("unknown; not needed", "未知；并不需要"),
         }
     }
 
     /// Few files may be open.
     pub fn doctor_few_files(self, count: u64) -> String {
-        self.say(
+        self.pick_text(
             format!("only {count} files may be open, which many tools at once use up"),
             format!("最多只能打开 {count} 个文件，多个工具同时运行时会不够"),
         )
@@ -276,7 +288,7 @@ impl Words {
 
     /// A terminal that can do everything.
     pub fn doctor_rich(self, columns: u16, rows: u16) -> String {
-        self.say(
+        self.pick_text(
             format!("colours and repainting, {columns} × {rows}"),
             format!("彩色并可重绘，{columns} × {rows}"),
         )
@@ -284,12 +296,12 @@ impl Words {
 
     /// Name of the line about a plain one.
     pub fn doctor_plain_name(self) -> String {
-        self.say("plain text", "纯文本")
+        self.pick_text("plain text", "纯文本")
     }
 
     /// Why it is plain.
     pub fn doctor_plain(self) -> String {
-        self.say(
+        self.pick_text(
             "no terminal here, or TERM=dumb or NO_COLOR is set",
             "当前没有终端，或设置了 TERM=dumb 或 NO_COLOR",
         )
@@ -297,7 +309,7 @@ impl Words {
 
     /// A program is missing.
     pub fn doctor_no_program(self, name: &str) -> String {
-        self.say(
+        self.pick_text(
             format!("not found; needed only for tools that are started with {name}"),
             format!("未找到；只有用 {name} 启动的工具才需要"),
         )

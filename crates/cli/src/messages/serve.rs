@@ -1,7 +1,7 @@
 //! What `throughline serve` and `throughline keys` say.
 
-use super::words::{Lang, Words};
-use crate::exit::Failure;
+use super::ui_text::{UiLanguage, UiText};
+use crate::exit::CliFailure;
 use std::fmt;
 use std::path::Path;
 use throughline_server::BindError;
@@ -33,8 +33,8 @@ Examples:
   throughline keys revoke 3f9a";
 
 /// The data folder cannot be made.
-pub fn bad_data_folder(folder: &Path, error: &dyn fmt::Display) -> Failure {
-    Failure::usage(
+pub fn bad_data_folder(folder: &Path, error: &dyn fmt::Display) -> CliFailure {
+    CliFailure::usage(
         format!("the data folder {} cannot be used", folder.display()),
         error.to_string(),
         "a folder of your own: THROUGHLINE_DATA=/some/folder",
@@ -42,14 +42,14 @@ pub fn bad_data_folder(folder: &Path, error: &dyn fmt::Display) -> Failure {
 }
 
 /// The store cannot be opened. Its error says what to do by itself.
-pub fn no_store(error: &dyn fmt::Display) -> Failure {
-    Failure::usage(format!("the store cannot be opened: {error}"), "", "")
+pub fn no_store(error: &dyn fmt::Display) -> CliFailure {
+    CliFailure::usage(format!("the store cannot be opened: {error}"), "", "")
 }
 
 /// Traces cannot be sent as the environment says.
 #[cfg(feature = "otel")]
-pub fn no_collector(why: &str) -> Failure {
-    Failure::usage(
+pub fn no_collector(why: &str) -> CliFailure {
+    CliFailure::usage(
         format!("traces cannot be sent as the OTEL_EXPORTER_OTLP_… variables say: {why}"),
         "",
         "OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:4318 (OTLP over HTTP with protobuf), or unset it to send none",
@@ -58,8 +58,8 @@ pub fn no_collector(why: &str) -> Failure {
 
 /// A store that this program was built without.
 #[cfg(not(feature = "postgres"))]
-pub fn no_postgres() -> Failure {
-    Failure::usage(
+pub fn no_postgres() -> CliFailure {
+    CliFailure::usage(
         "turns cannot be kept in PostgreSQL by this program",
         "it was built without the feature `postgres`",
         "the path of a file as `url` of [store], or none at all",
@@ -67,13 +67,13 @@ pub fn no_postgres() -> Failure {
 }
 
 /// The server does not start.
-pub fn cannot_bind(error: &BindError) -> Failure {
-    Failure::usage(error.to_string(), "", error.remedy())
+pub fn cannot_bind(error: &BindError) -> CliFailure {
+    CliFailure::usage(error.to_string(), "", error.remedy())
 }
 
 /// The first key cannot be made.
-pub fn no_first_key(error: &dyn fmt::Display) -> Failure {
-    Failure::usage(
+pub fn no_first_key(error: &dyn fmt::Display) -> CliFailure {
+    CliFailure::usage(
         "the first key cannot be made",
         error.to_string(),
         "is the data folder yours and writable?",
@@ -81,22 +81,22 @@ pub fn no_first_key(error: &dyn fmt::Display) -> Failure {
 }
 
 /// A scope that there is none of.
-pub fn no_such_scope(name: &str) -> Failure {
-    Failure::usage(format!("there is no scope `{name}`"), "", "--scopes chat,tools,admin, or some of them")
+pub fn no_such_scope(name: &str) -> CliFailure {
+    CliFailure::usage(format!("there is no scope `{name}`"), "", "--scopes chat,tools,admin, or some of them")
 }
 
 /// No key, or several, begin so.
-pub fn which_key(beginning: &str, found: usize) -> Failure {
-    let what = match found {
+pub fn which_key(beginning: &str, matches: usize) -> CliFailure {
+    let what = match matches {
         0 => format!("no key that is worth anything begins with `{beginning}`"),
-        found => format!("{found} keys begin with `{beginning}`"),
+        matches => format!("{matches} keys begin with `{beginning}`"),
     };
-    Failure::usage(what, "", "throughline keys list")
+    CliFailure::usage(what, "", "throughline keys list")
 }
 
 /// The server that has the store open cannot be asked.
-pub fn server_in_the_way(why: &dyn fmt::Display, store: &dyn fmt::Display) -> Failure {
-    Failure::usage(
+pub fn server_in_the_way(why: &dyn fmt::Display, store: &dyn fmt::Display) -> CliFailure {
+    CliFailure::usage(
         "the keys cannot be changed now",
         format!("{store}\n  and that server cannot be asked: {why}"),
         "its own API can: POST /v1/keys with a key that has the scope admin; or stop it for a moment",
@@ -104,12 +104,12 @@ pub fn server_in_the_way(why: &dyn fmt::Display, store: &dyn fmt::Display) -> Fa
 }
 
 /// The server, or the store, says no.
-pub fn keys_refused(error: &dyn fmt::Display) -> Failure {
-    Failure::usage("the keys were not changed", error.to_string(), "")
+pub fn keys_refused(error: &dyn fmt::Display) -> CliFailure {
+    CliFailure::usage("the keys were not changed", error.to_string(), "")
 }
 
 /// What is printed when the server listens.
-pub struct Greeting<'a> {
+pub struct ServeGreeting<'a> {
     /// `http://127.0.0.1:8787`.
     pub url: &'a str,
     /// What stands behind `#sign-in=` of a link that signs one browser in.
@@ -130,17 +130,17 @@ pub struct Greeting<'a> {
     pub resumed: usize,
 }
 
-impl Words {
+impl UiText {
     fn pick(self, english: impl Into<String>, chinese: impl Into<String>) -> String {
         match self.0 {
-            Lang::English => english.into(),
-            Lang::Chinese => chinese.into(),
+            UiLanguage::English => english.into(),
+            UiLanguage::Chinese => chinese.into(),
         }
     }
 
     /// What a server says when it listens.
-    pub fn serving(self, greeting: &Greeting<'_>) -> String {
-        let Greeting { url, sign_in, key, key_file, open, agents, tools, store, resumed } = greeting;
+    pub fn serve_greeting(self, greeting: &ServeGreeting<'_>) -> String {
+        let ServeGreeting { url, sign_in, key, key_file, open, agents, tools, store, resumed } = greeting;
         let version = env!("CARGO_PKG_VERSION");
         let mut text = self.pick(
             format!("throughline {version} serves {url}\n\n"),
@@ -149,8 +149,8 @@ impl Words {
         let mut line = |english: &str, chinese: &str, value: &str| {
             // Two columns for each Chinese character.
             let (name, columns) = match self.0 {
-                Lang::English => (english, english.len()),
-                Lang::Chinese => (chinese, 2 * chinese.chars().count()),
+                UiLanguage::English => (english, english.len()),
+                UiLanguage::Chinese => (chinese, 2 * chinese.chars().count()),
             };
             text.push_str(&format!("  {name}{}  {value}\n", " ".repeat(8_usize.saturating_sub(columns))));
         };
@@ -169,11 +169,11 @@ impl Words {
             (None, None, _) => line("keys", "密钥", "throughline keys list"),
         }
         if let (Some(_), Some(file)) = (key, key_file) {
-            let told = self.pick(
+            let tools_text = self.pick(
                 format!("this key is shown once; it is also in {}", file.display()),
                 format!("密钥只显示这一次；也保存在 {}", file.display()),
             );
-            line("", "", &told);
+            line("", "", &tools_text);
         }
         for (at, agent) in agents.iter().enumerate() {
             let (english, chinese) = if at == 0 { ("agents", "助手") } else { ("", "") };

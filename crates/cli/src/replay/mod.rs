@@ -5,82 +5,85 @@ mod player;
 mod screen;
 mod source;
 
-use crate::args::Replay;
-use crate::exit::{Ended, Exit};
-use crate::messages::{self, Lang, Words};
+use crate::args::ReplayArgs;
+use crate::exit::{CliExit, CommandResult};
+use crate::messages::{self, UiLanguage, UiText};
 use crate::output;
-use crate::plain::{Piece, Plain, for_terminal};
-use crate::terminal::session::{Look, look};
-use player::{Player, Speed};
+use crate::plain::{PlainOutput, PlainRenderer, for_terminal};
+use crate::terminal::session::{OutputStyle, output_style};
+use player::{ReplayPlayer, ReplaySpeed};
 use std::io::{self, Write};
 use throughline_engine::Event;
-use throughline_engine::fold::Message;
+use throughline_engine::fold::AssistantMessage;
 
 /// Shows the turn as it is asked for.
-pub async fn run(args: &Replay) -> Ended {
-    let words = Words(Lang::of_environment());
-    let speed = args.speed.as_deref().map(Speed::parse).transpose()?;
+pub async fn run(args: &ReplayArgs) -> CommandResult {
+    let words = UiText(UiLanguage::of_environment());
+    let speed = args.speed.as_deref().map(ReplaySpeed::parse).transpose()?;
     if args.decode_raw {
         return decode_raw::run(args, words).await;
     }
     let events = source::events(args).await?;
     if let Some(seq) = args.at {
-        return at(&events, seq, args.json, words);
+        return print_at(&events, seq, args.json, words);
     }
     if args.events {
         for event in &events {
             output::json_line(event).map_err(|error| messages::output_failed(&error))?;
         }
-        return Ok(Exit::Done);
+        return Ok(CliExit::Done);
     }
-    match (look(), args.plain) {
-        (Look::Rich, false) if args.step => screen::step(events, words).await,
-        (Look::Rich, false) => screen::play(Player::new(events, speed.unwrap_or_default()), words).await,
-        (Look::Plain, _) | (_, true) if args.step => Err(messages::replay_steps_need_a_terminal()),
+    match (output_style(), args.plain) {
+        (OutputStyle::Rich, false) if args.step => screen::step_through(events, words).await,
+        (OutputStyle::Rich, false) => {
+            screen::play(ReplayPlayer::new(events, speed.unwrap_or_default()), words).await
+        }
+        (OutputStyle::Plain, _) | (_, true) if args.step => Err(messages::replay_steps_need_a_terminal()),
         // Nobody watches a pipe: it is told at once, unless a pace is asked for.
-        _ => plain(Player::new(events, speed.unwrap_or(Speed::AtOnce)), words).await,
+        _ => play_plain(ReplayPlayer::new(events, speed.unwrap_or(ReplaySpeed::Unlimited)), words).await,
     }
 }
 
 /// The message as it was after one event.
-fn at(events: &[Event], seq: u64, json: bool, words: Words) -> Ended {
-    let until = events.iter().take_while(|event| event.seq.0 <= seq);
+fn print_at(events: &[Event], seq: u64, json: bool, words: UiText) -> CommandResult {
+    let events_until = events.iter().take_while(|event| event.seq.0 <= seq);
     let last = events.last().map_or(0, |event| event.seq.0);
     if seq == 0 || seq > last {
         return Err(messages::replay_no_such_event(seq, last));
     }
     if json {
-        output::json_line(&Message::of(until)).map_err(|error| messages::output_failed(&error))?;
-        return Ok(Exit::Done);
+        output::json_line(&AssistantMessage::from_events(events_until))
+            .map_err(|error| messages::output_failed(&error))?;
+        return Ok(CliExit::Done);
     }
-    output::text(&screen::lines_at(until, words)).map_err(|error| messages::output_failed(&error))?;
-    Ok(Exit::Done)
+    output::text(&screen::lines_at(events_until, words)).map_err(|error| messages::output_failed(&error))?;
+    Ok(CliExit::Done)
 }
 
 /// As text from top to bottom.
-async fn plain(mut player: Player, words: Words) -> Ended {
-    let mut wishes = crate::interrupt::wishes().map_err(|error| messages::no_signals(&error))?;
-    let mut plain = Plain::new(words);
+async fn play_plain(mut player: ReplayPlayer, words: UiText) -> CommandResult {
+    let mut stop_signals = crate::interrupt::stop_signals().map_err(|error| messages::no_signals(&error))?;
+    let mut plain = PlainRenderer::new(words);
     while let Some(wait) = player.wait() {
         tokio::select! {
             () = tokio::time::sleep(wait) => {}
-            _ = wishes.recv() => return Ok(Exit::Cancelled),
+            _ = stop_signals.recv() => return Ok(CliExit::Cancelled),
         }
         let Some(event) = player.next() else { break };
-        match print(plain.apply(event)) {
-            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(Exit::Done),
+        match print_outputs(plain.apply(event)) {
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(CliExit::Done),
             printed => printed.map_err(|error| messages::output_failed(&error))?,
         }
     }
-    Ok(Exit::Done)
+    Ok(CliExit::Done)
 }
 
-fn print(pieces: Vec<Piece>) -> io::Result<()> {
+fn print_outputs(pieces: Vec<PlainOutput>) -> io::Result<()> {
     let mut out = io::stdout().lock();
     for piece in pieces {
         match piece {
-            Piece::Text(text) => out.write_all(for_terminal(&text).as_bytes())?,
-            Piece::Note(note) => writeln!(out, "{note}")?,
+            PlainOutput::Text(text) => out.write_all(for_terminal(&text).as_bytes())?,
+            PlainOutput::Note(note) => writeln!(out, "{note}")?,
         }
     }
     out.flush()

@@ -1,6 +1,6 @@
 //! Which event comes when: the pace of a replay, without a clock.
 
-use crate::exit::Failure;
+use crate::exit::CliFailure;
 use crate::messages;
 use std::time::Duration;
 use throughline_engine::Event;
@@ -10,28 +10,28 @@ pub const SILENCE_MS_MAX: u64 = 5_000;
 
 /// How fast.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Speed {
+pub enum ReplaySpeed {
     /// So many times as fast as it was.
-    Times(f64),
+    Factor(f64),
     /// Without any wait.
-    AtOnce,
+    Unlimited,
 }
 
-impl Default for Speed {
+impl Default for ReplaySpeed {
     fn default() -> Self {
-        Speed::Times(1.0)
+        ReplaySpeed::Factor(1.0)
     }
 }
 
-impl Speed {
+impl ReplaySpeed {
     /// `4x`, `0.5x`, `2` or `max`.
-    pub fn parse(text: &str) -> Result<Self, Failure> {
+    pub fn parse(text: &str) -> Result<Self, CliFailure> {
         if text == "max" {
-            return Ok(Speed::AtOnce);
+            return Ok(ReplaySpeed::Unlimited);
         }
         let number = text.strip_suffix('x').unwrap_or(text).parse::<f64>().ok();
         match number.filter(|times| times.is_finite() && *times > 0.0) {
-            Some(times) => Ok(Speed::Times(times)),
+            Some(times) => Ok(ReplaySpeed::Factor(times)),
             None => Err(messages::replay_bad_speed(text)),
         }
     }
@@ -39,60 +39,62 @@ impl Speed {
 
 /// A recorded turn and a place in it.
 #[derive(Debug)]
-pub struct Player {
+pub struct ReplayPlayer {
     events: Vec<Event>,
     /// How many have been given.
-    place: usize,
-    speed: Speed,
+    position: usize,
+    speed: ReplaySpeed,
 }
 
-impl Player {
+impl ReplayPlayer {
     /// Before the first event.
-    pub fn new(events: Vec<Event>, speed: Speed) -> Self {
-        Self { events, place: 0, speed }
+    pub fn new(events: Vec<Event>, speed: ReplaySpeed) -> Self {
+        Self { events, position: 0, speed }
     }
 
     /// How long to wait before the next event; `None` behind the last one.
     pub fn wait(&self) -> Option<Duration> {
-        let next = self.events.get(self.place)?;
-        let before = self.place.checked_sub(1).and_then(|at| self.events.get(at)).unwrap_or(next);
+        let next = self.events.get(self.position)?;
+        let previous = self.position.checked_sub(1).and_then(|at| self.events.get(at)).unwrap_or(next);
         let silence =
-            next.timestamp.saturating_sub(before.timestamp).max(0).unsigned_abs().min(SILENCE_MS_MAX);
+            next.timestamp.saturating_sub(previous.timestamp).max(0).unsigned_abs().min(SILENCE_MS_MAX);
         Some(match self.speed {
-            Speed::Times(times) => Duration::from_millis(silence).div_f64(times.max(f64::MIN_POSITIVE)).min(
-                // Far slower than anybody would ask for, and what a timer can bear.
-                Duration::from_secs(3_600),
-            ),
-            Speed::AtOnce => Duration::ZERO,
+            ReplaySpeed::Factor(times) => {
+                Duration::from_millis(silence).div_f64(times.max(f64::MIN_POSITIVE)).min(
+                    // Far slower than anybody would ask for, and what a timer can bear.
+                    Duration::from_secs(3_600),
+                )
+            }
+            ReplaySpeed::Unlimited => Duration::ZERO,
         })
     }
 
     /// The next event.
     pub fn next(&mut self) -> Option<&Event> {
-        let event = self.events.get(self.place)?;
-        self.place += 1;
+        let event = self.events.get(self.position)?;
+        self.position += 1;
         Some(event)
     }
 
     /// The time of the last event that was given, in milliseconds since 1970.
     pub fn now(&self) -> i64 {
-        let at = self.place.saturating_sub(1);
+        let at = self.position.saturating_sub(1);
         self.events.get(at).map_or(0, |event| event.timestamp)
     }
 
     /// Goes to a place: that many events have been given then.
-    pub fn go(&mut self, place: usize) {
-        self.place = place.min(self.events.len());
+    pub fn seek(&mut self, position: usize) {
+        self.position = position.min(self.events.len());
     }
 
     /// How many events have been given.
-    pub fn place(&self) -> usize {
-        self.place
+    pub fn position(&self) -> usize {
+        self.position
     }
 
     /// All events, and those that have been given.
-    pub fn given(&self) -> (&[Event], &[Event]) {
-        (&self.events, &self.events[..self.place])
+    pub fn played(&self) -> (&[Event], &[Event]) {
+        (&self.events, &self.events[..self.position])
     }
 }
 
@@ -113,7 +115,7 @@ mod tests {
     #[track_caller]
     fn waits(speed: &str, expected_ms: &[u64]) {
         let times = [1_000, 1_100, 1_100, 90_000, 89_000];
-        let mut player = Player::new(recorded(&times), Speed::parse(speed).unwrap());
+        let mut player = ReplayPlayer::new(recorded(&times), ReplaySpeed::parse(speed).unwrap());
         let mut waits = Vec::new();
         while let Some(wait) = player.wait() {
             waits.push(u64::try_from(wait.as_millis()).unwrap());
@@ -131,17 +133,17 @@ mod tests {
         waits("max", &[0; 5]);
         waits("0.0000000001x", &[0, 3_600_000, 0, 3_600_000, 0]);
         for wrong in ["", "x", "-1x", "0", "fast", "NaN", "inf"] {
-            assert!(Speed::parse(wrong).is_err(), "{wrong}");
+            assert!(ReplaySpeed::parse(wrong).is_err(), "{wrong}");
         }
     }
 
     #[test]
     fn a_place_is_never_outside() {
-        let mut player = Player::new(recorded(&[1, 2, 3]), Speed::AtOnce);
-        player.go(99);
-        assert_eq!((player.place(), player.wait(), player.now()), (3, None, 3));
+        let mut player = ReplayPlayer::new(recorded(&[1, 2, 3]), ReplaySpeed::Unlimited);
+        player.seek(99);
+        assert_eq!((player.position(), player.wait(), player.now()), (3, None, 3));
         assert!(player.next().is_none());
-        player.go(0);
-        assert_eq!((player.given().1.len(), player.now()), (0, 1));
+        player.seek(0);
+        assert_eq!((player.played().1.len(), player.now()), (0, 1));
     }
 }

@@ -1,40 +1,40 @@
 //! A recorded turn on the terminal: played, or key by key.
 
-use super::player::Player;
-use crate::chat::transcript::{Reasoning, Transcript};
-use crate::exit::{Ended, Exit};
-use crate::messages::{self, Words};
+use super::player::ReplayPlayer;
+use crate::chat::transcript::{ReasoningView, TurnTranscript};
+use crate::exit::{CliExit, CommandResult};
+use crate::messages::{self, UiText};
 use crate::terminal::card::duration;
-use crate::terminal::painter::Painter;
-use crate::terminal::session::{self, Keys, RawTerminal};
-use crate::terminal::text::{Ink, Line, Style};
+use crate::terminal::painter::ScreenPainter;
+use crate::terminal::session::{self, KeyReader, RawTerminal};
+use crate::terminal::text::{StyledLine, TextColor, TextStyle};
 use crossterm::event::{Event as Input, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use std::time::Duration;
 use throughline_engine::{Event, EventKind};
 use throughline_wire::UserPart;
 
 /// Time between two frames: about 30 a second. R: T2
-const FRAME: Duration = Duration::from_millis(33);
+const FRAME_INTERVAL: Duration = Duration::from_millis(33);
 /// Events that Page Up and Page Down go.
-const PAGE: usize = 10;
+const PAGE_EVENTS: usize = 10;
 /// As wide as the narrowest usual terminal, where nobody can be asked.
 const PIPE_COLUMNS: usize = 80;
 
 /// Plays the turn; what is settled stays on the screen, as in a chat.
-pub async fn play(mut player: Player, words: Words) -> Ended {
+pub async fn play(mut player: ReplayPlayer, words: UiText) -> CommandResult {
     let failed = |error: std::io::Error| messages::terminal_failed(&error);
     let (columns, rows) = crossterm::terminal::size().map_err(failed)?;
-    let mut wishes = crate::interrupt::wishes().map_err(|error| messages::no_signals(&error))?;
+    let mut stop_signals = crate::interrupt::stop_signals().map_err(|error| messages::no_signals(&error))?;
     let raw = RawTerminal::enter().map_err(failed)?;
-    let mut keys = Keys::listen().map_err(|error| messages::no_runtime(&error))?;
-    let mut painter = Painter::new(columns, rows);
-    let first = player.given().0.first().map_or(0, |event| event.timestamp);
-    let mut transcript = Transcript::new(words, Reasoning::Folded, first);
-    let mut settled = said(player.given().0, painter.columns());
+    let mut keys = KeyReader::listen().map_err(|error| messages::no_runtime(&error))?;
+    let mut painter = ScreenPainter::new(columns, rows);
+    let first = player.played().0.first().map_or(0, |event| event.timestamp);
+    let mut transcript = TurnTranscript::new(words, ReasoningView::Folded, first);
+    let mut settled = user_input_lines(player.played().0, painter.columns());
     let mut painted_at = tokio::time::Instant::now();
-    let mut left = Exit::Done;
+    let mut exit = CliExit::Done;
     while let Some(wait) = player.wait() {
-        if !wait.is_zero() || painted_at.elapsed() >= FRAME {
+        if !wait.is_zero() || painted_at.elapsed() >= FRAME_INTERVAL {
             paint(&mut painter, &mut transcript, &mut settled, &player, words).map_err(failed)?;
             painted_at = tokio::time::Instant::now();
             tokio::select! {
@@ -42,94 +42,94 @@ pub async fn play(mut player: Player, words: Words) -> Ended {
                 key = keys.next() => {
                     match key {
                         Some(Input::Resize(columns, rows)) => painter.resize(columns, rows),
-                        Some(Input::Key(key)) if wants_to_leave(&key) => { left = Exit::Cancelled; break }
+                        Some(Input::Key(key)) if wants_to_leave(&key) => { exit = CliExit::Cancelled; break }
                         Some(_) => {}
                         None => break,
                     }
                     continue;
                 }
-                _ = wishes.recv() => { left = Exit::Cancelled; break }
+                _ = stop_signals.recv() => { exit = CliExit::Cancelled; break }
             }
         }
         if let Some(event) = player.next() {
             transcript.apply(event);
         }
     }
-    let shown = transcript.show(player.now(), painter.columns());
+    let shown = transcript.render(player.now(), painter.columns());
     settled.extend(shown.settled);
     settled.extend(shown.live);
     settled.extend(transcript.footer());
     let farewell = painter.frame(settled, Vec::new(), None) + &painter.clear();
     drop(raw);
-    session::write(&farewell).map_err(failed)?;
-    Ok(left)
+    session::write_frame(&farewell).map_err(failed)?;
+    Ok(exit)
 }
 
 fn paint(
-    painter: &mut Painter,
-    transcript: &mut Transcript,
-    settled: &mut Vec<Line>,
-    player: &Player,
-    words: Words,
+    painter: &mut ScreenPainter,
+    transcript: &mut TurnTranscript,
+    settled: &mut Vec<StyledLine>,
+    player: &ReplayPlayer,
+    words: UiText,
 ) -> std::io::Result<()> {
-    let shown = transcript.show(player.now(), painter.columns());
+    let shown = transcript.render(player.now(), painter.columns());
     settled.extend(shown.settled);
     let mut live = shown.live;
-    live.push(Line::default());
-    live.push(position(player, words).truncated(painter.columns()));
-    session::write(&painter.frame(std::mem::take(settled), live, None))
+    live.push(StyledLine::default());
+    live.push(position_line(player, words).truncated(painter.columns()));
+    session::write_frame(&painter.frame(std::mem::take(settled), live, None))
 }
 
 /// Shows the turn as it was after each event; keys go forth and back.
-pub async fn step(events: Vec<Event>, words: Words) -> Ended {
+pub async fn step_through(events: Vec<Event>, words: UiText) -> CommandResult {
     let failed = |error: std::io::Error| messages::terminal_failed(&error);
     let (columns, rows) = crossterm::terminal::size().map_err(failed)?;
-    let mut wishes = crate::interrupt::wishes().map_err(|error| messages::no_signals(&error))?;
+    let mut stop_signals = crate::interrupt::stop_signals().map_err(|error| messages::no_signals(&error))?;
     let raw = RawTerminal::enter().map_err(failed)?;
-    let mut keys = Keys::listen().map_err(|error| messages::no_runtime(&error))?;
-    let mut painter = Painter::new(columns, rows);
-    let mut player = Player::new(events, super::player::Speed::AtOnce);
-    player.go(1);
-    let left = loop {
-        let mut live = lines(player.given().1, painter.columns(), words);
-        live.push(Line::default());
-        live.push(position(&player, words).truncated(painter.columns()));
-        live.push(Line::new(words.replay_keys(), Style::DIM).truncated(painter.columns()));
-        session::write(&painter.frame(Vec::new(), live, None)).map_err(failed)?;
+    let mut keys = KeyReader::listen().map_err(|error| messages::no_runtime(&error))?;
+    let mut painter = ScreenPainter::new(columns, rows);
+    let mut player = ReplayPlayer::new(events, super::player::ReplaySpeed::Unlimited);
+    player.seek(1);
+    let exit = loop {
+        let mut live = transcript_lines(player.played().1, painter.columns(), words);
+        live.push(StyledLine::default());
+        live.push(position_line(&player, words).truncated(painter.columns()));
+        live.push(StyledLine::new(words.replay_keys(), TextStyle::DIM).truncated(painter.columns()));
+        session::write_frame(&painter.frame(Vec::new(), live, None)).map_err(failed)?;
         let input = tokio::select! {
             input = keys.next() => input,
-            _ = wishes.recv() => break Exit::Cancelled,
+            _ = stop_signals.recv() => break CliExit::Cancelled,
         };
         match input {
             Some(Input::Resize(columns, rows)) => painter.resize(columns, rows),
-            Some(Input::Key(key)) if wants_to_leave(&key) => break Exit::Done,
+            Some(Input::Key(key)) if wants_to_leave(&key) => break CliExit::Done,
             Some(Input::Key(key)) => {
-                let all = player.given().0.len();
-                player.go(place_after(&key, player.place(), all));
+                let all = player.played().0.len();
+                player.seek(position_after(&key, player.position(), all));
             }
             Some(_) => {}
-            None => break Exit::Done,
+            None => break CliExit::Done,
         }
     };
-    let last = lines(player.given().1, painter.columns(), words);
+    let last = transcript_lines(player.played().1, painter.columns(), words);
     let farewell = painter.frame(last, Vec::new(), None) + &painter.clear();
     drop(raw);
-    session::write(&farewell).map_err(failed)?;
-    Ok(left)
+    session::write_frame(&farewell).map_err(failed)?;
+    Ok(exit)
 }
 
 /// Where a key leads, from 1 to `all`.
-fn place_after(key: &KeyEvent, place: usize, all: usize) -> usize {
-    let place = match key.code {
-        KeyCode::Right | KeyCode::Char(' ' | 'l' | 'n') | KeyCode::Enter => place.saturating_add(1),
-        KeyCode::Left | KeyCode::Char('h' | 'p') | KeyCode::Backspace => place.saturating_sub(1),
-        KeyCode::PageDown => place.saturating_add(PAGE),
-        KeyCode::PageUp => place.saturating_sub(PAGE),
+fn position_after(key: &KeyEvent, position: usize, all: usize) -> usize {
+    let position = match key.code {
+        KeyCode::Right | KeyCode::Char(' ' | 'l' | 'n') | KeyCode::Enter => position.saturating_add(1),
+        KeyCode::Left | KeyCode::Char('h' | 'p') | KeyCode::Backspace => position.saturating_sub(1),
+        KeyCode::PageDown => position.saturating_add(PAGE_EVENTS),
+        KeyCode::PageUp => position.saturating_sub(PAGE_EVENTS),
         KeyCode::Home | KeyCode::Char('g') => 1,
         KeyCode::End | KeyCode::Char('G') => all,
-        _ => place,
+        _ => position,
     };
-    place.clamp(1.min(all), all)
+    position.clamp(1.min(all), all)
 }
 
 fn wants_to_leave(key: &KeyEvent) -> bool {
@@ -138,17 +138,17 @@ fn wants_to_leave(key: &KeyEvent) -> bool {
 }
 
 /// Where the replay is: event, what it is, when it came.
-fn position(player: &Player, words: Words) -> Line {
-    let (all, given) = player.given();
+fn position_line(player: &ReplayPlayer, words: UiText) -> StyledLine {
+    let (all, given) = player.played();
     let since = match (all.first(), given.last()) {
         (Some(first), Some(last)) => last.timestamp.saturating_sub(first.timestamp).max(0).unsigned_abs(),
         _ => 0,
     };
-    let mut line = Line::new("▶ ", Style::ink(Ink::Cyan));
-    line.push(&format!("{} {}/{}", words.replay_event(), given.len(), all.len()), Style::PLAIN);
+    let mut line = StyledLine::new("▶ ", TextStyle::ink(TextColor::Cyan));
+    line.push(&format!("{} {}/{}", words.replay_event(), given.len(), all.len()), TextStyle::PLAIN);
     line.push(
         &format!(" · {} · +{}", given.last().map(kind).unwrap_or_default(), duration(since)),
-        Style::DIM,
+        TextStyle::DIM,
     );
     line
 }
@@ -160,15 +160,19 @@ fn kind(event: &Event) -> String {
 }
 
 /// The whole screen after these events.
-fn lines<'e>(events: impl IntoIterator<Item = &'e Event>, columns: usize, words: Words) -> Vec<Line> {
+fn transcript_lines<'e>(
+    events: impl IntoIterator<Item = &'e Event>,
+    columns: usize,
+    words: UiText,
+) -> Vec<StyledLine> {
     let events: Vec<&Event> = events.into_iter().collect();
     let now = events.last().map_or(0, |event| event.timestamp);
-    let mut transcript = Transcript::new(words, Reasoning::Folded, now);
+    let mut transcript = TurnTranscript::new(words, ReasoningView::Folded, now);
     for event in &events {
         transcript.apply(event);
     }
-    let shown = transcript.show(now, columns);
-    let mut lines = said(events.iter().copied(), columns);
+    let shown = transcript.render(now, columns);
+    let mut lines = user_input_lines(events.iter().copied(), columns);
     lines.extend(shown.settled);
     lines.extend(shown.live);
     lines.extend(transcript.footer());
@@ -176,12 +180,15 @@ fn lines<'e>(events: impl IntoIterator<Item = &'e Event>, columns: usize, words:
 }
 
 /// The same as text.
-pub fn lines_at<'e>(events: impl IntoIterator<Item = &'e Event>, words: Words) -> String {
-    lines(events, PIPE_COLUMNS, words).iter().map(|line| line.plain().trim_end().to_owned() + "\n").collect()
+pub fn lines_at<'e>(events: impl IntoIterator<Item = &'e Event>, words: UiText) -> String {
+    transcript_lines(events, PIPE_COLUMNS, words)
+        .iter()
+        .map(|line| line.plain().trim_end().to_owned() + "\n")
+        .collect()
 }
 
 /// What the user had said.
-fn said<'e>(events: impl IntoIterator<Item = &'e Event>, columns: usize) -> Vec<Line> {
+fn user_input_lines<'e>(events: impl IntoIterator<Item = &'e Event>, columns: usize) -> Vec<StyledLine> {
     let Some(EventKind::StreamStart { input, .. }) = events.into_iter().next().map(|event| &event.kind)
     else {
         return Vec::new();
@@ -190,13 +197,14 @@ fn said<'e>(events: impl IntoIterator<Item = &'e Event>, columns: usize) -> Vec<
     for part in input {
         if let UserPart::Text { text } = part {
             for (at, line) in text.lines().enumerate() {
-                let mut shown = Line::new(if at == 0 { "› " } else { "  " }, Style::ink(Ink::Magenta));
-                shown.push(&crate::plain::for_terminal(line), Style::BOLD);
+                let mut shown =
+                    StyledLine::new(if at == 0 { "› " } else { "  " }, TextStyle::ink(TextColor::Magenta));
+                shown.push(&crate::plain::for_terminal(line), TextStyle::BOLD);
                 lines.extend(shown.wrapped(columns));
             }
         }
     }
-    lines.push(Line::default());
+    lines.push(StyledLine::default());
     lines
 }
 
@@ -224,9 +232,9 @@ mod tests {
             (KeyCode::Char('x'), 17, 17),
         ];
         for (key, from, to) in table {
-            assert_eq!(place_after(&press(key), from, 40), to, "{key:?} from {from}");
+            assert_eq!(position_after(&press(key), from, 40), to, "{key:?} from {from}");
         }
-        assert_eq!(place_after(&press(KeyCode::Right), 0, 0), 0, "nothing to show");
+        assert_eq!(position_after(&press(KeyCode::Right), 0, 0), 0, "nothing to show");
         assert!(wants_to_leave(&press(KeyCode::Char('q'))) && wants_to_leave(&press(KeyCode::Esc)));
         assert!(wants_to_leave(&KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL)));
         assert!(!wants_to_leave(&press(KeyCode::Char('c'))));

@@ -1,9 +1,9 @@
 //! Where the events of a past turn come from.
 
-use crate::args::Replay;
-use crate::exit::Failure;
+use crate::args::ReplayArgs;
+use crate::exit::CliFailure;
 use crate::messages;
-use crate::serve::onlooker::Onlooker;
+use crate::serve::read_only_store::ReadOnlyStore;
 use std::io::{self, Read};
 use std::path::Path;
 use throughline_engine::Event;
@@ -12,7 +12,7 @@ use throughline_engine::Event;
 const LATEST_SHOWN: u32 = 5;
 
 /// The events, in order.
-pub async fn events(args: &Replay) -> Result<Vec<Event>, Failure> {
+pub async fn events(args: &ReplayArgs) -> Result<Vec<Event>, CliFailure> {
     let events = match args.from.as_deref() {
         Some(path) if path == Path::new("-") => {
             let mut text = String::new();
@@ -22,7 +22,7 @@ pub async fn events(args: &Replay) -> Result<Vec<Event>, Failure> {
         Some(path) => {
             parse(&std::fs::read_to_string(path).map_err(|error| messages::unreadable_file(path, &error))?)?
         }
-        None => stored(args).await?,
+        None => stored_events(args).await?,
     };
     match events.is_empty() {
         true => Err(messages::replay_nothing()),
@@ -30,31 +30,31 @@ pub async fn events(args: &Replay) -> Result<Vec<Event>, Failure> {
     }
 }
 
-async fn stored(args: &Replay) -> Result<Vec<Event>, Failure> {
-    let (store, turn) = turn(args).await?;
-    logged(&store, &turn).await
+async fn stored_events(args: &ReplayArgs) -> Result<Vec<Event>, CliFailure> {
+    let (store, turn) = find_turn(args).await?;
+    logged_events(&store, &turn).await
 }
 
 /// The store, which a server may be writing, and the turn in it that is meant: without a name the latest one.
-pub async fn turn(args: &Replay) -> Result<(Onlooker, String), Failure> {
-    let store = Onlooker::open(args.store.as_deref()).await?;
+pub async fn find_turn(args: &ReplayArgs) -> Result<(ReadOnlyStore, String), CliFailure> {
+    let store = ReadOnlyStore::open(args.store.as_deref()).await?;
     let turn = match &args.turn {
         Some(turn) => turn.clone(),
         None => match store.latest(1).await.map_err(store.failed())?.into_iter().next() {
             Some(latest) => latest.id,
-            None => return Err(messages::store_empty(store.place())),
+            None => return Err(messages::store_empty(store.location())),
         },
     };
     Ok((store, turn))
 }
 
 /// The events of a turn of the store.
-pub async fn logged(store: &Onlooker, turn: &str) -> Result<Vec<Event>, Failure> {
+pub async fn logged_events(store: &ReadOnlyStore, turn: &str) -> Result<Vec<Event>, CliFailure> {
     let failed = store.failed();
     let Some(records) = store.records(turn).await.map_err(failed)? else {
         let latest = store.latest(LATEST_SHOWN).await.map_err(failed)?;
         let latest: Vec<String> = latest.into_iter().map(|turn| turn.id).collect();
-        return Err(messages::no_such_turn(turn, store.place(), &latest));
+        return Err(messages::no_such_turn(turn, store.location(), &latest));
     };
     let mut events = Vec::with_capacity(records.len());
     for record in records {
@@ -65,7 +65,7 @@ pub async fn logged(store: &Onlooker, turn: &str) -> Result<Vec<Event>, Failure>
 }
 
 /// JSON lines, as `--events` and the server's streams have them. Of several turns the last one is meant.
-fn parse(text: &str) -> Result<Vec<Event>, Failure> {
+fn parse(text: &str) -> Result<Vec<Event>, CliFailure> {
     let mut events: Vec<Event> = Vec::new();
     for (at, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
         let event: Event =

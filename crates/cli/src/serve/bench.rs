@@ -10,16 +10,16 @@ use throughline_store::{Log, MemoryLog};
 use throughline_tools::{Effect, Tool, tool};
 
 /// Says where events are logged: `memory`, or, as always, in the store.
-const LOG: &str = "THROUGHLINE_BENCH_LOG";
+const LOG_VARIABLE: &str = "THROUGHLINE_BENCH_LOG";
 
 /// Says how many commits that nobody waits for may follow each other in a second.
-const COMMITS: &str = "THROUGHLINE_BENCH_COMMITS";
+const COMMITS_VARIABLE: &str = "THROUGHLINE_BENCH_COMMITS";
 
 /// The shared benchmark's model server looks for this word in requests: it tells the second one of a turn from the first.
-const RESULT: &str = "TLTOOLRESULT ok";
+const TOOL_RESULT: &str = "TLTOOLRESULT ok";
 
 #[derive(Deserialize, JsonSchema)]
-struct Arguments {
+struct BenchArguments {
     /// Anything.
     #[expect(dead_code, reason = "the model sends it, and nothing is done with it")]
     q: String,
@@ -28,11 +28,11 @@ struct Arguments {
 /// Offered as `bench_noop`, `bench_sleep1s` and `bench_sleep3s`.
 pub fn tools() -> Vec<Arc<dyn Tool>> {
     let timed = |name: &str, time: Duration| -> Arc<dyn Tool> {
-        let run = move |_: Arguments, _context| async move {
+        let run = move |_: BenchArguments, _context| async move {
             if !time.is_zero() {
                 tokio::time::sleep(time).await;
             }
-            RESULT
+            TOOL_RESULT
         };
         Arc::new(tool(name, "A tool of the benchmark.", run).effect(Effect::Pure).agent_callable())
     };
@@ -44,16 +44,16 @@ pub fn tools() -> Vec<Arc<dyn Tool>> {
 }
 
 /// `kept`, unless the environment asks for one in memory.
-pub fn log(kept: Arc<dyn Log>) -> Arc<dyn Log> {
-    match std::env::var_os(LOG) {
+pub fn log(store_log: Arc<dyn Log>) -> Arc<dyn Log> {
+    match std::env::var_os(LOG_VARIABLE) {
         Some(log) if log == "memory" => Arc::new(MemoryLog::default()),
-        _ => kept,
+        _ => store_log,
     }
 }
 
 /// As they are, unless the environment says how often to commit.
 pub fn store(settings: SqliteSettings) -> SqliteSettings {
-    let commits = std::env::var(COMMITS).ok().and_then(|commits| commits.parse().ok());
+    let commits = std::env::var(COMMITS_VARIABLE).ok().and_then(|commits| commits.parse().ok());
     let commits_per_second_max = commits.unwrap_or(settings.commits_per_second_max);
     SqliteSettings { commits_per_second_max, ..settings }
 }

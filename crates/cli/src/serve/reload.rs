@@ -1,8 +1,8 @@
 //! A new configuration while the server runs: when the file changes, or a key that is stored, or somebody sends SIGHUP. What
 //! is wrong with it is said, and the one before stays. R: O2, O4
 
-use crate::args::Serve;
-use crate::interrupt::Terminal;
+use crate::args::ServeArgs;
+use crate::interrupt::ControllingTerminal;
 use crate::messages;
 use crate::setup;
 use std::collections::BTreeSet;
@@ -10,18 +10,18 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 use throughline::Throughline;
-use throughline::config::{ServerSettings, Settings, StoreSettings};
+use throughline::config::{AppSettings, ServerSettings, StoreSettings};
 use throughline_server::Gate;
 use throughline_server::telemetry::Redaction;
 use tokio::sync::mpsc;
 
 /// How often the file is looked at.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Takes new configurations for ever.
 pub async fn watch(
-    args: Serve,
-    terminal: Terminal,
+    args: ServeArgs,
+    terminal: ControllingTerminal,
     app: Throughline,
     gate: Gate,
     redaction: Arc<Redaction>,
@@ -30,26 +30,26 @@ pub async fn watch(
 ) {
     let file = setup::config_file(args.choice.config.as_deref());
     let keys = setup::connected_file().map(|file| file.path().to_owned());
-    let mut wishes = wishes();
-    let mut every = tokio::time::interval(LOOK_EVERY);
-    let mut seen = (written(&file), written(&keys));
+    let mut hangups = hangups();
+    let mut every = tokio::time::interval(CHECK_INTERVAL);
+    let mut seen = (file_version(&file), file_version(&keys));
     let mut running = (server, store);
     loop {
-        let asked = tokio::select! {
+        let is_requested = tokio::select! {
             _ = every.tick() => false,
             // Where there are no such signals, nobody wishes.
-            Some(()) = wishes.recv() => !terminal.is_gone(),
+            Some(()) = hangups.recv() => !terminal.is_closed(),
         };
-        let now = (written(&file), written(&keys));
-        if !asked && now == seen {
+        let now = (file_version(&file), file_version(&keys));
+        if !is_requested && now == seen {
             continue;
         }
         seen = now;
-        match setup::settings_with(&args.choice, args.listen.as_deref(), args.store.as_deref()) {
+        match setup::load_settings_with(&args.choice, args.listen.as_deref(), args.store.as_deref()) {
             Ok(settings) => {
                 // Before anything of it is used: from then on it can be said. What the one before held stays secret.
-                redaction.learn(settings.secret_values(&setup::surroundings(&args.choice)));
-                take(settings, &app, &gate, &mut running).await
+                redaction.add(settings.secret_values(&setup::surroundings(&args.choice)));
+                apply_settings(settings, &app, &gate, &mut running).await
             }
             Err(failure) => {
                 tracing::error!("the new configuration is not taken, the one before stays\n{failure}")
@@ -58,8 +58,8 @@ pub async fn watch(
     }
 }
 
-async fn take(
-    settings: Settings,
+async fn apply_settings(
+    settings: AppSettings,
     app: &Throughline,
     gate: &Gate,
     running: &mut (ServerSettings, StoreSettings),
@@ -72,7 +72,7 @@ async fn take(
         }
     };
     gate.reload(&server);
-    let mut after_restart: Vec<&str> = reloaded.after_restart.clone();
+    let mut after_restart: Vec<&str> = reloaded.restart_required.clone();
     after_restart.extend(needs_restart(&running.0, &server));
     if running.1 != store {
         after_restart.push("store");
@@ -91,11 +91,11 @@ async fn take(
 
 /// Warns of rules that fit no tool, each once, for ever: sources come and go, and a rule may be about what one of them brings.
 pub async fn warn_of_rules(app: &Throughline) {
-    let mut changed = app.toolbox().changed();
-    let mut told = BTreeSet::new();
+    let mut changed = app.toolbox().subscribe();
+    let mut warned = BTreeSet::new();
     loop {
         for (agent, rule) in app.unmatched_rules() {
-            if told.insert((agent.clone(), rule.clone())) {
+            if warned.insert((agent.clone(), rule.clone())) {
                 tracing::warn!("{}", messages::unmatched_rule(&agent, &rule));
             }
         }
@@ -122,13 +122,13 @@ fn needs_restart(before: &ServerSettings, after: &ServerSettings) -> Vec<&'stati
     changed
 }
 
-fn written(file: &Option<PathBuf>) -> Option<(SystemTime, u64)> {
+fn file_version(file: &Option<PathBuf>) -> Option<(SystemTime, u64)> {
     let meta = std::fs::metadata(file.as_deref()?).ok()?;
     Some((meta.modified().ok()?, meta.len()))
 }
 
 /// Each SIGHUP.
-fn wishes() -> mpsc::Receiver<()> {
+fn hangups() -> mpsc::Receiver<()> {
     let (sender, receiver) = mpsc::channel(1);
     #[cfg(unix)]
     if let Ok(mut signals) = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::hangup()) {
@@ -143,7 +143,7 @@ fn wishes() -> mpsc::Receiver<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use throughline::config::Auth;
+    use throughline::config::AuthMode;
 
     #[test]
     fn what_needs_a_restart_is_named() {
@@ -151,7 +151,7 @@ mod tests {
         assert!(needs_restart(&before, &before).is_empty());
         let names = ServerSettings { hosts: vec!["a.example".into()], ..before.clone() };
         assert!(needs_restart(&before, &names).is_empty(), "names are taken at once");
-        let after = ServerSettings { auth: Auth::Off, drain_ms: 1, ..before.clone() };
+        let after = ServerSettings { auth: AuthMode::Off, drain_ms: 1, ..before.clone() };
         assert_eq!(needs_restart(&before, &after), ["server.auth", "server.drain_ms"]);
     }
 }

@@ -1,42 +1,42 @@
 //! Opening what a server keeps: the data folder, the store, the files.
 
-use crate::args::Choice;
-use crate::data;
-use crate::exit::Failure;
+use crate::args::ModelArgs;
+use crate::data_dir;
+use crate::exit::CliFailure;
 use crate::messages;
 use crate::setup;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use throughline::config::{Durable, STORE_FILE, StoreAt, StoreSettings};
-use throughline_server::upkeep::Backup;
+use throughline::config::{DurabilityMode, STORE_FILE, StoreBackend, StoreSettings};
+use throughline_server::maintenance::BackupFn;
 use throughline_store::blobs::BlobLimits;
 #[cfg(feature = "postgres")]
-use throughline_store::postgres::{Commit, PostgresSettings, PostgresStore};
-use throughline_store::sqlite::{OpenError, SqliteSettings, SqliteStore, Sync};
-use throughline_store::{BlobFolder, Catalog, Figures, Log};
+use throughline_store::postgres::{CommitPolicy, PostgresSettings, PostgresStore};
+use throughline_store::sqlite::{SqliteOpenError, SqliteSettings, SqliteStore, SyncPolicy};
+use throughline_store::{BlobFolder, Catalog, Log, StoreStats};
 
 /// What a server keeps.
-pub struct Kept {
-    pub store: Opened,
+pub struct ServerStorage {
+    pub store: OpenStore,
     pub folder: PathBuf,
 }
 
 /// The store that `[store] url` names.
 #[derive(Clone)]
-pub enum Opened {
+pub enum OpenStore {
     File(SqliteStore, PathBuf),
     /// With its URL as it can be shown.
     #[cfg(feature = "postgres")]
     Database(PostgresStore, String),
 }
 
-impl Opened {
-    pub fn figures(&self) -> Figures {
+impl OpenStore {
+    pub fn metrics(&self) -> StoreStats {
         match self {
-            Self::File(store, _) => store.figures(),
+            Self::File(store, _) => store.stats(),
             #[cfg(feature = "postgres")]
-            Self::Database(store, _) => store.figures(),
+            Self::Database(store, _) => store.stats(),
         }
     }
 
@@ -49,7 +49,7 @@ impl Opened {
     }
 
     /// Where it is.
-    pub fn place(&self) -> String {
+    pub fn location(&self) -> String {
         match self {
             Self::File(_, path) => path.display().to_string(),
             #[cfg(feature = "postgres")]
@@ -59,74 +59,74 @@ impl Opened {
 }
 
 /// Why the store cannot be had.
-pub enum NoStore {
+pub enum OpenStoreError {
     /// Another server has it open.
     InUse(String),
     /// Anything else.
-    Failed(Failure),
+    Failed(CliFailure),
 }
 
-impl From<NoStore> for Failure {
-    fn from(error: NoStore) -> Self {
+impl From<OpenStoreError> for CliFailure {
+    fn from(error: OpenStoreError) -> Self {
         match error {
-            NoStore::InUse(why) => messages::no_store(&why),
-            NoStore::Failed(failure) => failure,
+            OpenStoreError::InUse(why) => messages::no_store(&why),
+            OpenStoreError::Failed(failure) => failure,
         }
     }
 }
 
-impl Kept {
-    pub async fn open(settings: &StoreSettings) -> Result<Self, NoStore> {
-        let folder = data_folder().map_err(NoStore::Failed)?;
-        let path = match &settings.at {
-            StoreAt::DataFolder => folder.join(STORE_FILE),
-            StoreAt::File(path) => path.clone(),
+impl ServerStorage {
+    pub async fn open(settings: &StoreSettings) -> Result<Self, OpenStoreError> {
+        let folder = data_folder().map_err(OpenStoreError::Failed)?;
+        let path = match &settings.backend {
+            StoreBackend::DataFolder => folder.join(STORE_FILE),
+            StoreBackend::File(path) => path.clone(),
             #[cfg(not(feature = "postgres"))]
-            StoreAt::Postgres(_) => return Err(NoStore::Failed(messages::no_postgres())),
+            StoreBackend::Postgres(_) => return Err(OpenStoreError::Failed(messages::no_postgres())),
             #[cfg(feature = "postgres")]
-            StoreAt::Postgres(url) => {
-                let store = database(url, settings).await.map_err(NoStore::Failed)?;
-                return Ok(Self { store: Opened::Database(store, without_secrets(url)), folder });
+            StoreBackend::Postgres(url) => {
+                let store = open_database(url, settings).await.map_err(OpenStoreError::Failed)?;
+                return Ok(Self { store: OpenStore::Database(store, without_secrets(url)), folder });
             }
         };
         let sqlite = SqliteSettings {
             sync: match settings.durability {
-                Durable::ByEvent => Sync::ByClass,
-                Durable::Everything => Sync::Always,
+                DurabilityMode::ByEvent => SyncPolicy::ByClass,
+                DurabilityMode::Everything => SyncPolicy::Always,
             },
             ..SqliteSettings::default()
         };
         #[cfg(feature = "bench")]
         let sqlite = super::bench::store(sqlite);
         match SqliteStore::open(&path, sqlite).await {
-            Ok(store) => Ok(Self { store: Opened::File(store, path), folder }),
-            Err(error @ OpenError::InUse { .. }) => Err(NoStore::InUse(error.to_string())),
-            Err(error) => Err(NoStore::Failed(messages::no_store(&error))),
+            Ok(store) => Ok(Self { store: OpenStore::File(store, path), folder }),
+            Err(error @ SqliteOpenError::InUse { .. }) => Err(OpenStoreError::InUse(error.to_string())),
+            Err(error) => Err(OpenStoreError::Failed(messages::no_store(&error))),
         }
     }
 
     pub fn log(&self) -> Arc<dyn Log> {
         match &self.store {
-            Opened::File(store, _) => Arc::new(store.clone()),
+            OpenStore::File(store, _) => Arc::new(store.clone()),
             #[cfg(feature = "postgres")]
-            Opened::Database(store, _) => Arc::new(store.clone()),
+            OpenStore::Database(store, _) => Arc::new(store.clone()),
         }
     }
 
     pub fn catalog(&self) -> Arc<dyn Catalog> {
         match &self.store {
-            Opened::File(store, _) => Arc::new(store.clone()),
+            OpenStore::File(store, _) => Arc::new(store.clone()),
             #[cfg(feature = "postgres")]
-            Opened::Database(store, _) => Arc::new(store.clone()),
+            OpenStore::Database(store, _) => Arc::new(store.clone()),
         }
     }
 
     /// How a backup is made; a database has its own.
-    pub fn backup(&self) -> Option<Backup> {
+    pub fn backup(&self) -> Option<BackupFn> {
         let store = match &self.store {
-            Opened::File(store, _) => store.clone(),
+            OpenStore::File(store, _) => store.clone(),
             #[cfg(feature = "postgres")]
-            Opened::Database(..) => return None,
+            OpenStore::Database(..) => return None,
         };
         Some(Arc::new(move |age| {
             let store = store.clone();
@@ -135,24 +135,24 @@ impl Kept {
     }
 
     /// The same for commands beside a server, which may have it open.
-    pub fn blobs_beside(&self) -> BlobFolder {
-        blobs_of(&self.folder)
+    pub fn blobs_unlocked(&self) -> BlobFolder {
+        blobs_in(&self.folder)
     }
 
-    pub async fn blobs(&self, upload_bytes_max: u64) -> Result<BlobFolder, Failure> {
+    pub async fn blobs(&self, upload_bytes_max: u64) -> Result<BlobFolder, CliFailure> {
         let limits = BlobLimits { file_bytes_max: upload_bytes_max };
-        let folder = self.folder.join(data::FILES);
+        let folder = self.folder.join(data_dir::FILES_FOLDER);
         BlobFolder::open(&folder, limits).await.map_err(|error| messages::bad_data_folder(&folder, &error))
     }
 }
 
 /// The folder of files of a data folder, for commands beside a server.
-pub fn blobs_of(folder: &Path) -> BlobFolder {
-    BlobFolder::beside(folder.join(data::FILES), BlobLimits::default())
+pub fn blobs_in(folder: &Path) -> BlobFolder {
+    BlobFolder::attach(folder.join(data_dir::FILES_FOLDER), BlobLimits::default())
 }
 
 /// Where a store is, for commands that look into it.
-pub enum Place {
+pub enum StoreLocation {
     File(PathBuf),
     #[cfg(feature = "postgres")]
     Database {
@@ -163,35 +163,37 @@ pub enum Place {
 }
 
 /// The store that is meant: the one that is named, else that of the configuration.
-pub fn place_of(named: Option<&Path>) -> Result<Place, Failure> {
+pub fn store_location(named: Option<&Path>) -> Result<StoreLocation, CliFailure> {
     let at = match named.map(|named| (named, named.to_str().unwrap_or_default())) {
         Some((_, url)) if url.starts_with("postgres://") || url.starts_with("postgresql://") => {
-            StoreAt::Postgres(url.to_owned())
+            StoreBackend::Postgres(url.to_owned())
         }
-        Some((file, _)) => StoreAt::File(file.to_owned()),
+        Some((file, _)) => StoreBackend::File(file.to_owned()),
         None => {
             let config = std::env::var_os("THROUGHLINE_CONFIG").map(PathBuf::from);
-            setup::settings_with(&Choice { config, ..Choice::default() }, None, None)?.store.at
+            setup::load_settings_with(&ModelArgs { config, ..ModelArgs::default() }, None, None)?
+                .store
+                .backend
         }
     };
     Ok(match at {
-        StoreAt::DataFolder => {
-            Place::File(data::folder().ok_or_else(messages::no_data_folder)?.join(STORE_FILE))
+        StoreBackend::DataFolder => {
+            StoreLocation::File(data_dir::folder().ok_or_else(messages::no_data_folder)?.join(STORE_FILE))
         }
-        StoreAt::File(file) => Place::File(file),
+        StoreBackend::File(file) => StoreLocation::File(file),
         #[cfg(feature = "postgres")]
-        StoreAt::Postgres(url) => Place::Database { shown: without_secrets(&url), url },
+        StoreBackend::Postgres(url) => StoreLocation::Database { shown: without_secrets(&url), url },
         #[cfg(not(feature = "postgres"))]
-        StoreAt::Postgres(_) => return Err(messages::no_postgres()),
+        StoreBackend::Postgres(_) => return Err(messages::no_postgres()),
     })
 }
 
 #[cfg(feature = "postgres")]
-async fn database(url: &str, settings: &StoreSettings) -> Result<PostgresStore, Failure> {
+async fn open_database(url: &str, settings: &StoreSettings) -> Result<PostgresStore, CliFailure> {
     let postgres = PostgresSettings {
         commit: match settings.durability {
-            Durable::ByEvent => Commit::ByClass,
-            Durable::Everything => Commit::Always,
+            DurabilityMode::ByEvent => CommitPolicy::ByClass,
+            DurabilityMode::Everything => CommitPolicy::Always,
         },
         ..PostgresSettings::default()
     };
@@ -203,19 +205,19 @@ async fn database(url: &str, settings: &StoreSettings) -> Result<PostgresStore, 
 fn without_secrets(url: &str) -> String {
     let url = url.split(['?', '#']).next().unwrap_or_default();
     match (url.split_once("://"), url.rsplit_once('@')) {
-        (Some((scheme, _)), Some((_, place))) => format!("{scheme}://{place}"),
+        (Some((scheme, _)), Some((_, host_and_path))) => format!("{scheme}://{host_and_path}"),
         _ => url.to_owned(),
     }
 }
 
 /// The data folder, made if it is not there, for its owner only.
-pub fn data_folder() -> Result<PathBuf, Failure> {
-    let folder = data::folder().ok_or_else(messages::no_data_folder)?;
-    make(&folder).map_err(|error| messages::bad_data_folder(&folder, &error))?;
+pub fn data_folder() -> Result<PathBuf, CliFailure> {
+    let folder = data_dir::folder().ok_or_else(messages::no_data_folder)?;
+    create_private(&folder).map_err(|error| messages::bad_data_folder(&folder, &error))?;
     Ok(folder)
 }
 
-fn make(folder: &Path) -> io::Result<()> {
+fn create_private(folder: &Path) -> io::Result<()> {
     let mut builder = std::fs::DirBuilder::new();
     builder.recursive(true);
     #[cfg(unix)]

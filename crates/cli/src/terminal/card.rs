@@ -1,6 +1,6 @@
 //! A tool call as lines that live: name, arguments filling in, running time, outcome.
 
-use super::text::{Ink, Line, Style};
+use super::text::{StyledLine, TextColor, TextStyle};
 use throughline_engine::CallStatus;
 use throughline_wire::visible;
 
@@ -14,7 +14,7 @@ const DETAIL_LINES_MAX: usize = 3;
 
 /// What a card shows.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Card {
+pub struct ToolCard {
     /// The tool's own name.
     pub name: String,
     /// Where it stands.
@@ -37,7 +37,7 @@ pub struct Card {
     pub detail: String,
 }
 
-impl Card {
+impl ToolCard {
     /// A call of which only the name is known.
     pub fn new(name: &str) -> Self {
         Self {
@@ -55,20 +55,20 @@ impl Card {
     }
 
     /// The card at the time `now` (ms since 1970), in lines of at most `columns`.
-    pub fn lines(&self, now: i64, columns: usize) -> Vec<Line> {
+    pub fn lines(&self, now: i64, columns: usize) -> Vec<StyledLine> {
         let mut lines = vec![self.head(now, columns)];
         lines.extend(self.notes.iter().map(|note| {
-            let mut line = Line::new("  ┊ ", Style::DIM);
-            line.push(&one_line(note), Style { italic: true, ..Style::DIM });
+            let mut line = StyledLine::new("  ┊ ", TextStyle::DIM);
+            line.push(&one_line(note), TextStyle { italic: true, ..TextStyle::DIM });
             line.truncated(columns)
         }));
         if self.state.is_final() {
             lines.extend(match self.state {
                 CallStatus::Success => excerpt(&self.detail, columns),
-                _ => details(&self.detail, Style { dim: true, ..Style::ink(self.ink()) }, columns),
+                _ => details(&self.detail, TextStyle { dim: true, ..TextStyle::ink(self.ink()) }, columns),
             });
-        } else if let Some((done, whole)) = self.progress {
-            lines.push(progress(done, whole, &self.message, columns));
+        } else if let Some((done, total)) = self.progress {
+            lines.push(progress_line(done, total, &self.message, columns));
         } else {
             lines.extend(excerpt(&self.message, columns).into_iter().take(1));
         }
@@ -76,22 +76,22 @@ impl Card {
     }
 
     /// Mark, name, arguments, and the time at the right edge.
-    fn head(&self, now: i64, columns: usize) -> Line {
-        let mut line = Line::new(self.mark(now), Style::bold_ink(self.ink()));
-        line.push(" ", Style::PLAIN);
-        line.push(&self.name, Style::BOLD);
-        let mut right = Line::default();
+    fn head(&self, now: i64, columns: usize) -> StyledLine {
+        let mut line = StyledLine::new(self.mark(now), TextStyle::bold_ink(self.ink()));
+        line.push(" ", TextStyle::PLAIN);
+        line.push(&self.name, TextStyle::BOLD);
+        let mut right = StyledLine::default();
         if !self.state_words.is_empty() {
-            right.push(&self.state_words, Style::ink(self.ink()));
+            right.push(&self.state_words, TextStyle::ink(self.ink()));
         }
         if let Some(time) = self.time(now) {
-            right.push(if right.0.is_empty() { "" } else { " " }, Style::PLAIN);
-            right.push(&time, Style::DIM);
+            right.push(if right.0.is_empty() { "" } else { " " }, TextStyle::PLAIN);
+            right.push(&time, TextStyle::DIM);
         }
         let room = columns.saturating_sub(line.width() + right.width() + 4);
         if !self.input.is_empty() && room > 4 {
-            line.push("  ", Style::PLAIN);
-            line = Line::new(&one_line(&self.input), Style::DIM).truncated(room).after(&line);
+            line.push("  ", TextStyle::PLAIN);
+            line = StyledLine::new(&one_line(&self.input), TextStyle::DIM).truncated(room).after(&line);
         }
         if right.0.is_empty() {
             return line.truncated(columns);
@@ -99,7 +99,7 @@ impl Card {
         // Times stand in one column on a wide screen too: near the text, not at its far edge.
         let edge = columns.min(super::markdown::PROSE_COLUMNS_MAX);
         let gap = edge.saturating_sub(line.width() + right.width()).max(2);
-        line.push(&" ".repeat(gap), Style::PLAIN);
+        line.push(&" ".repeat(gap), TextStyle::PLAIN);
         right.after(&line).truncated(columns)
     }
 
@@ -116,16 +116,16 @@ impl Card {
         }
     }
 
-    fn ink(&self) -> Ink {
+    fn ink(&self) -> TextColor {
         match self.state {
-            CallStatus::Preparing | CallStatus::Running => Ink::Cyan,
-            CallStatus::Queued => Ink::Plain,
+            CallStatus::Preparing | CallStatus::Running => TextColor::Cyan,
+            CallStatus::Queued => TextColor::Plain,
             CallStatus::AwaitingApproval
             | CallStatus::Denied
             | CallStatus::Cancelled
-            | CallStatus::NotStarted => Ink::Yellow,
-            CallStatus::Success => Ink::Green,
-            CallStatus::Error | CallStatus::TimedOut | CallStatus::Unknown => Ink::Red,
+            | CallStatus::NotStarted => TextColor::Yellow,
+            CallStatus::Success => TextColor::Green,
+            CallStatus::Error | CallStatus::TimedOut | CallStatus::Unknown => TextColor::Red,
         }
     }
 
@@ -154,52 +154,52 @@ pub fn duration(ms: u64) -> String {
     }
 }
 
-fn progress(done: f64, whole: Option<f64>, message: &str, columns: usize) -> Line {
-    let mut line = Line::new("  └ ", Style::DIM);
-    match whole.filter(|whole| *whole > 0.0) {
-        Some(whole) => {
-            let share = (done / whole).clamp(0.0, 1.0);
+fn progress_line(done: f64, total: Option<f64>, message: &str, columns: usize) -> StyledLine {
+    let mut line = StyledLine::new("  └ ", TextStyle::DIM);
+    match total.filter(|total| *total > 0.0) {
+        Some(total) => {
+            let share = (done / total).clamp(0.0, 1.0);
             let full = (share * BAR_CELLS as f64).round() as usize;
-            line.push(&"━".repeat(full), Style::ink(Ink::Cyan));
-            line.push(&"╌".repeat(BAR_CELLS - full), Style::DIM);
-            line.push(&format!(" {:.0} %", share * 100.0), Style::PLAIN);
+            line.push(&"━".repeat(full), TextStyle::ink(TextColor::Cyan));
+            line.push(&"╌".repeat(BAR_CELLS - full), TextStyle::DIM);
+            line.push(&format!(" {:.0} %", share * 100.0), TextStyle::PLAIN);
         }
-        None => line.push(&format!("{done}"), Style::PLAIN),
+        None => line.push(&format!("{done}"), TextStyle::PLAIN),
     }
-    line.push(&format!(" {}", one_line(message)), Style::DIM);
+    line.push(&format!(" {}", one_line(message)), TextStyle::DIM);
     line.truncated(columns)
 }
 
 /// The first lines of an output, each cut to the screen: the model has all of it, a person gets the idea.
-fn excerpt(text: &str, columns: usize) -> Vec<Line> {
+fn excerpt(text: &str, columns: usize) -> Vec<StyledLine> {
     let prose = columns.min(super::markdown::PROSE_COLUMNS_MAX);
     let mut lines = text.lines().filter(|line| !line.trim().is_empty());
-    let mut shown: Vec<Line> = lines
+    let mut shown: Vec<StyledLine> = lines
         .by_ref()
         .take(DETAIL_LINES_MAX)
         .enumerate()
         .map(|(at, line)| {
-            let head = Line::new(if at == 0 { "  └ " } else { "    " }, Style::DIM);
-            Line::new(line.trim_end(), Style::DIM).after(&head).truncated(prose)
+            let head = StyledLine::new(if at == 0 { "  └ " } else { "    " }, TextStyle::DIM);
+            StyledLine::new(line.trim_end(), TextStyle::DIM).after(&head).truncated(prose)
         })
         .collect();
     if lines.next().is_some()
         && let Some(last) = shown.last_mut()
     {
         *last = last.truncated(prose.saturating_sub(2));
-        last.push(" …", Style::DIM);
+        last.push(" …", TextStyle::DIM);
     }
     shown
 }
 
 /// What went wrong, wrapped under the card.
-fn details(text: &str, style: Style, columns: usize) -> Vec<Line> {
+fn details(text: &str, style: TextStyle, columns: usize) -> Vec<StyledLine> {
     let prose = columns.min(super::markdown::PROSE_COLUMNS_MAX);
-    let wrapped: Vec<Line> = text
+    let wrapped: Vec<StyledLine> = text
         .trim()
         .lines()
         .filter(|line| !line.trim().is_empty())
-        .flat_map(|line| Line::new(line, style).wrapped(prose.saturating_sub(4)))
+        .flat_map(|line| StyledLine::new(line, style).wrapped(prose.saturating_sub(4)))
         .take(DETAIL_LINES_MAX + 1)
         .collect();
     let more = wrapped.len() > DETAIL_LINES_MAX;
@@ -212,7 +212,7 @@ fn details(text: &str, style: Style, columns: usize) -> Vec<Line> {
                 line = line.truncated(prose.saturating_sub(6));
                 line.push(" …", style);
             }
-            line.after(&Line::new(if at == 0 { "  └ " } else { "    " }, Style::DIM))
+            line.after(&StyledLine::new(if at == 0 { "  └ " } else { "    " }, TextStyle::DIM))
         })
         .collect()
 }
@@ -227,38 +227,46 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(card: &Card, now: i64, columns: usize, expect: &[&str]) {
-        let lines: Vec<String> = card.lines(now, columns).iter().map(Line::plain).collect();
+    fn check(card: &ToolCard, now: i64, columns: usize, expect: &[&str]) {
+        let lines: Vec<String> = card.lines(now, columns).iter().map(StyledLine::plain).collect();
         assert_eq!(lines, expect);
     }
 
-    fn card(state: CallStatus) -> Card {
-        Card { state, input: "{\"city\": \"北京\"}".into(), ..Card::new("demo.weather") }
+    fn card(state: CallStatus) -> ToolCard {
+        ToolCard { state, input: "{\"city\": \"北京\"}".into(), ..ToolCard::new("demo.weather") }
     }
 
     #[test]
     fn a_card_lives_from_its_name_to_its_outcome() {
-        check(&Card { input: String::new(), ..card(CallStatus::Preparing) }, 0, 60, &["⠋ demo.weather"]);
+        check(&ToolCard { input: String::new(), ..card(CallStatus::Preparing) }, 0, 60, &["⠋ demo.weather"]);
         check(
-            &Card { input: "{\"ci".into(), ..card(CallStatus::Preparing) },
+            &ToolCard { input: "{\"ci".into(), ..card(CallStatus::Preparing) },
             80,
             60,
             &["⠙ demo.weather  {\"ci"],
         );
         check(
-            &Card { started_at: Some(1_000), ..card(CallStatus::Running) },
+            &ToolCard { started_at: Some(1_000), ..card(CallStatus::Running) },
             2_240,
             60,
             &["⠇ demo.weather  {\"city\": \"北京\"}                       1.2 s"],
         );
         check(
-            &Card { duration_ms: Some(312), detail: "Sunny\n\n23 °C".into(), ..card(CallStatus::Success) },
+            &ToolCard {
+                duration_ms: Some(312),
+                detail: "Sunny\n\n23 °C".into(),
+                ..card(CallStatus::Success)
+            },
             9_000,
             60,
             &["✔ demo.weather  {\"city\": \"北京\"}                      312 ms", "  └ Sunny", "    23 °C"],
         );
         check(
-            &Card { state_words: "denied".into(), detail: "not today".into(), ..card(CallStatus::Denied) },
+            &ToolCard {
+                state_words: "denied".into(),
+                detail: "not today".into(),
+                ..card(CallStatus::Denied)
+            },
             0,
             60,
             &["⊘ demo.weather  {\"city\": \"北京\"}                      denied", "  └ not today"],
@@ -267,16 +275,19 @@ mod tests {
 
     #[test]
     fn progress_is_a_bar_if_the_whole_is_known() {
-        let running =
-            Card { progress: Some((1.0, Some(4.0))), message: "page 1".into(), ..card(CallStatus::Running) };
+        let running = ToolCard {
+            progress: Some((1.0, Some(4.0))),
+            message: "page 1".into(),
+            ..card(CallStatus::Running)
+        };
         check(&running, 0, 60, &["⠋ demo.weather  {\"city\": \"北京\"}", "  └ ━━━━╌╌╌╌╌╌╌╌╌╌╌╌ 25 % page 1"]);
-        let running = Card { progress: Some((7.0, None)), ..running };
+        let running = ToolCard { progress: Some((7.0, None)), ..running };
         check(&running, 0, 60, &["⠋ demo.weather  {\"city\": \"北京\"}", "  └ 7 page 1"]);
     }
 
     #[test]
     fn long_things_are_cut_to_the_screen() {
-        let long = Card {
+        let long = ToolCard {
             input: "x".repeat(200),
             detail: "word ".repeat(100),
             duration_ms: Some(61_000),
@@ -294,7 +305,7 @@ mod tests {
     // R: R4
     #[test]
     fn hidden_characters_in_arguments_are_seen() {
-        let card = Card { input: "a\u{202e}b\nc".into(), ..card(CallStatus::Queued) };
+        let card = ToolCard { input: "a\u{202e}b\nc".into(), ..card(CallStatus::Queued) };
         check(&card, 0, 60, &["◦ demo.weather  a\\u202eb c"]);
     }
 }

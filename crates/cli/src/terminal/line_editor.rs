@@ -1,7 +1,7 @@
 //! The line a person writes in: keys to text, text to lines with a cursor.
 
-use super::painter::CursorAt;
-use super::text::{Ink, Line, Style, width};
+use super::painter::CursorPosition;
+use super::text::{StyledLine, TextColor, TextStyle, width};
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use unicode_segmentation::UnicodeSegmentation;
 
@@ -10,7 +10,7 @@ const HISTORY_MAX: usize = 500;
 
 /// What a key did.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Edit {
+pub enum EditorEvent {
     /// Nothing that the editor knows.
     Ignored,
     /// Text or cursor changed.
@@ -18,18 +18,18 @@ pub enum Edit {
     /// The person is done: this is the text.
     Submitted(String),
     /// Ctrl-C: the text was thrown away, or there was none.
-    Interrupted(Had),
+    Interrupted(InterruptedText),
     /// Ctrl-D with nothing written.
     Ended,
 }
 
 /// Whether there was text when Ctrl-C came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Had {
+pub enum InterruptedText {
     /// There was.
-    Text,
+    Discarded,
     /// There was none.
-    Nothing,
+    Empty,
 }
 
 /// Text under edit, with history.
@@ -80,7 +80,7 @@ impl LineEditor {
     }
 
     /// Takes a key.
-    pub fn key(&mut self, key: KeyEvent) -> Edit {
+    pub fn key(&mut self, key: KeyEvent) -> EditorEvent {
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
         let alt = key.modifiers.contains(KeyModifiers::ALT);
         let shift = key.modifiers.contains(KeyModifiers::SHIFT);
@@ -89,20 +89,21 @@ impl LineEditor {
             KeyCode::Char('j') if control => self.insert("\n"),
             KeyCode::Enter => return self.submit(),
             KeyCode::Char('c') if control => {
-                let had = if self.is_empty() { Had::Nothing } else { Had::Text };
+                let discarded =
+                    if self.is_empty() { InterruptedText::Empty } else { InterruptedText::Discarded };
                 self.replace(String::new());
                 self.recalled = None;
-                return Edit::Interrupted(had);
+                return EditorEvent::Interrupted(discarded);
             }
-            KeyCode::Char('d') if control && self.is_empty() => return Edit::Ended,
-            KeyCode::Char('d') if control => self.remove(self.cursor, self.right()),
+            KeyCode::Char('d') if control && self.is_empty() => return EditorEvent::Ended,
+            KeyCode::Char('d') if control => self.remove(self.cursor, self.next_boundary()),
             KeyCode::Char('a') if control => self.cursor = self.line_start(),
             KeyCode::Char('e') if control => self.cursor = self.line_end(),
-            KeyCode::Char('b') if control => self.cursor = self.left(),
-            KeyCode::Char('f') if control => self.cursor = self.right(),
+            KeyCode::Char('b') if control => self.cursor = self.previous_boundary(),
+            KeyCode::Char('f') if control => self.cursor = self.next_boundary(),
             KeyCode::Char('p') if control => self.up(),
             KeyCode::Char('n') if control => self.down(),
-            KeyCode::Char('h') if control => self.remove(self.left(), self.cursor),
+            KeyCode::Char('h') if control => self.remove(self.previous_boundary(), self.cursor),
             KeyCode::Char('w') if control => self.kill(self.word_left(), self.cursor),
             KeyCode::Char('u') if control => self.kill(self.line_start(), self.cursor),
             KeyCode::Char('k') if control => {
@@ -117,29 +118,29 @@ impl LineEditor {
             KeyCode::Char('d') if alt => self.kill(self.cursor, self.word_right()),
             KeyCode::Char(char) if !control && !alt => self.insert(char.encode_utf8(&mut [0; 4])),
             KeyCode::Backspace if alt || control => self.kill(self.word_left(), self.cursor),
-            KeyCode::Backspace => self.remove(self.left(), self.cursor),
-            KeyCode::Delete => self.remove(self.cursor, self.right()),
+            KeyCode::Backspace => self.remove(self.previous_boundary(), self.cursor),
+            KeyCode::Delete => self.remove(self.cursor, self.next_boundary()),
             KeyCode::Left if alt || control => self.cursor = self.word_left(),
             KeyCode::Right if alt || control => self.cursor = self.word_right(),
-            KeyCode::Left => self.cursor = self.left(),
-            KeyCode::Right => self.cursor = self.right(),
+            KeyCode::Left => self.cursor = self.previous_boundary(),
+            KeyCode::Right => self.cursor = self.next_boundary(),
             KeyCode::Home => self.cursor = self.line_start(),
             KeyCode::End => self.cursor = self.line_end(),
             KeyCode::Up => self.up(),
             KeyCode::Down => self.down(),
             KeyCode::Tab => self.complete(),
-            _ => return Edit::Ignored,
+            _ => return EditorEvent::Ignored,
         }
-        Edit::Changed
+        EditorEvent::Changed
     }
 
     /// The lines on the screen, behind `prompt`, and where the cursor stands in them.
-    pub fn view(&self, prompt: &str, placeholder: &str, columns: usize) -> (Vec<Line>, CursorAt) {
+    pub fn view(&self, prompt: &str, placeholder: &str, columns: usize) -> (Vec<StyledLine>, CursorPosition) {
         let indent = width(prompt);
         let room = columns.saturating_sub(indent).max(4);
         let mut rows = vec![String::new()];
         let mut used = 0;
-        let mut cursor = CursorAt { row: 0, column: indent };
+        let mut cursor = CursorPosition { row: 0, column: indent };
         for (at, cell) in self.text.grapheme_indices(true).chain([(self.text.len(), "")]) {
             let cell_width = if cell == "\n" { 0 } else { width(cell) };
             // The cursor behind a full row stands on the next one, where the next character will be.
@@ -148,7 +149,7 @@ impl LineEditor {
                 used = 0;
             }
             if at == self.cursor {
-                cursor = CursorAt { row: rows.len() - 1, column: indent + used };
+                cursor = CursorPosition { row: rows.len() - 1, column: indent + used };
             }
             if cell == "\n" {
                 rows.push(String::new());
@@ -162,12 +163,12 @@ impl LineEditor {
         }
         let lines = rows.iter().enumerate().map(|(at, row)| {
             let mut line = match at {
-                0 => Line::new(prompt, Style::bold_ink(Ink::Magenta)),
-                _ => Line::new(&" ".repeat(indent), Style::PLAIN),
+                0 => StyledLine::new(prompt, TextStyle::bold_ink(TextColor::Magenta)),
+                _ => StyledLine::new(&" ".repeat(indent), TextStyle::PLAIN),
             };
             match self.is_empty() {
-                true => line.push(placeholder, Style::DIM),
-                false => line.push(row, Style::PLAIN),
+                true => line.push(placeholder, TextStyle::DIM),
+                false => line.push(row, TextStyle::PLAIN),
             }
             line.truncated(columns)
         });
@@ -175,12 +176,12 @@ impl LineEditor {
     }
 
     /// The person is done, as if by Enter.
-    pub fn submit(&mut self) -> Edit {
+    pub fn submit(&mut self) -> EditorEvent {
         let text = std::mem::take(&mut self.text);
         self.cursor = 0;
         self.recalled = None;
         if text.trim().is_empty() {
-            return Edit::Changed;
+            return EditorEvent::Changed;
         }
         if self.history.last() != Some(&text) {
             self.history.push(text.clone());
@@ -188,7 +189,7 @@ impl LineEditor {
                 self.history.remove(0);
             }
         }
-        Edit::Submitted(text)
+        EditorEvent::Submitted(text)
     }
 
     fn insert(&mut self, text: &str) {
@@ -204,7 +205,7 @@ impl LineEditor {
         self.text.replace_range(from..to, "");
         self.cursor = from;
         if !self.is_boundary(self.cursor) {
-            self.cursor = self.left();
+            self.cursor = self.previous_boundary();
         }
     }
 
@@ -224,7 +225,7 @@ impl LineEditor {
         at == self.text.len() || self.text.grapheme_indices(true).any(|(start, _)| start == at)
     }
 
-    fn left(&self) -> usize {
+    fn previous_boundary(&self) -> usize {
         self.text
             .grapheme_indices(true)
             .map(|(at, _)| at)
@@ -233,7 +234,7 @@ impl LineEditor {
             .unwrap_or(0)
     }
 
-    fn right(&self) -> usize {
+    fn next_boundary(&self) -> usize {
         self.text[self.cursor..].graphemes(true).next().map_or(self.cursor, |cell| self.cursor + cell.len())
     }
 
@@ -266,15 +267,15 @@ impl LineEditor {
             self.move_to_line(self.text[..start - 1].rfind('\n').map_or(0, |at| at + 1));
             return;
         }
-        let before = self.recalled.unwrap_or(self.history.len());
-        if before == 0 {
+        let recalled = self.recalled.unwrap_or(self.history.len());
+        if recalled == 0 {
             return;
         }
         if self.recalled.is_none() {
             self.draft = std::mem::take(&mut self.text);
         }
-        self.recalled = Some(before - 1);
-        self.replace(self.history[before - 1].clone());
+        self.recalled = Some(recalled - 1);
+        self.replace(self.history[recalled - 1].clone());
     }
 
     fn down(&mut self) {
@@ -341,13 +342,13 @@ impl LineEditor {
 mod tests {
     use super::*;
 
-    fn press(editor: &mut LineEditor, code: KeyCode, modifiers: KeyModifiers) -> Edit {
+    fn press(editor: &mut LineEditor, code: KeyCode, modifiers: KeyModifiers) -> EditorEvent {
         editor.key(KeyEvent::new(code, modifiers))
     }
 
     /// Types a script: `^x` is Ctrl-x, `⌥x` is Alt-x, `← → ↑ ↓ ⌫ ⇥ ⏎` are keys, the rest is text.
-    fn typed(editor: &mut LineEditor, script: &str) -> Edit {
-        let mut last = Edit::Ignored;
+    fn typed(editor: &mut LineEditor, script: &str) -> EditorEvent {
+        let mut last = EditorEvent::Ignored;
         let mut chars = script.chars();
         while let Some(char) = chars.next() {
             let (code, modifiers) = match char {
@@ -406,13 +407,13 @@ mod tests {
             typed(&mut editor, "⇥");
             assert_eq!(editor.text, expect);
         }
-        assert_eq!(typed(&mut editor, "⏎"), Edit::Submitted("say hi".into()));
+        assert_eq!(typed(&mut editor, "⏎"), EditorEvent::Submitted("say hi".into()));
     }
 
     #[test]
     fn history_keeps_the_draft() {
         let mut editor = LineEditor::default();
-        assert_eq!(typed(&mut editor, "one⏎"), Edit::Submitted("one".into()));
+        assert_eq!(typed(&mut editor, "one⏎"), EditorEvent::Submitted("one".into()));
         typed(&mut editor, "two⏎two⏎dra↑");
         assert_eq!(editor.text, "two");
         typed(&mut editor, "↑↑");
@@ -424,10 +425,10 @@ mod tests {
     #[test]
     fn control_c_clears_and_control_d_ends() {
         let mut editor = LineEditor::default();
-        assert_eq!(typed(&mut editor, "abc^c"), Edit::Interrupted(Had::Text));
-        assert_eq!(typed(&mut editor, "^c"), Edit::Interrupted(Had::Nothing));
-        assert_eq!(typed(&mut editor, "^d"), Edit::Ended);
-        assert_eq!(typed(&mut editor, "  ⏎"), Edit::Changed);
+        assert_eq!(typed(&mut editor, "abc^c"), EditorEvent::Interrupted(InterruptedText::Discarded));
+        assert_eq!(typed(&mut editor, "^c"), EditorEvent::Interrupted(InterruptedText::Empty));
+        assert_eq!(typed(&mut editor, "^d"), EditorEvent::Ended);
+        assert_eq!(typed(&mut editor, "  ⏎"), EditorEvent::Changed);
     }
 
     #[test]
@@ -444,7 +445,7 @@ mod tests {
             editor.paste(text);
             typed(&mut editor, keys);
             let (lines, cursor) = editor.view("> ", "say something", 10);
-            (lines.iter().map(Line::plain).collect::<Vec<_>>(), (cursor.row, cursor.column))
+            (lines.iter().map(StyledLine::plain).collect::<Vec<_>>(), (cursor.row, cursor.column))
         };
         assert_eq!(view("", ""), (vec!["> say som…".to_owned()], (0, 2)));
         assert_eq!(view("abc", "←"), (vec!["> abc".to_owned()], (0, 4)));

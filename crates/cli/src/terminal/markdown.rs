@@ -3,12 +3,12 @@
 //! A finished top-level block never changes again, so it is handed out once; the block in progress is rendered anew
 //! for each frame.
 
-mod heal;
+mod open_markup;
 mod render;
 mod table;
 
-use super::text::Line;
-use heal::healed;
+use super::text::StyledLine;
+use open_markup::close_open_markup;
 use pulldown_cmark::{Event, Options, Parser};
 use render::render_blocks;
 
@@ -33,14 +33,14 @@ impl MarkdownStream {
     }
 
     /// Only the first `chars` characters stay; lines that have been handed out stay printed.
-    pub fn keep_chars(&mut self, chars: usize) {
+    pub fn truncate_chars(&mut self, chars: usize) {
         let end = self.source.char_indices().nth(chars).map_or(self.source.len(), |(at, _)| at);
         self.source.truncate(end.max(self.settled));
     }
 
     /// Lines that have become final since the last call: finished blocks, a blank line apart, and finished lines of
     /// a code block, which may be longer than the screen.
-    pub fn settle(&mut self, columns: usize) -> Vec<Line> {
+    pub fn settle(&mut self, columns: usize) -> Vec<StyledLine> {
         let mut lines = Vec::new();
         let rest = self.rest();
         let end = last_block_start(&rest);
@@ -59,16 +59,16 @@ impl MarkdownStream {
     }
 
     /// Lines of the block in progress, half-written markup closed for the eye.
-    pub fn open(&self, columns: usize) -> Vec<Line> {
-        let lines = render(&healed(&self.rest()), columns);
+    pub fn open(&self, columns: usize) -> Vec<StyledLine> {
+        let lines = render(&close_open_markup(&self.rest()), columns);
         match self.needs_blank() && !lines.is_empty() {
-            true => std::iter::once(Line::default()).chain(lines).collect(),
+            true => std::iter::once(StyledLine::default()).chain(lines).collect(),
             false => lines,
         }
     }
 
     /// Nothing more comes: the lines of everything not handed out so far.
-    pub fn finish(&mut self, columns: usize) -> Vec<Line> {
+    pub fn finish(&mut self, columns: usize) -> Vec<StyledLine> {
         let lines = render(&self.rest(), columns);
         let lines = self.spaced(lines);
         self.settled = self.source.len();
@@ -90,11 +90,11 @@ impl MarkdownStream {
         self.any_settled && self.inside_code.is_none()
     }
 
-    fn spaced(&mut self, lines: Vec<Line>) -> Vec<Line> {
+    fn spaced(&mut self, lines: Vec<StyledLine>) -> Vec<StyledLine> {
         if lines.is_empty() {
             return lines;
         }
-        let blank = self.needs_blank().then(Line::default);
+        let blank = self.needs_blank().then(StyledLine::default);
         self.any_settled = true;
         blank.into_iter().chain(lines).collect()
     }
@@ -112,12 +112,12 @@ fn finished_code(source: &str) -> Option<(&str, usize)> {
 }
 
 /// A whole text at once.
-pub fn render(source: &str, columns: usize) -> Vec<Line> {
+pub fn render(source: &str, columns: usize) -> Vec<StyledLine> {
     let blocks = render_blocks(Parser::new_ext(source, options()), columns);
     let mut lines = Vec::new();
     for block in blocks.into_iter().filter(|block| !block.is_empty()) {
         if !lines.is_empty() {
-            lines.push(Line::default());
+            lines.push(StyledLine::default());
         }
         lines.extend(block);
     }
@@ -304,7 +304,7 @@ old https://example.org
                 stream.open(44);
             }
             lines.extend(stream.finish(44));
-            let plain = |lines: &[Line]| lines.iter().map(Line::plain).collect::<Vec<_>>();
+            let plain = |lines: &[StyledLine]| lines.iter().map(StyledLine::plain).collect::<Vec<_>>();
             assert_eq!(plain(&lines), plain(&whole), "pieces of {size}");
             assert_eq!(lines, whole, "pieces of {size}");
         }
@@ -314,7 +314,7 @@ old https://example.org
     fn a_long_code_block_settles_line_by_line() {
         let mut stream = MarkdownStream::default();
         stream.push("Look:\n\n```rust\nlet a = 1;\nlet b");
-        let plain = |lines: Vec<Line>| lines.iter().map(Line::plain).collect::<Vec<_>>();
+        let plain = |lines: Vec<StyledLine>| lines.iter().map(StyledLine::plain).collect::<Vec<_>>();
         assert_eq!(plain(stream.settle(40)), ["Look:", "", "│ rust", "│ let a = 1;"]);
         assert_eq!(plain(stream.open(40)), ["│ let b"]);
         stream.push(" = 2;\n```\n\nDone\n");
@@ -327,7 +327,7 @@ old https://example.org
         let open = |source: &str| {
             let mut stream = MarkdownStream::default();
             stream.push(source);
-            stream.open(40).iter().map(Line::plain).collect::<Vec<_>>().join("\n")
+            stream.open(40).iter().map(StyledLine::plain).collect::<Vec<_>>().join("\n")
         };
         assert_eq!(open("a **bo"), "a bo");
         assert_eq!(open("a **"), "a");

@@ -3,11 +3,11 @@
 //! It never uses the alternate screen and never touches what has scrolled away, so the terminal's own scrollback
 //! stays the record of the conversation.
 
-use super::text::{Line, Style};
+use super::text::{StyledLine, TextStyle};
 
 /// Where the terminal's cursor belongs, counted in the live lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CursorAt {
+pub struct CursorPosition {
     /// Which live line, from 0.
     pub row: usize,
     /// Columns to its left.
@@ -16,9 +16,9 @@ pub struct CursorAt {
 
 /// The lower part of the screen that is repainted.
 #[derive(Debug, Default)]
-pub struct Painter {
+pub struct ScreenPainter {
     /// Live lines that are on the screen now, top to bottom.
-    shown: Vec<Line>,
+    shown: Vec<StyledLine>,
     /// Row of the terminal's cursor within `shown`.
     cursor_row: usize,
     /// Column of the terminal's cursor when the frame was painted.
@@ -27,7 +27,7 @@ pub struct Painter {
     rows: usize,
 }
 
-impl Painter {
+impl ScreenPainter {
     /// A painter for a terminal of this size whose cursor is at the start of an empty line.
     pub fn new(columns: u16, rows: u16) -> Self {
         let mut painter = Self::default();
@@ -55,12 +55,17 @@ impl Painter {
     ///
     /// Live lines never scroll away, since they could not be corrected there: of more than the screen holds the last
     /// are shown, and all of them when they settle.
-    pub fn frame(&mut self, settled: Vec<Line>, live: Vec<Line>, cursor: Option<CursorAt>) -> String {
+    pub fn frame(
+        &mut self,
+        settled: Vec<StyledLine>,
+        live: Vec<StyledLine>,
+        cursor: Option<CursorPosition>,
+    ) -> String {
         let settled_count = settled.len();
         let hidden = live.len().saturating_sub(self.rows - 1);
-        let above = (hidden > 0).then(|| Line::new(&format!("⋮ {}", hidden + 1), Style::DIM));
+        let above = (hidden > 0).then(|| StyledLine::new(&format!("⋮ {}", hidden + 1), TextStyle::DIM));
         let visible = above.into_iter().chain(live.into_iter().skip(hidden + usize::from(hidden > 0)));
-        let region: Vec<Line> =
+        let region: Vec<StyledLine> =
             settled.into_iter().chain(visible).map(|line| line.truncated(self.columns - 1)).collect();
 
         let unchanged = self.shown.iter().zip(&region).take_while(|(old, new)| old == new).count();
@@ -100,7 +105,7 @@ impl Painter {
         self.cursor_row = row;
         self.cursor_column = match cursor {
             Some(cursor) => cursor.column,
-            None => self.shown.last().map_or(0, Line::width),
+            None => self.shown.last().map_or(0, StyledLine::width),
         };
         if nothing_to_do && cursor.is_none() {
             return String::new();
@@ -129,7 +134,7 @@ impl Painter {
 
     /// Moves to the start of a painted line, counting rows as the terminal has wrapped them.
     fn go_to(&self, line: usize, out: &mut String) {
-        let rows = |lines: &[Line]| -> usize {
+        let rows = |lines: &[StyledLine]| -> usize {
             lines.iter().map(|line| line.width().div_ceil(self.columns).max(1)).sum()
         };
         let line = line.min(self.shown.len());
@@ -163,19 +168,19 @@ mod tests {
     use super::*;
     use crate::terminal::virtual_screen::VirtualScreen;
 
-    fn lines(texts: &[&str]) -> Vec<Line> {
-        texts.iter().map(|text| Line::new(text, Style::PLAIN)).collect()
+    fn lines(texts: &[&str]) -> Vec<StyledLine> {
+        texts.iter().map(|text| StyledLine::new(text, TextStyle::PLAIN)).collect()
     }
 
     struct Painted {
-        painter: Painter,
+        painter: ScreenPainter,
         screen: VirtualScreen,
     }
 
     impl Painted {
         fn new(columns: u16, rows: u16) -> Self {
             Self {
-                painter: Painter::new(columns, rows),
+                painter: ScreenPainter::new(columns, rows),
                 screen: VirtualScreen::new(usize::from(columns), usize::from(rows)),
             }
         }
@@ -201,14 +206,14 @@ mod tests {
 
     #[test]
     fn an_unchanged_frame_writes_nothing() {
-        let mut painter = Painter::new(20, 10);
+        let mut painter = ScreenPainter::new(20, 10);
         assert!(!painter.frame(lines(&["a"]), lines(&["b"]), None).is_empty());
         assert_eq!(painter.frame(Vec::new(), lines(&["b"]), None), "");
     }
 
     #[test]
     fn only_what_changed_is_repainted() {
-        let mut painter = Painter::new(40, 10);
+        let mut painter = ScreenPainter::new(40, 10);
         painter.frame(Vec::new(), lines(&["first line", "second line", "spin 1"]), None);
         let out = painter.frame(Vec::new(), lines(&["first line", "second line", "spin 2"]), None);
         assert!(out.contains("spin 2") && !out.contains("second line"), "{out:?}");
@@ -235,7 +240,7 @@ mod tests {
     #[test]
     fn the_cursor_sits_in_the_line_being_edited() {
         let mut painted = Painted::new(20, 10);
-        let cursor = Some(CursorAt { row: 1, column: 3 });
+        let cursor = Some(CursorPosition { row: 1, column: 3 });
         let out = painted.painter.frame(lines(&["settled"]), lines(&["status", "> ab", "hint"]), cursor);
         painted.screen.write(&out);
         assert_eq!(painted.screen.cursor(), (2, 3));

@@ -15,7 +15,7 @@ const KEYS_WAITING_MAX: usize = 1_024;
 
 /// How output looks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Look {
+pub enum OutputStyle {
     /// Colours and repainting.
     Rich,
     /// Text from top to bottom, for pipes and dumb terminals.
@@ -23,12 +23,12 @@ pub enum Look {
 }
 
 /// What standard input and output can do.
-pub fn look() -> Look {
+pub fn output_style() -> OutputStyle {
     let set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
     match io::stdin().is_terminal() && io::stdout().is_terminal() && !dumb && !set("NO_COLOR") {
-        true => Look::Rich,
-        false => Look::Plain,
+        true => OutputStyle::Rich,
+        false => OutputStyle::Plain,
     }
 }
 
@@ -70,28 +70,28 @@ fn restore_on_panic() {
 }
 
 /// Keys, pastes and resizes as they come, from a thread that ends when nobody listens.
-pub struct Keys {
+pub struct KeyReader {
     receiver: mpsc::Receiver<Event>,
-    gate: Arc<Gate>,
+    gate: Arc<TerminalLock>,
 }
 
 /// Who may read from the terminal: the thread of the keys, unless another program has it.
 #[derive(Default)]
-struct Gate {
+struct TerminalLock {
     lent: Mutex<bool>,
     given_back: Condvar,
     /// Held by the thread while it waits for a key.
     reading: Mutex<()>,
 }
 
-impl Keys {
+impl KeyReader {
     /// Begins to listen.
     ///
     /// # Errors
     /// The system gives no thread.
     pub fn listen() -> io::Result<Self> {
         let (sender, receiver) = mpsc::channel(KEYS_WAITING_MAX);
-        let gate = Arc::new(Gate::default());
+        let gate = Arc::new(TerminalLock::default());
         let own = gate.clone();
         std::thread::Builder::new().name("keys".into()).spawn(move || {
             while !sender.is_closed() {
@@ -120,7 +120,7 @@ impl Keys {
         run: impl FnOnce() -> io::Result<T> + Send + 'static,
         clear: &str,
     ) -> io::Result<T> {
-        write(clear)?;
+        write_frame(clear)?;
         let gate = self.gate.clone();
         let lent = tokio::task::spawn_blocking(move || {
             *lock(&gate.lent) = true;
@@ -128,17 +128,17 @@ impl Keys {
             let reading = lock(&gate.reading);
             restore();
             let result = run();
-            let taken = enable_raw_mode().and_then(|()| execute!(io::stdout(), EnableBracketedPaste));
+            let restored = enable_raw_mode().and_then(|()| execute!(io::stdout(), EnableBracketedPaste));
             drop(reading);
             *lock(&gate.lent) = false;
             gate.given_back.notify_all();
-            taken.and(result)
+            restored.and(result)
         });
         lent.await.map_err(io::Error::other)?
     }
 }
 
-impl Gate {
+impl TerminalLock {
     fn next_key(&self) -> io::Result<Option<Event>> {
         let lent = lock(&self.lent);
         drop(self.given_back.wait_while(lent, |lent| *lent).unwrap_or_else(PoisonError::into_inner));
@@ -152,7 +152,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// Writes a frame at once.
-pub fn write(frame: &str) -> io::Result<()> {
+pub fn write_frame(frame: &str) -> io::Result<()> {
     if frame.is_empty() {
         return Ok(());
     }

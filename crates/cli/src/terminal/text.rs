@@ -6,7 +6,7 @@ use unicode_width::UnicodeWidthStr;
 
 /// Colours of the terminal's own palette, so that a person's theme applies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Ink {
+pub enum TextColor {
     /// The terminal's text colour.
     #[default]
     Plain,
@@ -24,9 +24,9 @@ pub enum Ink {
 
 /// How a piece of text looks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Style {
+pub struct TextStyle {
     /// Colour.
-    pub ink: Ink,
+    pub ink: TextColor,
     /// Heavier.
     pub bold: bool,
     /// Fainter.
@@ -39,61 +39,67 @@ pub struct Style {
     pub strike: bool,
 }
 
-impl Style {
+impl TextStyle {
     /// As the terminal has it.
-    pub const PLAIN: Style =
-        Style { ink: Ink::Plain, bold: false, dim: false, italic: false, underline: false, strike: false };
+    pub const PLAIN: TextStyle = TextStyle {
+        ink: TextColor::Plain,
+        bold: false,
+        dim: false,
+        italic: false,
+        underline: false,
+        strike: false,
+    };
     /// Fainter: what is there but not the point.
-    pub const DIM: Style = Style { dim: true, ..Style::PLAIN };
+    pub const DIM: TextStyle = TextStyle { dim: true, ..TextStyle::PLAIN };
     /// Heavier: names.
-    pub const BOLD: Style = Style { bold: true, ..Style::PLAIN };
+    pub const BOLD: TextStyle = TextStyle { bold: true, ..TextStyle::PLAIN };
 
     /// In a colour.
-    pub const fn ink(ink: Ink) -> Style {
-        Style { ink, ..Style::PLAIN }
+    pub const fn ink(ink: TextColor) -> TextStyle {
+        TextStyle { ink, ..TextStyle::PLAIN }
     }
 
     /// In a colour and heavier.
-    pub const fn bold_ink(ink: Ink) -> Style {
-        Style { ink, bold: true, ..Style::PLAIN }
+    pub const fn bold_ink(ink: TextColor) -> TextStyle {
+        TextStyle { ink, bold: true, ..TextStyle::PLAIN }
     }
 }
 
 /// A piece of text in one style, without line breaks or control characters.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Span {
+pub struct StyledSpan {
     /// The text.
     pub text: String,
     /// Its look.
-    pub style: Style,
+    pub style: TextStyle,
 }
 
 /// One line, not yet wrapped or already fitting.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Line(pub Vec<Span>);
+pub struct StyledLine(pub Vec<StyledSpan>);
 
-impl Line {
+impl StyledLine {
     /// A line in one style. What nobody would see becomes visible: nothing a model or tool says may steer the terminal.
-    pub fn new(text: &str, style: Style) -> Self {
-        let mut line = Line::default();
+    pub fn new(text: &str, style: TextStyle) -> Self {
+        let mut line = StyledLine::default();
         line.push(text, style);
         line
     }
 
     /// Appends text, joining it to the last span if that looks the same.
-    pub fn push(&mut self, text: &str, style: Style) {
+    pub fn push(&mut self, text: &str, style: TextStyle) {
         if text.is_empty() {
             return;
         }
-        let text = harmless(text);
+        let text = escape_controls(text);
         match self.0.last_mut() {
             Some(last) if last.style == style => last.text.push_str(&text),
-            _ => self.0.push(Span { text, style }),
+            _ => self.0.push(StyledSpan { text, style }),
         }
     }
 
     /// The same line after other spans.
-    pub fn after(&self, head: &Line) -> Line {
+    pub fn after(&self, head: &StyledLine) -> StyledLine {
         let mut line = head.clone();
         for span in &self.0 {
             line.push(&span.text, span.style);
@@ -114,14 +120,14 @@ impl Line {
     /// Appends the line with its escape codes; every line begins and ends in the plain style.
     pub fn write_ansi(&self, out: &mut String) {
         for span in &self.0 {
-            let Style { ink, bold, dim, italic, underline, strike } = span.style;
+            let TextStyle { ink, bold, dim, italic, underline, strike } = span.style;
             let colour = match ink {
-                Ink::Plain => "",
-                Ink::Red => "31",
-                Ink::Green => "32",
-                Ink::Yellow => "33",
-                Ink::Magenta => "35",
-                Ink::Cyan => "36",
+                TextColor::Plain => "",
+                TextColor::Red => "31",
+                TextColor::Green => "32",
+                TextColor::Yellow => "33",
+                TextColor::Magenta => "35",
+                TextColor::Cyan => "36",
             };
             let flags = [(bold, "1"), (dim, "2"), (italic, "3"), (underline, "4"), (strike, "9")];
             let codes: Vec<&str> = flags.iter().filter(|(on, _)| *on).map(|(_, code)| *code).collect();
@@ -140,11 +146,11 @@ impl Line {
     }
 
     /// Cut to `columns`, with an ellipsis where something is missing.
-    pub fn truncated(&self, columns: usize) -> Line {
+    pub fn truncated(&self, columns: usize) -> StyledLine {
         if self.width() <= columns {
             return self.clone();
         }
-        let mut line = Line::default();
+        let mut line = StyledLine::default();
         let mut used = 0;
         for span in &self.0 {
             for grapheme in span.text.graphemes(true) {
@@ -161,18 +167,18 @@ impl Line {
 
     /// Broken into lines of at most `columns`: at spaces, between wide characters, and inside a word only if the
     /// word alone is too long.
-    pub fn wrapped(&self, columns: usize) -> Vec<Line> {
+    pub fn wrapped(&self, columns: usize) -> Vec<StyledLine> {
         let columns = columns.max(2);
         if self.width() <= columns {
             return vec![self.clone()];
         }
-        let cells: Vec<(&str, Style)> =
+        let cells: Vec<(&str, TextStyle)> =
             self.0.iter().flat_map(|span| span.text.graphemes(true).map(|cell| (cell, span.style))).collect();
         let mut lines = Vec::new();
         let mut start = 0;
         while start < cells.len() {
             let end = line_end(&cells, start, columns);
-            let mut line = Line::default();
+            let mut line = StyledLine::default();
             let shown = (start..end).rev().find(|at| cells[*at].0 != " ").map_or(start, |at| at + 1);
             for (cell, style) in &cells[start..shown] {
                 line.push(cell, *style);
@@ -188,7 +194,7 @@ impl Line {
 }
 
 /// Where the line that begins at `start` ends.
-fn line_end(cells: &[(&str, Style)], start: usize, columns: usize) -> usize {
+fn line_end(cells: &[(&str, TextStyle)], start: usize, columns: usize) -> usize {
     let mut used = 0;
     let mut may_break = start;
     for at in start..cells.len() {
@@ -224,7 +230,7 @@ pub fn width(text: &str) -> usize {
 }
 
 /// A line of a text for the terminal: no text from outside may move the cursor, set a title or turn what stands around it.
-pub fn harmless(text: &str) -> String {
+pub fn escape_controls(text: &str) -> String {
     visible::escape_piece(text).replace('\t', "    ").replace('\n', "\\n").replace('\r', "\\r")
 }
 
@@ -233,7 +239,7 @@ mod tests {
     use super::*;
 
     fn wrapped(text: &str, columns: usize) -> Vec<String> {
-        Line::new(text, Style::PLAIN).wrapped(columns).iter().map(Line::plain).collect()
+        StyledLine::new(text, TextStyle::PLAIN).wrapped(columns).iter().map(StyledLine::plain).collect()
     }
 
     #[test]
@@ -259,26 +265,26 @@ mod tests {
 
     #[test]
     fn truncation_shows_that_something_is_missing() {
-        assert_eq!(Line::new("abcdef", Style::PLAIN).truncated(4).plain(), "abc…");
-        assert_eq!(Line::new("北京天气", Style::PLAIN).truncated(5).plain(), "北京…");
-        assert_eq!(Line::new("abcd", Style::PLAIN).truncated(4).plain(), "abcd");
+        assert_eq!(StyledLine::new("abcdef", TextStyle::PLAIN).truncated(4).plain(), "abc…");
+        assert_eq!(StyledLine::new("北京天气", TextStyle::PLAIN).truncated(5).plain(), "北京…");
+        assert_eq!(StyledLine::new("abcd", TextStyle::PLAIN).truncated(4).plain(), "abcd");
     }
 
     // R: R4, A5
     #[test]
     fn no_text_can_steer_the_terminal() {
         assert_eq!(
-            Line::new("a\x1b]0;title\x07\u{9b}2J\tb", Style::PLAIN).plain(),
+            StyledLine::new("a\x1b]0;title\x07\u{9b}2J\tb", TextStyle::PLAIN).plain(),
             "a\\u001b]0;title\\u0007\\u009b2J    b"
         );
-        assert_eq!(Line::new("a\nb\r\u{202e}c", Style::PLAIN).plain(), "a\\nb\\u000d\\u202ec");
+        assert_eq!(StyledLine::new("a\nb\r\u{202e}c", TextStyle::PLAIN).plain(), "a\\nb\\u000d\\u202ec");
     }
 
     #[test]
     fn escape_codes_wrap_each_styled_span() {
-        let mut line = Line::new("a", Style::PLAIN);
-        line.push("b", Style::bold_ink(Ink::Red));
-        line.push("c", Style::bold_ink(Ink::Red));
+        let mut line = StyledLine::new("a", TextStyle::PLAIN);
+        line.push("b", TextStyle::bold_ink(TextColor::Red));
+        line.push("c", TextStyle::bold_ink(TextColor::Red));
         let mut out = String::new();
         line.write_ansi(&mut out);
         assert_eq!(out, "a\x1b[1;31mbc\x1b[0m");

@@ -1,24 +1,24 @@
-//! `throughline tools changes` and `throughline tools approve`: definitions of MCP servers that are not what was agreed
+//! `throughline tools pending_changes` and `throughline tools approve`: definitions of MCP servers that are not what was agreed
 //! to.
 // R: L2 R4
 
-use crate::data;
-use crate::exit::{Ended, Exit, Failure};
+use crate::data_dir;
+use crate::exit::{CliExit, CliFailure, CommandResult};
 use crate::messages;
 use serde_json::json;
-use throughline_tools::mcp::{Changed, Pins, PinsError};
+use throughline_tools::mcp::{DefinitionChange, PinStore, PinsError};
 use throughline_wire::visible;
 
 /// Prints every difference that waits.
-pub fn changes(json: bool) -> Ended {
-    let changes = pins()?.changes().map_err(|error| messages::pins(&error))?;
+pub fn changes(json: bool) -> CommandResult {
+    let changes = open_pins()?.pending_changes().map_err(|error| messages::pins(&error))?;
     let printed = if json {
         let rows: Vec<_> = changes
             .iter()
             .map(|changed| {
                 json!({
-                    "name": changed.name, "before": changed.before, "now": changed.now,
-                    "fingerprint": changed.now.fingerprint(), "diff": changed.diff(),
+                    "name": changed.name, "before": changed.before, "now": changed.after,
+                    "fingerprint": changed.after.fingerprint(), "diff": changed.diff(),
                 })
             })
             .collect();
@@ -26,34 +26,34 @@ pub fn changes(json: bool) -> Ended {
     } else if changes.is_empty() {
         crate::output::text(messages::NO_CHANGES)
     } else {
-        let shown: Vec<String> = changes.iter().map(shown).collect();
+        let shown: Vec<String> = changes.iter().map(change_text).collect();
         crate::output::text(&format!("{}\n{}", shown.join("\n"), messages::CHANGES_LEGEND))
     };
     printed.map_err(|error| messages::output_failed(&error))?;
-    Ok(Exit::Done)
+    Ok(CliExit::Done)
 }
 
 /// Agrees to one of them, and prints what was agreed to.
-pub fn approve(name: &str) -> Ended {
-    let approved = pins()?.approve(name).map_err(|error| match error {
-        PinsError::NotWaiting { name, waiting } => {
+pub fn approve(name: &str) -> CommandResult {
+    let approved = open_pins()?.approve(name).map_err(|error| match error {
+        PinsError::NotPending { name, pending: waiting } => {
             let names = waiting.iter().map(String::as_str);
-            messages::nothing_to_approve(&name, &throughline_engine::closest_names(&name, names))
+            messages::nothing_to_approve(&name, &throughline_engine::suggest_names(&name, names))
         }
         error => messages::pins(&error),
     })?;
-    let printed = crate::output::text(&format!("{}{}", shown(&approved), messages::APPROVED));
+    let printed = crate::output::text(&format!("{}{}", change_text(&approved), messages::APPROVED));
     printed.map_err(|error| messages::output_failed(&error))?;
-    Ok(Exit::Done)
+    Ok(CliExit::Done)
 }
 
 /// What a server says may hold anything: what turns text around or is not there to be seen is spelt out.
-fn shown(changed: &Changed) -> String {
+fn change_text(changed: &DefinitionChange) -> String {
     let diff: String = changed.diff().lines().map(|line| format!("  {line}\n")).collect();
     format!("{}\n{}", visible::escape(&changed.name), crate::plain::for_terminal(&visible::escape(&diff)))
 }
 
-fn pins() -> Result<Pins, Failure> {
-    let folder = data::folder().ok_or_else(messages::no_data_folder)?;
-    Ok(Pins::at(folder.join(data::PINS)))
+fn open_pins() -> Result<PinStore, CliFailure> {
+    let folder = data_dir::folder().ok_or_else(messages::no_data_folder)?;
+    Ok(PinStore::in_file(folder.join(data_dir::PINS_FILE)))
 }

@@ -1,28 +1,30 @@
 //! `throughline tools prompt`: what an agent is told, and what it costs.
 // R: X5, L3
 
-use crate::args::Choice;
-use crate::exit::{Ended, Exit};
+use crate::args::ModelArgs;
+use crate::exit::{CliExit, CommandResult};
 use crate::messages;
-use crate::setup::{self, Tools};
-use throughline::Offer;
-use throughline::config::{Mode, Protocol};
-use throughline::described::PromptDescription;
-use throughline_tools::{Found, Verdict, Withheld};
+use crate::setup::{self, ToolSources};
+use throughline::ToolSelection;
+use throughline::config::{TextProtocolKind, ToolMode};
+use throughline::views::PromptDescription;
+use throughline_tools::{DiscoveredTool, ToolAvailability, WithheldReason};
 
 /// Prints the system prompt on standard output, and what it costs on standard error.
-pub async fn run(choice: &Choice, protocol: Option<&str>, json: bool) -> Ended {
-    let settings = setup::settings(choice)?;
+pub async fn run(choice: &ModelArgs, protocol: Option<&str>, json: bool) -> CommandResult {
+    let settings = setup::load_settings(choice)?;
     let protocol = match protocol {
         None => None,
-        Some(name) => Some(Protocol::named(name).ok_or_else(|| messages::no_such_protocol(name))?),
+        Some(name) => {
+            Some(TextProtocolKind::from_name(name).ok_or_else(|| messages::no_such_protocol(name))?)
+        }
     };
-    let tools = Tools::open(choice, &settings).await?;
+    let tools = ToolSources::open(choice, &settings).await?;
     let agent = settings.agents.get(&settings.agent).ok_or_else(messages::no_agent)?;
     // Somebody who names a protocol wants to see text.
-    let mode = protocol.filter(|_| choice.mode.is_none()).map(|_| Mode::Text);
+    let mode = protocol.filter(|_| choice.mode.is_none()).map(|_| ToolMode::Text);
     let offer = agent
-        .offer(&tools.registry(), &settings.user, mode, protocol)
+        .select_tools(&tools.registry(), &settings.user, mode, protocol)
         .map_err(|error| messages::setup(&error))?;
     let printed = match json {
         true => crate::output::json_line(&PromptDescription::from(&offer)),
@@ -36,18 +38,19 @@ pub async fn run(choice: &Choice, protocol: Option<&str>, json: bool) -> Ended {
         eprintln!("{}", messages::prompt_cost(&offer));
     }
     tools.close().await;
-    Ok(Exit::Done)
+    Ok(CliExit::Done)
 }
 
 /// What an author of a prompt should know of it.
-fn notes(offer: &Offer) -> Vec<String> {
+fn notes(offer: &ToolSelection) -> Vec<String> {
     let unmatched = offer.prompt.unmatched.iter().map(|name| messages::no_tools_of(name));
-    let left_out = offer.found.iter().filter_map(|Found { tool, verdict }| match verdict {
-        Verdict::Withheld(why @ Withheld::NotInProtocol { .. }) => {
-            Some(messages::tool_left_out(tool.spec().name.as_str(), why))
-        }
-        _ => None,
-    });
+    let left_out =
+        offer.discovered.iter().filter_map(|DiscoveredTool { tool, availability: verdict }| match verdict {
+            ToolAvailability::Withheld(why @ WithheldReason::NotInProtocol { .. }) => {
+                Some(messages::tool_left_out(tool.spec().name.as_str(), why))
+            }
+            _ => None,
+        });
     unmatched.chain(left_out).collect()
 }
 

@@ -1,36 +1,36 @@
 //! `throughline tools remembered`: answers that always hold, and taking one back.
 // R: A2
 
-use crate::exit::{Ended, Exit};
+use crate::exit::{CliExit, CommandResult};
 use crate::messages;
 use crate::setup;
-use throughline::memory::Kept;
+use throughline::approval_store::StoredApproval;
 use throughline_wire::visible;
 
 /// Lists them, or forgets one.
-pub fn run(forget: Option<u64>, json: bool) -> Ended {
+pub fn run(forget: Option<u64>, json: bool) -> CommandResult {
     let memory = setup::memory();
-    let kept = match forget {
+    let stored = match forget {
         None => memory.all().map_err(|error| messages::memory(&error))?,
         Some(number) => {
-            let forgotten = memory.forget(number).map_err(|error| messages::memory(&error))?;
+            let forgotten = memory.remove(number).map_err(|error| messages::memory(&error))?;
             vec![forgotten.ok_or_else(|| messages::nothing_remembered(number))?]
         }
     };
     let printed = if json {
-        crate::output::json_line(&kept)
-    } else if kept.is_empty() {
+        crate::output::json_line(&stored)
+    } else if stored.is_empty() {
         crate::output::text(messages::NOTHING_REMEMBERED)
     } else {
-        let lines: String = kept.iter().map(shown).collect();
-        let below = if forget.is_some() { messages::FORGOTTEN } else { messages::REMEMBERED_LEGEND };
-        crate::output::text(&format!("{lines}{below}"))
+        let lines: String = stored.iter().map(stored_text).collect();
+        let footer = if forget.is_some() { messages::FORGOTTEN } else { messages::REMEMBERED_LEGEND };
+        crate::output::text(&format!("{lines}{footer}"))
     };
     printed.map_err(|error| messages::output_failed(&error))?;
-    Ok(Exit::Done)
+    Ok(CliExit::Done)
 }
 
 /// Names and reasons come from servers and models: what turns text around is spelt out.
-fn shown(kept: &Kept) -> String {
-    format!("{}\n", crate::plain::for_terminal(&visible::escape(&messages::remembered(kept))))
+fn stored_text(stored: &StoredApproval) -> String {
+    format!("{}\n", crate::plain::for_terminal(&visible::escape(&messages::remembered(stored))))
 }

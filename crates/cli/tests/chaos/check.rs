@@ -1,9 +1,9 @@
 //! What must hold, judged by what viewers saw and by what the ledger says, and by nothing of ours.
 
+use crate::chaos_context::Turn;
 use crate::ledger::Ledger;
 use crate::model::{Again, LAST_WORDS, TOOLS};
 use crate::viewer::Saw;
-use crate::world::Turn;
 use serde_json::Value;
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;

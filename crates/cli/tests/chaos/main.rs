@@ -9,17 +9,17 @@
 #[path = "../../../store/tests/cluster/mod.rs"]
 mod cluster;
 
+mod chaos_context;
 mod check;
 mod ledger;
 mod model;
 mod server;
 mod viewer;
-mod world;
 
+use chaos_context::ChaosContext;
 use check::Broken;
 use server::{Place, Server};
 use std::time::Duration;
-use world::World;
 
 /// The nine places between "arguments complete" and the end of a turn.
 const PLACES: [&str; 9] = [
@@ -49,7 +49,7 @@ fn runtime() -> tokio::runtime::Runtime {
 fn killed_at_each_of_nine_places_the_message_goes_on() {
     let times = if is_long() { 20 } else { 1 };
     runtime().block_on(async {
-        let mut world = World::new().await;
+        let mut world = ChaosContext::new().await;
         let mut deaths = 0;
         for place in PLACES {
             for time in 1..=times {
@@ -79,7 +79,7 @@ fn killed_at_each_of_nine_places_the_message_goes_on() {
 fn killed_at_random_under_load_no_viewer_loses_an_event() {
     let (kills, at_once) = if is_long() { (200, 50) } else { (4, 8) };
     runtime().block_on(async {
-        let world = World::new().await;
+        let world = ChaosContext::new().await;
         let told = random_kills(world, kills, at_once).await.unwrap_or_else(|broken| panic!("{broken}"));
         println!("{kills} kills, {at_once} turns at a time: {told}");
     });
@@ -91,7 +91,7 @@ fn killed_at_random_with_turns_in_postgresql_no_viewer_loses_an_event() {
     let Some(cluster) = cluster::Cluster::shared() else { return };
     let (kills, at_once) = if is_long() { (40, 20) } else { (3, 4) };
     runtime().block_on(async {
-        let world = World::keeping_in(Some(&cluster.fresh())).await;
+        let world = ChaosContext::keeping_in(Some(&cluster.fresh())).await;
         let told = random_kills(world, kills, at_once).await.unwrap_or_else(|broken| panic!("{broken}"));
         println!("{kills} kills over PostgreSQL, {at_once} turns at a time: {told}");
     });
@@ -123,7 +123,7 @@ fn the_test_notices_that_tools_start_without_an_intent() {
 /// Turns under a server that leaves out a rule and dies at this place: at the first call that comes by, and at the next
 /// ones.
 async fn killed_without(rule: &str, name: &'static str) -> Result<check::Told, Broken> {
-    let mut world = World::new().await;
+    let mut world = ChaosContext::new().await;
     for nth in 1..=4 {
         let place = Place { name, nth };
         let server = Server::start(&world, Some(place), Some(rule)).await;
@@ -137,8 +137,8 @@ async fn killed_without(rule: &str, name: &'static str) -> Result<check::Told, B
 }
 
 /// Turns run `at_once`, the server is killed so often, then everything is seen to its end and checked.
-async fn random_kills(mut world: World, kills: u32, at_once: usize) -> Result<check::Told, Broken> {
-    let mut random = world::Random::new(0x5eed);
+async fn random_kills(mut world: ChaosContext, kills: u32, at_once: usize) -> Result<check::Told, Broken> {
+    let mut random = chaos_context::Random::new(0x5eed);
     let mut server = Server::start(&world, None, None).await;
     for _ in 0..kills {
         world.keep_running(at_once).await;

@@ -1,7 +1,7 @@
 //! A model that answers each turn the same way, however often it is asked, and tools that leave a trace outside.
 
 use serde_json::json;
-use throughline_testkit::{Pace, Script, Seen};
+use throughline_testkit::{ModelScript, ReplyPace, SeenRequest};
 
 /// The tools, and what they may do: name, effect, whether they may run twice.
 pub const TOOLS: [(&str, &str, Again); 4] = [
@@ -22,21 +22,23 @@ pub enum Again {
 pub const LAST_WORDS: &str = "That was all of it.";
 
 /// Three steps: look, set and write; then send and write once more; then the last words.
-pub fn reply(seen: &Seen) -> Script {
+pub fn reply(seen: &SeenRequest) -> ModelScript {
     let turn = seen.user_text().split_whitespace().last().unwrap_or_default().to_owned();
-    let call = |script: Script, tool: &str, number: u32| {
+    let call = |script: ModelScript, tool: &str, number: u32| {
         script.call(format!("ledger_{tool}"), json!({ "key": format!("{turn}-{tool}-{number}") }))
     };
-    let script = match seen.answered().len() {
+    let script = match seen.answered_calls().len() {
         0 => {
-            let script = Script::new().say("First I look at it, and then I write it down, as one does. ");
+            let script =
+                ModelScript::new().say("First I look at it, and then I write it down, as one does. ");
             call(call(call(script, "look", 1), "set", 1), "write", 1)
         }
         1..=3 => {
-            let script = Script::new().say("That went well enough; now it is sent, and noted once more. ");
+            let script =
+                ModelScript::new().say("That went well enough; now it is sent, and noted once more. ");
             call(call(script, "send", 1), "write", 2)
         }
-        _ => Script::new().say(LAST_WORDS),
+        _ => ModelScript::new().say(LAST_WORDS),
     };
-    script.paced(Pace { tokens_per_second: Some(60.0), chunk_chars: None, fragment_chars: None })
+    script.with_pace(ReplyPace { tokens_per_second: Some(60.0), chunk_chars: None, fragment_chars: None })
 }

@@ -1,6 +1,6 @@
 //! `throughline serve` as a process that dies.
 
-use crate::world::World;
+use crate::chaos_context::ChaosContext;
 use std::process::Stdio;
 use std::time::Duration;
 use tokio::io::{AsyncBufReadExt, BufReader};
@@ -23,7 +23,7 @@ pub struct Server {
 
 impl Server {
     /// Starts it on the port that it always has, and waits until it answers.
-    pub async fn start(world: &World, dies_at: Option<Place>, left_out: Option<&str>) -> Self {
+    pub async fn start(world: &ChaosContext, dies_at: Option<Place>, left_out: Option<&str>) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_throughline"));
         for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("THROUGHLINE_")) {
             command.env_remove(name);

@@ -5,8 +5,8 @@ mod named_tests;
 
 use assert_cmd::Command;
 use std::path::{Path, PathBuf};
-use throughline::config::{Environment, File, Flags, resolve};
-use throughline_testkit::Rules;
+use throughline::config::{ConfigFile, ConfigFlags, EnvVars, resolve};
+use throughline_testkit::ScenarioRules;
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -179,16 +179,17 @@ fn configurations_and_scenarios_are_accepted() {
     for (path, document) in documents() {
         for block in blocks(&document).into_iter().filter(|block| block.info.starts_with("toml")) {
             if block.text.contains("[[rules]]") {
-                Rules::parse(&block.text).unwrap_or_else(|error| panic!("{path}: {error}\n{}", block.text));
+                ScenarioRules::parse(&block.text)
+                    .unwrap_or_else(|error| panic!("{path}: {error}\n{}", block.text));
                 scenarios += 1;
             } else {
-                let file = File::parse(&path, &block.text).unwrap_or_else(|error| panic!("{error}"));
+                let file = ConfigFile::parse(&path, &block.text).unwrap_or_else(|error| panic!("{error}"));
                 // Headers may name variables.
-                let environment = Environment::from(
+                let environment = EnvVars::from(
                     [("GATEWAY_TOKEN", "secret"), ("DATABASE_URL", "postgres://me@localhost/chat")]
                         .map(|(name, value)| (name.to_owned(), value.to_owned())),
                 );
-                resolve(Some(file), &environment, &Flags::default())
+                resolve(Some(file), &environment, &ConfigFlags::default())
                     .unwrap_or_else(|error| panic!("{error}"));
                 configurations += 1;
             }
@@ -235,7 +236,7 @@ fn shown(name: &str, value: &str) -> String {
 // R: R2
 #[test]
 fn every_limit_is_documented_with_its_default() {
-    use throughline::Timeouts;
+    use throughline::UpstreamTimeouts;
     use throughline::config::ServerLimits;
     use throughline::engine::{LoopGuard, RetryPolicy, TurnLimits};
     use throughline::store::catalog::CatalogLimits;
@@ -243,7 +244,7 @@ fn every_limit_is_documented_with_its_default() {
     use throughline::tools::mcp::McpLimits;
     use throughline::tools::process::ProcessLimits;
     use throughline::tools::{ExecutorLimits, OutputLimits};
-    use throughline::wire::Limits;
+    use throughline::wire::DecodeLimits;
     let executor = format!("{:?}", ExecutorLimits::default());
     let own = executor.split(", output:").next().unwrap_or_default().to_owned();
     let store = format!("{:?}", SqliteSettings::default());
@@ -253,11 +254,11 @@ fn every_limit_is_documented_with_its_default() {
     #[cfg(feature = "postgres")]
     let postgres = postgres.split(", catalog:").next().unwrap_or_default().to_owned();
     let all = [
-        ("docs/configuration.md", format!("{:?}", Limits::default())),
+        ("docs/configuration.md", format!("{:?}", DecodeLimits::default())),
         ("docs/configuration.md", format!("{:?}", TurnLimits::default())),
         ("docs/configuration.md", format!("{:?}", LoopGuard::default())),
         ("docs/configuration.md", format!("{:?}", RetryPolicy::default())),
-        ("docs/configuration.md", format!("{:?}", Timeouts::default())),
+        ("docs/configuration.md", format!("{:?}", UpstreamTimeouts::default())),
         ("docs/configuration.md", format!("{:?}", MemoryLimits::default())),
         ("docs/configuration.md", store),
         #[cfg(feature = "postgres")]
@@ -292,7 +293,8 @@ fn every_setting_of_the_server_and_the_store_is_documented() {
         let page = document.split(heading).nth(1).and_then(|rest| rest.split("\n### ").next());
         let page = page.unwrap_or_else(|| panic!("docs/configuration.md has no {heading}"));
         // A wrong key is answered with all that are right.
-        let error = File::parse("throughline.toml", &format!("[{section}]\nno_such_key = 1")).unwrap_err();
+        let error =
+            ConfigFile::parse("throughline.toml", &format!("[{section}]\nno_such_key = 1")).unwrap_err();
         let help = error.help.expect("the valid names");
         let keys: Vec<&str> = help.split('`').skip(1).step_by(2).collect();
         assert!(keys.len() >= 5, "{help}");
@@ -300,7 +302,7 @@ fn every_setting_of_the_server_and_the_store_is_documented() {
             assert!(page.contains(&format!("\n| `{key}` |")), "{heading} has no row for `{key}`");
         }
     }
-    let error = File::parse("throughline.toml", "[server]\nrender = \"?\"").unwrap_err();
+    let error = ConfigFile::parse("throughline.toml", "[server]\nrender = \"?\"").unwrap_err();
     for render in error.help.unwrap_or_default().split('`').skip(1).step_by(2) {
         assert!(document.contains(&format!("`\"{render}\"`")), "`{render}` is not on the page");
     }
@@ -310,7 +312,7 @@ fn every_setting_of_the_server_and_the_store_is_documented() {
 #[test]
 fn known_upstreams_are_listed() {
     let document = read("docs/configuration.md");
-    for known in throughline::known::all() {
+    for known in throughline::providers::all() {
         let row = document.lines().find(|line| line.starts_with(&format!("| `{}` |", known.name)));
         let row = row.unwrap_or_else(|| panic!("docs/configuration.md has no row for `{}`", known.name));
         for part in [known.base_url, known.key_env.unwrap_or("-"), known.dialect.name()] {

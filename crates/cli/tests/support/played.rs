@@ -1,23 +1,23 @@
 //! Upstreams of the tests' own, and what holds for every log.
 
 use serde_json::Value;
-use throughline_testkit::{Dialect, Model, Upstream, UpstreamHandle};
+use throughline_testkit::{FakeDialect, FakeModel, FakeUpstream, FakeUpstreamHandle};
 
 /// An upstream that plays a script, on a runtime of its own so that the test can wait for the binary.
 pub struct Played {
-    pub upstream: UpstreamHandle,
+    pub upstream: FakeUpstreamHandle,
     _runtime: tokio::runtime::Runtime,
 }
 
 impl Played {
-    pub fn new(model: impl Model) -> Self {
+    pub fn new(model: impl FakeModel) -> Self {
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
-        Self { upstream: runtime.block_on(Upstream::start(model)).unwrap(), _runtime: runtime }
+        Self { upstream: runtime.block_on(FakeUpstream::start(model)).unwrap(), _runtime: runtime }
     }
 
     /// Arguments that make `ask` use it.
-    pub fn arguments(&self, dialect: Dialect) -> Vec<String> {
+    pub fn arguments(&self, dialect: FakeDialect) -> Vec<String> {
         let base_url = self.upstream.base_url(dialect);
         ["--base-url", &base_url, "--api", dialect.name(), "--model", "mock", "--demo-tools"]
             .map(str::to_owned)

@@ -10,35 +10,35 @@
 //! So a tool cannot make its own rule milder: all that it says about itself is what it may do and that it wants to be
 //! asked about. Every ruling carries the name of the rule that made it.
 
-mod memory;
+mod matcher;
+mod remembered;
 mod rule;
-mod test;
 mod unmatched;
 
-pub use memory::{Constraints, Remember, Remembered, Scope};
-pub use rule::{Decide, Patterns, Rule};
-pub use test::ArgumentTest;
+pub use matcher::ArgumentTest;
+pub use remembered::{ApprovalScope, ArgumentConstraints, RememberRequest, RememberedDecision};
+pub use rule::{PatternList, PolicyRule, RuleAction};
 pub use unmatched::{RulePart, UnmatchedRule, unmatched_rules};
 
-use crate::event::Decision;
-use crate::setup::{ApprovalRule, Effect, OfferedTool, Permission};
+use crate::event::ApprovalDecision;
+use crate::setup::{ApprovalRule, Effect, OfferedTool, PermissionRule};
 use serde::{Deserialize, Serialize};
-use throughline_wire::Arguments;
+use throughline_wire::CallArguments;
 
 /// What an agent may do unasked, and what it may not do at all. R: A1
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Policy {
     /// The first that fits decides.
-    pub rules: Vec<Rule>,
+    pub rules: Vec<PolicyRule>,
     /// Whether a person is asked more often than the rules say.
-    pub confirm: Confirm,
+    pub confirm: ConfirmMode,
 }
 
 /// Whether a person is asked more often than the rules say.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Confirm {
+pub enum ConfirmMode {
     /// No.
     #[default]
     ByRule,
@@ -50,7 +50,7 @@ pub enum Confirm {
 
 /// What becomes of a call, always with the rule that decided. R: A1
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Ruling {
+pub enum PolicyDecision {
     /// It runs.
     Allow {
         /// The rule that decided.
@@ -71,7 +71,7 @@ pub enum Ruling {
 }
 
 /// Names of the rules that are not an agent's own, as events carry them.
-pub(crate) mod name {
+pub(crate) mod rule_name {
     pub(crate) const MANUAL: &str = "manual";
     pub(crate) const TOOL: &str = "tool";
     pub(crate) const REQUIRE_CONFIRMATION: &str = "require_confirmation";
@@ -83,109 +83,121 @@ pub(crate) mod name {
 /// What would become of a call: for testers and editors of rules. The loop guard and who answers are not asked.
 ///
 /// ```
-/// use throughline_engine::{ArgumentTest, Decide, Effect, OfferedTool, Policy, Rule, Ruling, explain};
-/// use throughline_wire::Arguments;
+/// use throughline_engine::{ArgumentTest, RuleAction, Effect, OfferedTool, Policy, PolicyRule, PolicyDecision, explain};
+/// use throughline_wire::CallArguments;
 ///
 /// let tool = OfferedTool::new("files.delete", Effect::Write);
-/// let rule = Rule::new(Decide::Allow).tool("files").argument("path", ArgumentTest::Under("/tmp/play".into()));
-/// let policy = Policy { rules: vec![rule], ..Policy::default() };
-/// let at = |path: &str| Arguments::from_value(serde_json::json!({ "path": path }));
+/// let rule_name = PolicyRule::new(RuleAction::Allow).tool("files").argument("path", ArgumentTest::Under("/tmp/play".into()));
+/// let policy = Policy { rules: vec![rule_name], ..Policy::default() };
+/// let at = |path: &str| CallArguments::from_value(serde_json::json!({ "path": path }));
 ///
 /// let ruling = explain(&tool, &at("/tmp/play/old.txt"), &policy, &[]);
-/// assert_eq!(ruling, Ruling::Allow { rule: "rule:1 allow files path under /tmp/play".into() });
+/// assert_eq!(ruling, PolicyDecision::Allow { rule_name: "rule_name:1 allow files path under /tmp/play".into() });
 /// let ruling = explain(&tool, &at("/tmp/play/../../etc/passwd"), &policy, &[]);
-/// assert_eq!(ruling, Ruling::Ask { rule: "effect:write".into() });
+/// assert_eq!(ruling, PolicyDecision::Ask { rule_name: "effect:write".into() });
 /// ```
 pub fn explain(
     tool: &OfferedTool,
-    arguments: &Arguments,
+    arguments: &CallArguments,
     policy: &Policy,
-    remembered: &[Remembered],
-) -> Ruling {
-    ruling(&Case { tool, fingerprint: &tool.fingerprint, arguments }, policy, remembered.iter())
+    remembered: &[RememberedDecision],
+) -> PolicyDecision {
+    evaluate(&PolicyCase { tool, fingerprint: &tool.fingerprint, arguments }, policy, remembered.iter())
 }
 
 /// A call that is to be decided about.
 #[derive(Clone, Copy)]
-pub(crate) struct Case<'a> {
+pub(crate) struct PolicyCase<'a> {
     pub tool: &'a OfferedTool,
     /// Of the definition that would be run; another one than was offered if the tool was redefined since.
     pub fingerprint: &'a str,
-    pub arguments: &'a Arguments,
+    pub arguments: &'a CallArguments,
 }
 
 /// Decides about one call.
-pub(crate) fn ruling<'m>(
-    case: &Case<'_>,
+pub(crate) fn evaluate<'m>(
+    case: &PolicyCase<'_>,
     policy: &Policy,
-    remembered: impl DoubleEndedIterator<Item = &'m Remembered> + Clone,
-) -> Ruling {
-    let fitting = (1..).zip(&policy.rules).find(|(_, rule)| rule.fits(case.tool, &case.arguments.value));
+    remembered: impl DoubleEndedIterator<Item = &'m RememberedDecision> + Clone,
+) -> PolicyDecision {
+    let fitting =
+        (1..).zip(&policy.rules).find(|(_, rule)| rule.matches_call(case.tool, &case.arguments.value));
     if let Some((number, rule)) = fitting
-        && rule.decide == Decide::Deny
+        && rule.decide == RuleAction::Deny
     {
         let rule_name = rule.name(number);
         let reason = rule.reason.clone().unwrap_or_else(|| format!("not allowed here ({rule_name})"));
-        return Ruling::Deny { rule: rule_name, reason };
+        return PolicyDecision::Deny { rule: rule_name, reason };
     }
-    let said = |decision| {
-        let fits = move |held: &&Remembered| held.decision == decision && held.fits(case);
+    let remembered_with = |decision| {
+        let fits = move |remembered_decision: &&RememberedDecision| {
+            remembered_decision.decision == decision && remembered_decision.applies_to(case)
+        };
         remembered.clone().rev().find(fits)
     };
-    if let Some(held) = said(Decision::Deny) {
-        let reason = held.reason.clone().unwrap_or_else(|| "a person has said no to this before".into());
-        return Ruling::Deny { rule: held.rule(), reason };
+    if let Some(remembered_decision) = remembered_with(ApprovalDecision::Deny) {
+        let reason = remembered_decision
+            .reason
+            .clone()
+            .unwrap_or_else(|| "a person has said no to this before".into());
+        return PolicyDecision::Deny { rule: remembered_decision.rule_name(), reason };
     }
-    let ask = |rule: &str| Ruling::Ask { rule: rule.into() };
-    if policy.confirm == Confirm::Manual {
-        return ask(name::MANUAL);
+    let ask = |rule: &str| PolicyDecision::Ask { rule: rule.into() };
+    if policy.confirm == ConfirmMode::Manual {
+        return ask(rule_name::MANUAL);
     }
-    if case.tool.permission == Permission::Ask {
-        return ask(name::TOOL);
+    if case.tool.permission == PermissionRule::Ask {
+        return ask(rule_name::TOOL);
     }
-    let ruling = match fitting {
+    let decision = match fitting {
         // What was looked at and decided is no longer offered: the definition is new.
-        _ if case.fingerprint != case.tool.fingerprint => ask(name::REDEFINED),
-        _ if policy.confirm == Confirm::Everything => ask(name::REQUIRE_CONFIRMATION),
-        Some((number, rule)) if rule.decide == Decide::Allow => Ruling::Allow { rule: rule.name(number) },
-        Some((number, rule)) => Ruling::Ask { rule: rule.name(number) },
+        _ if case.fingerprint != case.tool.fingerprint => ask(rule_name::REDEFINED),
+        _ if policy.confirm == ConfirmMode::Everything => ask(rule_name::REQUIRE_CONFIRMATION),
+        Some((number, rule)) if rule.decide == RuleAction::Allow => {
+            PolicyDecision::Allow { rule: rule.name(number) }
+        }
+        Some((number, rule)) => PolicyDecision::Ask { rule: rule.name(number) },
         None => by_effect(case.tool.effect),
     };
-    match (ruling, said(Decision::Approve)) {
-        (Ruling::Ask { .. }, Some(held)) => Ruling::Allow { rule: held.rule() },
-        (ruling, _) => ruling,
+    match (decision, remembered_with(ApprovalDecision::Approve)) {
+        (PolicyDecision::Ask { .. }, Some(remembered_decision)) => {
+            PolicyDecision::Allow { rule: remembered_decision.rule_name() }
+        }
+        (decision, _) => decision,
     }
 }
 
-fn by_effect(effect: Effect) -> Ruling {
+fn by_effect(effect: Effect) -> PolicyDecision {
     let rule = format!("effect:{}", effect.name());
     match effect.may_start_early() {
-        true => Ruling::Allow { rule },
-        false => Ruling::Ask { rule },
+        true => PolicyDecision::Allow { rule },
+        false => PolicyDecision::Ask { rule },
     }
 }
 
 /// Whether what a person says to a question of this rule may answer later ones.
 pub(crate) fn may_be_remembered(rule: &str) -> bool {
-    !matches!(rule, name::MANUAL | name::TOOL | name::LOOP_GUARD)
+    !matches!(rule, rule_name::MANUAL | rule_name::TOOL | rule_name::LOOP_GUARD)
 }
 
-impl Ruling {
+impl PolicyDecision {
     /// The rule that decided.
     pub fn rule(&self) -> &str {
         match self {
-            Ruling::Allow { rule } | Ruling::Ask { rule } | Ruling::Deny { rule, .. } => rule,
+            PolicyDecision::Allow { rule }
+            | PolicyDecision::Ask { rule }
+            | PolicyDecision::Deny { rule, .. } => rule,
         }
     }
 
     /// What becomes of a question where nobody has to be asked.
-    pub(crate) fn answered_by(self, approval: &ApprovalRule) -> Self {
+    pub(crate) fn with_approval_rule(self, approval: &ApprovalRule) -> Self {
         match (self, approval) {
-            (Ruling::Ask { rule }, ApprovalRule::ApproveAll) => Ruling::Allow { rule },
-            (Ruling::Ask { rule }, ApprovalRule::DenyAll { reason }) => {
-                Ruling::Deny { rule, reason: reason.clone() }
+            (PolicyDecision::Ask { rule }, ApprovalRule::ApproveAll) => PolicyDecision::Allow { rule },
+            (PolicyDecision::Ask { rule }, ApprovalRule::DenyAll { reason }) => {
+                PolicyDecision::Deny { rule, reason: reason.clone() }
             }
-            (ruling, _) => ruling,
+            (decision, _) => decision,
         }
     }
 }

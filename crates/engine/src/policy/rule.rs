@@ -1,6 +1,6 @@
 //! One rule: which calls it is about, and what it says.
 
-use super::test::{ArgumentTest, Fit, glob};
+use super::matcher::{ArgumentTest, MatchResult, glob};
 use crate::setup::{Effect, OfferedTool};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 /// What a rule says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Decide {
+pub enum RuleAction {
     /// Run it unasked.
     Allow,
     /// Ask a person.
@@ -34,7 +34,7 @@ pub enum Decide {
 /// effect = ["write", "idempotent"]
 /// arguments = { path = { under = "/home/me/notes" } }
 /// # "#;
-/// # #[derive(serde::Deserialize)] struct File { policy: Vec<throughline_engine::Rule> }
+/// # #[derive(serde::Deserialize)] struct File { policy: Vec<throughline_engine::PolicyRule> }
 /// # let file: File = toml::from_str(text).unwrap();
 /// # assert_eq!(file.policy[0].arguments.len(), 1);
 /// # assert_eq!(file.policy[1].effect.as_ref().unwrap().len(), 2);
@@ -46,15 +46,15 @@ pub enum Decide {
 /// that is not there never fits.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Rule {
+pub struct PolicyRule {
     /// What it says.
-    pub decide: Decide,
+    pub decide: RuleAction,
     /// Names of tools: `group.method`, `group`, or with `*` and `?`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tool: Option<Patterns>,
+    pub tool: Option<PatternList>,
     /// Where they come from: `builtin`, `mcp:files`, or with `*` and `?`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub source: Option<Patterns>,
+    pub source: Option<PatternList>,
     /// What they may do.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "effects")]
     pub effect: Option<Vec<Effect>>,
@@ -69,7 +69,7 @@ pub struct Rule {
 /// One pattern or several; never none, since that would fit nothing and look like everything.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "OneOrMany<String>", into = "OneOrMany<String>")]
-pub struct Patterns(Vec<String>);
+pub struct PatternList(Vec<String>);
 
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(untagged)]
@@ -79,19 +79,19 @@ enum OneOrMany<T> {
 }
 
 impl<T> From<OneOrMany<T>> for Vec<T> {
-    fn from(given: OneOrMany<T>) -> Self {
-        match given {
+    fn from(list: OneOrMany<T>) -> Self {
+        match list {
             OneOrMany::One(one) => vec![one],
             OneOrMany::Many(many) => many,
         }
     }
 }
 
-impl TryFrom<OneOrMany<String>> for Patterns {
+impl TryFrom<OneOrMany<String>> for PatternList {
     type Error = String;
 
-    fn try_from(given: OneOrMany<String>) -> Result<Self, String> {
-        let patterns = Vec::from(given);
+    fn try_from(list: OneOrMany<String>) -> Result<Self, String> {
+        let patterns = Vec::from(list);
         match patterns.is_empty() || patterns.iter().any(String::is_empty) {
             true => Err("an empty pattern fits nothing; leave the field out to mean everything".into()),
             false => Ok(Self(patterns)),
@@ -99,8 +99,8 @@ impl TryFrom<OneOrMany<String>> for Patterns {
     }
 }
 
-impl From<Patterns> for OneOrMany<String> {
-    fn from(Patterns(mut patterns): Patterns) -> Self {
+impl From<PatternList> for OneOrMany<String> {
+    fn from(PatternList(mut patterns): PatternList) -> Self {
         match (patterns.pop(), patterns.is_empty()) {
             (Some(only), true) => OneOrMany::One(only),
             (last, _) => {
@@ -130,8 +130,8 @@ fn all_effects() -> String {
     Effect::ALL.map(Effect::name).join(", ")
 }
 
-impl Patterns {
-    fn fits(&self, fits: impl Fn(&str) -> bool) -> bool {
+impl PatternList {
+    fn any_matches(&self, fits: impl Fn(&str) -> bool) -> bool {
         self.iter().any(fits)
     }
 
@@ -141,23 +141,23 @@ impl Patterns {
     }
 }
 
-impl Rule {
+impl PolicyRule {
     /// A rule about everything.
-    pub fn new(decide: Decide) -> Self {
+    pub fn new(decide: RuleAction) -> Self {
         Self { decide, tool: None, source: None, effect: None, arguments: BTreeMap::new(), reason: None }
     }
 
     /// Only about this tool, group or glob; once more for another one.
     #[must_use]
     pub fn tool(mut self, pattern: impl Into<String>) -> Self {
-        self.tool.get_or_insert(Patterns(Vec::new())).0.push(pattern.into());
+        self.tool.get_or_insert(PatternList(Vec::new())).0.push(pattern.into());
         self
     }
 
     /// Only about tools of this source; once more for another one.
     #[must_use]
     pub fn source(mut self, pattern: impl Into<String>) -> Self {
-        self.source.get_or_insert(Patterns(Vec::new())).0.push(pattern.into());
+        self.source.get_or_insert(PatternList(Vec::new())).0.push(pattern.into());
         self
     }
 
@@ -184,25 +184,32 @@ impl Rule {
 
     /// Whether it says nothing of which calls it is about, and so decides about all of them. A configuration may not: there
     /// `tool = "*"` says so.
-    pub fn says_nothing(&self) -> bool {
+    pub fn is_unconditional(&self) -> bool {
         self.tool.is_none() && self.source.is_none() && self.effect.is_none() && self.arguments.is_empty()
     }
 
     /// Whether it may be about calls of this tool.
-    pub(super) fn is_about(&self, tool: &OfferedTool) -> bool {
+    pub(super) fn matches_tool(&self, tool: &OfferedTool) -> bool {
         let name = tool.name.as_str();
-        self.tool.as_ref().is_none_or(|tools| tools.fits(|pattern| names(pattern, name)))
-            && self.source.as_ref().is_none_or(|sources| sources.fits(|pattern| glob(pattern, &tool.source)))
+        self.tool.as_ref().is_none_or(|tools| tools.any_matches(|pattern| pattern_matches(pattern, name)))
+            && self
+                .source
+                .as_ref()
+                .is_none_or(|sources| sources.any_matches(|pattern| glob(pattern, &tool.source)))
             && self.effect.as_ref().is_none_or(|effects| effects.contains(&tool.effect))
     }
 
     /// Whether it is about this call.
-    pub(super) fn fits(&self, tool: &OfferedTool, arguments: &Value) -> bool {
-        self.is_about(tool)
-            && self.arguments.iter().all(|(which, test)| match (argument(arguments, which), self.decide) {
-                (None, _) => false,
-                (Some(value), Decide::Allow) => test.of_all(value) == Fit::Yes,
-                (Some(value), Decide::Ask | Decide::Deny) => test.of_any(value) != Fit::No,
+    pub(super) fn matches_call(&self, tool: &OfferedTool, arguments: &Value) -> bool {
+        self.matches_tool(tool)
+            && self.arguments.iter().all(|(which, test)| {
+                match (lookup_argument(arguments, which), self.decide) {
+                    (None, _) => false,
+                    (Some(value), RuleAction::Allow) => test.matches_all(value) == MatchResult::Yes,
+                    (Some(value), RuleAction::Ask | RuleAction::Deny) => {
+                        test.matches_any(value) != MatchResult::No
+                    }
+                }
             })
     }
 
@@ -211,12 +218,12 @@ impl Rule {
         let mut name = format!(
             "rule:{number} {}",
             match self.decide {
-                Decide::Allow => "allow",
-                Decide::Ask => "ask",
-                Decide::Deny => "deny",
+                RuleAction::Allow => "allow",
+                RuleAction::Ask => "ask",
+                RuleAction::Deny => "deny",
             }
         );
-        for Patterns(patterns) in [&self.tool, &self.source].into_iter().flatten() {
+        for PatternList(patterns) in [&self.tool, &self.source].into_iter().flatten() {
             name.push_str(&format!(" {}", patterns.join(",")));
         }
         if let Some(effects) = &self.effect {
@@ -231,12 +238,12 @@ impl Rule {
 }
 
 /// Does a pattern name this tool? `files` is the group `files.…` and a tool called just that.
-pub(super) fn names(pattern: &str, name: &str) -> bool {
+pub(super) fn pattern_matches(pattern: &str, name: &str) -> bool {
     glob(pattern, name) || name.strip_prefix(pattern).is_some_and(|rest| rest.starts_with('.'))
 }
 
 /// An argument by name, or by JSON pointer if it begins with `/`.
-pub(super) fn argument<'v>(arguments: &'v Value, which: &str) -> Option<&'v Value> {
+pub(super) fn lookup_argument<'v>(arguments: &'v Value, which: &str) -> Option<&'v Value> {
     match which.starts_with('/') {
         true => arguments.pointer(which),
         false => arguments.get(which),

@@ -1,11 +1,11 @@
 //! Rules that are about no tool there is: most often a name that was written wrong, and a rule that denies nothing is worse
 //! than none. R: A1
 
-use super::Rule;
-use super::rule::{Patterns, names};
-use super::test::glob;
-use crate::closest::closest_names;
+use super::PolicyRule;
+use super::matcher::glob;
+use super::rule::{PatternList, pattern_matches};
 use crate::setup::OfferedTool;
+use crate::suggest::suggest_names;
 use std::collections::BTreeSet;
 use std::fmt;
 
@@ -17,7 +17,7 @@ pub struct UnmatchedRule {
     /// What fits nothing.
     pub part: RulePart,
     /// Names that may have been meant, best first.
-    pub nearest: Vec<String>,
+    pub suggestions: Vec<String>,
 }
 
 /// The part of a rule that fits nothing.
@@ -28,7 +28,7 @@ pub enum RulePart {
     /// No tool comes from there.
     Source(String),
     /// Each part fits some tool, but no tool fits all of them.
-    Together,
+    Combination,
 }
 
 impl fmt::Display for UnmatchedRule {
@@ -41,12 +41,12 @@ impl fmt::Display for UnmatchedRule {
             RulePart::Source(pattern) => {
                 write!(f, "rule {number} fits no tool there is: nothing comes from `source = \"{pattern}\"`")?
             }
-            RulePart::Together => {
+            RulePart::Combination => {
                 write!(f, "rule {number} fits no tool there is: no tool fits all that it says")?
             }
         }
-        match self.nearest.first() {
-            Some(nearest) => write!(f, "; did you mean `{nearest}`?"),
+        match self.suggestions.first() {
+            Some(suggestions) => write!(f, "; did you mean `{suggestions}`?"),
             None => Ok(()),
         }
     }
@@ -55,54 +55,57 @@ impl fmt::Display for UnmatchedRule {
 /// What of these rules is about none of these tools. Arguments are not looked at.
 ///
 /// ```
-/// use throughline_engine::{Decide, Effect, OfferedTool, Rule, unmatched_rules};
+/// use throughline_engine::{RuleAction, Effect, OfferedTool, PolicyRule, unmatched_rules};
 ///
 /// let tools = [OfferedTool::new("demo.calendar", Effect::Write)];
-/// let rules = [Rule::new(Decide::Deny).tool("demo.calender")];
+/// let rules = [PolicyRule::new(RuleAction::Deny).tool("demo.calender")];
 /// let unmatched = unmatched_rules(&rules, &tools);
 /// assert_eq!(
 ///     unmatched[0].to_string(),
 ///     "rule 1 fits no tool there is: `tool = \"demo.calender\"`; did you mean `demo.calendar`?"
 /// );
 /// ```
-pub fn unmatched_rules(rules: &[Rule], tools: &[OfferedTool]) -> Vec<UnmatchedRule> {
+pub fn unmatched_rules(rules: &[PolicyRule], tools: &[OfferedTool]) -> Vec<UnmatchedRule> {
     let mut known: BTreeSet<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
     known.extend(tools.iter().filter_map(|tool| Some(tool.name.as_str().split_once('.')?.0)));
     let sources: BTreeSet<&str> = tools.iter().map(|tool| tool.source.as_str()).collect();
     let mut unmatched = Vec::new();
     for (number, rule) in (1..).zip(rules) {
         let before = unmatched.len();
-        let mut add = |part, nearest: Vec<&str>| {
-            let nearest = nearest.into_iter().map(str::to_owned).collect();
-            unmatched.push(UnmatchedRule { number, part, nearest });
+        let mut add = |part, suggestions: Vec<&str>| {
+            let suggestions = suggestions.into_iter().map(str::to_owned).collect();
+            unmatched.push(UnmatchedRule { number, part, suggestions });
         };
         for pattern in patterns(&rule.tool) {
-            if pattern != "*" && !tools.iter().any(|tool| names(pattern, tool.name.as_str())) {
-                add(RulePart::Tool(pattern.to_owned()), closest_names(pattern, known.iter().copied()));
+            if pattern != "*" && !tools.iter().any(|tool| pattern_matches(pattern, tool.name.as_str())) {
+                add(RulePart::Tool(pattern.to_owned()), suggest_names(pattern, known.iter().copied()));
             }
         }
         for pattern in patterns(&rule.source) {
             if pattern != "*" && !sources.iter().any(|source| glob(pattern, source)) {
-                add(RulePart::Source(pattern.to_owned()), closest_names(pattern, sources.iter().copied()));
+                add(RulePart::Source(pattern.to_owned()), suggest_names(pattern, sources.iter().copied()));
             }
         }
-        let says_more = rule.source.is_some() || rule.effect.is_some();
-        if unmatched.len() == before && says_more && !tools.iter().any(|tool| rule.is_about(tool)) {
-            let part = RulePart::Together;
-            unmatched.push(UnmatchedRule { number, part, nearest: Vec::new() });
+        let has_other_conditions = rule.source.is_some() || rule.effect.is_some();
+        if unmatched.len() == before
+            && has_other_conditions
+            && !tools.iter().any(|tool| rule.matches_tool(tool))
+        {
+            let part = RulePart::Combination;
+            unmatched.push(UnmatchedRule { number, part, suggestions: Vec::new() });
         }
     }
     unmatched
 }
 
-fn patterns(of: &Option<Patterns>) -> impl Iterator<Item = &str> {
-    of.iter().flat_map(Patterns::iter)
+fn patterns(of: &Option<PatternList>) -> impl Iterator<Item = &str> {
+    of.iter().flat_map(PatternList::iter)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Decide, Effect};
+    use crate::{Effect, RuleAction};
 
     fn tools() -> Vec<OfferedTool> {
         let tool = |name, effect, source: &str| OfferedTool {
@@ -116,18 +119,18 @@ mod tests {
         ]
     }
 
-    fn check(rule: Rule, expected: &[&str]) {
-        let told: Vec<String> = unmatched_rules(std::slice::from_ref(&rule), &tools())
+    fn check(rule: PolicyRule, expected: &[&str]) {
+        let messages: Vec<String> = unmatched_rules(std::slice::from_ref(&rule), &tools())
             .iter()
             .map(UnmatchedRule::to_string)
             .collect();
-        assert_eq!(told, expected, "{rule:?}");
+        assert_eq!(messages, expected, "{rule:?}");
     }
 
     // R: A1
     #[test]
     fn what_fits_no_tool_is_named_with_what_was_meant() {
-        let rule = || Rule::new(Decide::Deny);
+        let rule = || PolicyRule::new(RuleAction::Deny);
         for fits in ["files.read", "files", "f*", "*", "*.light"] {
             check(rule().tool(fits), &[]);
         }

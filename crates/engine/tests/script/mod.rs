@@ -8,61 +8,64 @@
 //! open A weather            a call appears in slot A
 //! args A {"city":           a fragment
 //! seal A {"city":"北京"}    explicit seal; `balanced A ..`, `broken A ..`, `reopen A`
-//! finish tool_calls         Finish, then End(Complete); `cut` = End(Truncated), `error text` = End(Error)
-//! ok A 晴                   the tool ends; `fail A why`, `hang A` (its timer), `progress A text`
+//! finish tool_calls         Finish, then StreamEnd(Complete); `cut` = StreamEnd(Truncated), `error text` = StreamEnd(Error)
+//! ok A 晴                   the tool ends; `fail A reason`, `hang A` (its timer), `progress A text`
 //! asks A text               the running tool asks for values, or `asks A text at https://..`; `accept A {..} | decline A`
 //! client A {..}             the client that runs it answers
 //! say text | later text      the user sends a message for the next step, or for after the turn; `unsay 1` takes the first back
 //! edit A {"city":"上海"}     approved with these arguments; `stale A` = approved for arguments that are no more
 //! keep turn any A | refuse turn exact A   approved or denied and remembered; constraints: exact, any, or JSON
-//! redefine weather f2       the tool has another definition; `unmade A f2` = and the start of A was not made
-//! approve all | approve A | deny A why | cancel | cancel A | http 429 2000 | timer retry | too long
-//! invalid A message         the next schema check of A fails; `slow A` = it is answered by `checked A`
+//! redefine weather f2       the tool has another definition; `unmade A f2` = and the start from_events A was not made
+//! approve all | approve A | deny A reason | cancel | cancel A | http 429 2000 | timer retry | too long
+//! invalid A message         the next schema check from_events A fails; `slow A` = it is answered by `checked A`
 //! ```
 #![allow(dead_code)] // Each test binary uses its part of the language.
 
 use std::collections::BTreeMap;
 use throughline_engine::{
-    Action, ApprovalId, ApprovalRule, BlockStart, Concurrency, Confirm, Decision, Effect, Event, EventKind,
-    Execution, FailureKind, Input, Millis, OfferedTool, OnInterrupted, Out, Permission, Polling, Progress,
-    Question, QuestionKind, QueuedMessage, Remember, Runs, StartRule, TimerId, ToolAnswer, ToolQuestion,
-    Turn, TurnSetup, TurnStart, UpstreamChoice, UpstreamFailure, UserMessageId, Verdict, Wants, When, fold,
+    ApprovalDecision, ApprovalId, ApprovalRule, ApprovalTarget, ArgumentValidation, BlockStart, CallProgress,
+    CallRunner, ConfirmMode, Effect, ElicitationMode, Event, EventKind, ExecutionMode, FailureKind,
+    MessageTiming, OfferedTool, OnInterrupted, PermissionRule, PollingMode, QuestionKind, QueuedMessage,
+    RememberRequest, StartRule, TimerId, ToolAnswer, ToolConcurrency, ToolQuestion, Turn, TurnAction,
+    TurnInput, TurnOutput, TurnSetup, TurnStart, UnixMillis, UpstreamChoice, UpstreamFailure, UserMessageId,
+    fold,
 };
 use throughline_wire::{
-    Arguments, BrokenCall, CallId, CallKind, End, FinishReason, ModelRequest, Outcome, Output, RawArguments,
-    Seal, Slot, StepEvent, ToolChoice, ToolName, UpstreamCallId, UpstreamError, UserPart, WireName,
+    BrokenCall, CallArguments, CallId, CallKind, CallOutcome, CallSlot, FinishReason, ModelRequest,
+    RawArguments, SealEvidence, StepEvent, StreamEnd, ToolChoice, ToolName, ToolOutput, UpstreamCallId,
+    UpstreamError, UserPart, WireName,
 };
 
 /// A turn with everything that came out of it.
-pub struct World {
+pub struct ScriptedTurn {
     pub turn: Turn,
-    pub now: Millis,
+    pub now: UnixMillis,
     pub log: Vec<Event>,
     pub requests: Vec<ModelRequest>,
-    pub timers: Vec<(Millis, TimerId)>,
+    pub timers: Vec<(UnixMillis, TimerId)>,
     /// Starts without an end, in order.
     pub running: Vec<(CallId, u32)>,
     pub lines: Vec<String>,
     /// What was stored beside the log.
-    pub beside: Vec<throughline_engine::Beside>,
+    pub provider_states: Vec<throughline_engine::StepProviderState>,
     labels: BTreeMap<String, CallId>,
     invalid: BTreeMap<String, String>,
     /// Checks that take their time: whose, and which once it was asked for.
-    slow: BTreeMap<String, Option<Input>>,
+    slow: BTreeMap<String, Option<TurnInput>>,
     model: (u32, u32),
     /// Messages sent in mid-turn.
-    said: u32,
+    messages_sent: u32,
     /// What the turn was set up with.
-    pub given: TurnSetup,
+    pub setup: TurnSetup,
     /// Starts of tools: label and argument text.
     pub started: Vec<(String, String)>,
     /// Questions that tools asked.
     questions: u64,
     /// Called after each input, with the log so far.
-    pub after: Option<fn(&World)>,
+    pub after: Option<fn(&ScriptedTurn)>,
 }
 
-pub const START: Millis = 1_000_000;
+pub const START: UnixMillis = 1_000_000;
 
 pub fn tool(name: &str, effect: Effect) -> OfferedTool {
     OfferedTool { fingerprint: "f1".into(), ..OfferedTool::new(name, effect) }
@@ -85,8 +88,8 @@ pub fn setup(words: &str) -> TurnSetup {
                     words.next().map_or(ToolChoice::Required, |name| ToolChoice::Tool(name.into()));
             }
             "barrier" => setup.start = StartRule::AfterStream,
-            "serial" => setup.execution = Execution::Serial,
-            "parallel" => setup.execution = Execution::Parallel,
+            "serial" => setup.execution = ExecutionMode::Serial,
+            "parallel" => setup.execution = ExecutionMode::Parallel,
             "ask" => setup.approval = ApprovalRule::Ask,
             "approve" => setup.approval = ApprovalRule::ApproveAll,
             "nobody" => setup.approval = ApprovalRule::DenyAll { reason: "nobody to ask".into() },
@@ -94,8 +97,8 @@ pub fn setup(words: &str) -> TurnSetup {
             "fallback" => setup.upstreams.push(UpstreamChoice { name: "up2".into(), model: "m2".into() }),
             "rule" => setup.policy.rules.push(json(words)),
             "remembered" => setup.remembered.push(json(words)),
-            "confirm" => setup.policy.confirm = Confirm::Everything,
-            "manual" => setup.policy.confirm = Confirm::Manual,
+            "confirm" => setup.policy.confirm = ConfirmMode::Everything,
+            "manual" => setup.policy.confirm = ConfirmMode::Manual,
             "iterations" => setup.limits.iterations_max = words.next().unwrap().parse().unwrap(),
             other => panic!("no such setting: {other}"),
         }
@@ -122,13 +125,13 @@ fn offered(word: &str) -> OfferedTool {
     let mut tool = tool(name, effect);
     for more in parts {
         match more {
-            "alone" => tool.concurrency = Concurrency::Alone,
-            "asks" => tool.permission = Permission::Ask,
-            "poller" => tool.polling = Polling::Poller,
-            "client" => tool.runs = Runs::Client { client_id: Some("page".into()) },
-            "nobody" => tool.runs = Runs::Client { client_id: None },
-            "own" => tool.runs = Runs::Requester,
-            class => tool.concurrency = Concurrency::Class(class.into()),
+            "alone" => tool.concurrency = ToolConcurrency::Alone,
+            "asks" => tool.permission = PermissionRule::Ask,
+            "poller" => tool.polling = PollingMode::Poller,
+            "client" => tool.runs = CallRunner::Client { client_id: Some("page".into()) },
+            "nobody" => tool.runs = CallRunner::Client { client_id: None },
+            "own" => tool.runs = CallRunner::Requester,
+            class => tool.concurrency = ToolConcurrency::Class(class.into()),
         }
     }
     tool
@@ -146,17 +149,17 @@ pub fn start() -> TurnStart {
 
 /// What an answer may say beside yes and no.
 #[derive(Default)]
-struct More {
+struct AnswerExtras {
     hash: Option<String>,
     arguments: Option<serde_json::Value>,
-    remember: Option<Remember>,
+    remember: Option<RememberRequest>,
 }
 
-impl World {
+impl ScriptedTurn {
     pub fn new(setup: TurnSetup) -> Self {
-        let mut out = Out::default();
+        let mut out = TurnOutput::default();
         let turn = Turn::new(setup.clone(), start(), START, &mut out);
-        let mut world = World {
+        let mut scripted = ScriptedTurn {
             turn,
             now: START,
             log: Vec::new(),
@@ -164,19 +167,19 @@ impl World {
             timers: Vec::new(),
             running: Vec::new(),
             lines: Vec::new(),
-            beside: Vec::new(),
+            provider_states: Vec::new(),
             labels: BTreeMap::new(),
             invalid: BTreeMap::new(),
             slow: BTreeMap::new(),
             model: (0, 0),
-            said: 0,
-            given: setup,
+            messages_sent: 0,
+            setup,
             started: Vec::new(),
             questions: 0,
             after: None,
         };
-        world.take(out);
-        world
+        scripted.take(out);
+        scripted
     }
 
     /// Runs a script to its end.
@@ -184,21 +187,21 @@ impl World {
         Self::run_with(script, None)
     }
 
-    pub fn run_with(script: &str, after: Option<fn(&World)>) -> Self {
+    pub fn run_with(script: &str, after: Option<fn(&ScriptedTurn)>) -> Self {
         let mut lines =
             script.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
-        let mut world = Self::new(setup(lines.next().unwrap_or_default()));
-        world.after = after;
+        let mut scripted = Self::new(setup(lines.next().unwrap_or_default()));
+        scripted.after = after;
         for line in lines {
-            world.line(line);
+            scripted.line(line);
         }
-        world
+        scripted
     }
 
     pub fn line(&mut self, line: &str) {
         let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
         let (who, tail) = rest.split_once(' ').unwrap_or((rest, ""));
-        let slot = Slot(who.bytes().next().map_or(0, |byte| u32::from(byte.wrapping_sub(b'A'))));
+        let slot = CallSlot(who.bytes().next().map_or(0, |byte| u32::from(byte.wrapping_sub(b'A'))));
         match word {
             "text" => self.model(StepEvent::Text(rest.to_owned().into())),
             "think" => self.model(StepEvent::Thinking(rest.to_owned().into())),
@@ -220,64 +223,67 @@ impl World {
                 self.labels.insert(who.into(), id.expect("a tool_use"));
             }
             "args" => self.model(StepEvent::CallArguments { slot, delta: tail.to_owned().into() }),
-            "seal" => self.seal(slot, Seal::Explicit, tail),
-            "balanced" => self.seal(slot, Seal::Balanced, tail),
-            "terminal" => self.seal(slot, Seal::Terminal, tail),
+            "seal" => self.seal(slot, SealEvidence::Explicit, tail),
+            "balanced" => self.seal(slot, SealEvidence::Balanced, tail),
+            "terminal" => self.seal(slot, SealEvidence::Terminal, tail),
             "reopen" => self.model(StepEvent::CallReopened { slot }),
             "broken" => {
                 let why = BrokenCall::InvalidJson { message: "unexpected end".into() };
-                self.model(StepEvent::CallBroken { slot, why, raw: RawArguments(tail.into()) });
+                self.model(StepEvent::CallBroken { slot, reason: why, raw: RawArguments(tail.into()) });
             }
             "finish" => {
                 let reason = serde_json::from_value(rest.into()).expect("a finish reason");
                 self.model(StepEvent::Finish { reason, raw: Some(rest.into()) });
-                self.model(StepEvent::End(End::Complete));
+                self.model(StepEvent::End(StreamEnd::Complete));
             }
-            "complete" => self.model(StepEvent::End(End::Complete)),
-            "cut" => self.model(StepEvent::End(End::Truncated)),
+            "complete" => self.model(StepEvent::End(StreamEnd::Complete)),
+            "cut" => self.model(StepEvent::End(StreamEnd::Truncated)),
             "error" => {
                 let error = UpstreamError { message: rest.into(), ..UpstreamError::default() };
-                self.model(StepEvent::End(End::Error(error)));
+                self.model(StepEvent::End(StreamEnd::Error(error)));
             }
-            "ok" => self.ended(who, Outcome::Done(Output::text(tail))),
-            "fail" => self.ended(who, Outcome::Failed { message: tail.into(), partial: None }),
+            "ok" => self.ended(who, CallOutcome::Done(ToolOutput::text(tail))),
+            "fail" => self.ended(who, CallOutcome::Failed { message: tail.into(), partial: None }),
             "outcome" => self.ended(who, serde_json::from_str(tail).expect("an outcome")),
             "progress" => {
                 let (call, attempt) = self.start_of(who);
-                let progress = Progress { output_delta: Some(tail.into()), ..Progress::default() };
-                self.apply(Input::ToolProgress { call, attempt, progress });
+                let progress = CallProgress { output_delta: Some(tail.into()), ..CallProgress::default() };
+                self.apply(TurnInput::ToolProgress { call, attempt, progress });
             }
             "hang" => {
                 let (call, attempt) = self.start_of(who);
-                self.fire(&TimerId::Tool { call, attempt });
+                self.fire_timer(&TimerId::Tool { call, attempt });
             }
             "grace" => {
                 let (call, attempt) = self.start_of(who);
-                self.fire(&TimerId::CancelGrace { call, attempt });
+                self.fire_timer(&TimerId::CancelGrace { call, attempt });
             }
-            "approve" => self.answer(who, Decision::Approve, None, |_| ()),
+            "approve" => self.answer(who, ApprovalDecision::Approve, None, |_| ()),
             "deny" => {
                 let reason = Some(tail.to_owned()).filter(|tail| !tail.is_empty());
-                self.answer(who, Decision::Deny, reason, |_| ());
+                self.answer(who, ApprovalDecision::Deny, reason, |_| ());
             }
-            "edit" => self.answer(who, Decision::Approve, None, |said| {
-                said.arguments = Some(serde_json::from_str(tail).expect("arguments"));
+            "edit" => self.answer(who, ApprovalDecision::Approve, None, |extras| {
+                extras.arguments = Some(serde_json::from_str(tail).expect("arguments"));
             }),
-            "stale" => self.answer(who, Decision::Approve, None, |said| said.hash = Some("other".into())),
+            "stale" => {
+                self.answer(who, ApprovalDecision::Approve, None, |extras| extras.hash = Some("other".into()))
+            }
             "keep" | "refuse" => {
                 let (constraints, label) = tail.rsplit_once(' ').expect("constraints and a label");
                 let constraints =
                     serde_json::from_str(constraints).or(serde_json::from_value(constraints.into()));
-                let remember = Remember {
+                let remember = RememberRequest {
                     scope: serde_json::from_value(who.into()).expect("a scope"),
                     constraints: constraints.expect("constraints"),
                 };
-                let decision = if word == "keep" { Decision::Approve } else { Decision::Deny };
-                self.answer(label, decision, None, |said| said.remember = Some(remember));
+                let decision =
+                    if word == "keep" { ApprovalDecision::Approve } else { ApprovalDecision::Deny };
+                self.answer(label, decision, None, |extras| extras.remember = Some(remember));
             }
             "redefine" => {
                 let (tool, fingerprint) = (ToolName::new(who), tail.to_owned());
-                self.apply(Input::Redefined { tool, fingerprint, start: None });
+                self.apply(TurnInput::ToolRedefined { tool, fingerprint, start: None });
             }
             "unmade" => {
                 let start = self.start_of(who);
@@ -288,18 +294,23 @@ impl World {
                     _ => None,
                 });
                 let (tool, fingerprint) = (name.expect("a tool"), tail.to_owned());
-                self.apply(Input::Redefined { tool, fingerprint, start: Some(start) });
+                self.apply(TurnInput::ToolRedefined { tool, fingerprint, start: Some(start) });
             }
             "asks" => {
                 let (call, attempt) = self.start_of(who);
                 self.questions += 1;
                 let wants = match tail.split_once(" at ") {
-                    Some((_, url)) => Wants::Url { url: url.into() },
-                    None => Wants::Form { schema: serde_json::json!({"type": "object"}) },
+                    Some((_, url)) => ElicitationMode::Url { url: url.into() },
+                    None => ElicitationMode::Form { schema: serde_json::json!({"type": "object"}) },
                 };
                 let message = tail.split(" at ").next().unwrap_or_default().to_owned();
-                let question = ToolQuestion { message, wants };
-                self.apply(Input::ToolAsks { call, attempt, question_id: self.questions, question });
+                let question = ToolQuestion { message, mode: wants };
+                self.apply(TurnInput::ToolQuestionAsked {
+                    call,
+                    attempt,
+                    question_id: self.questions,
+                    question,
+                });
             }
             "accept" => {
                 let content = Some(tail).filter(|tail| !tail.is_empty());
@@ -310,18 +321,18 @@ impl World {
             "client" => {
                 let (call, attempt) = self.start_of(who);
                 let answer = serde_json::from_str(tail).expect("a client's answer");
-                self.apply(Input::ClientAnswered { call, attempt: Some(attempt), answer });
+                self.apply(TurnInput::ClientAnswered { call, attempt: Some(attempt), answer });
             }
-            "say" => self.say(When::NextStep, rest),
-            "later" => self.say(When::AfterTurn, rest),
-            "again" => self.apply(Input::UserMessage(QueuedMessage {
+            "say" => self.say(MessageTiming::NextStep, rest),
+            "later" => self.say(MessageTiming::AfterTurn, rest),
+            "again" => self.apply(TurnInput::UserMessage(QueuedMessage {
                 id: UserMessageId::new(format!("u{who}")),
                 input: parts(tail),
-                when: When::NextStep,
+                when: MessageTiming::NextStep,
             })),
-            "unsay" => self.apply(Input::TakeBack { id: UserMessageId::new(format!("u{who}")) }),
-            "cancel" if who.is_empty() => self.apply(Input::Cancel),
-            "cancel" => self.apply(Input::CancelCall { call: self.labels[who].clone() }),
+            "unsay" => self.apply(TurnInput::RetractMessage { id: UserMessageId::new(format!("u{who}")) }),
+            "cancel" if who.is_empty() => self.apply(TurnInput::Cancel),
+            "cancel" => self.apply(TurnInput::CancelCall { call: self.labels[who].clone() }),
             "http" => {
                 let status: u16 = who.parse().expect("a status");
                 let kind = match status {
@@ -339,11 +350,11 @@ impl World {
                     TimerId::Retry { .. } => rest == "retry",
                     TimerId::Approval(_) => rest == "approval",
                     TimerId::FirstByte { .. } => rest == "first_byte",
-                    TimerId::Elsewhere { .. } => rest == "elsewhere",
+                    TimerId::RemoteCall { .. } => rest == "elsewhere",
                     _ => false,
                 });
                 let id = id.cloned().expect("such a timer");
-                self.fire(&id);
+                self.fire_timer(&id);
             }
             "slow" => drop(self.slow.insert(who.into(), None)),
             "checked" => {
@@ -372,25 +383,25 @@ impl World {
 
     fn reply(&mut self, who: &str, answer: ToolAnswer) {
         let question = self.asked(who);
-        self.apply(Input::ToolQuestionAnswered { question, answer, by: "user".into() });
+        self.apply(TurnInput::ToolQuestionAnswered { question, answer, by: "user".into() });
     }
 
-    fn say(&mut self, when: When, text: &str) {
-        self.said += 1;
-        let id = UserMessageId::new(format!("u{}", self.said));
-        self.apply(Input::UserMessage(QueuedMessage { id, input: parts(text), when }));
+    fn say(&mut self, when: MessageTiming, text: &str) {
+        self.messages_sent += 1;
+        let id = UserMessageId::new(format!("u{}", self.messages_sent));
+        self.apply(TurnInput::UserMessage(QueuedMessage { id, input: parts(text), when }));
     }
 
-    fn seal(&mut self, slot: Slot, seal: Seal, arguments: &str) {
+    fn seal(&mut self, slot: CallSlot, seal: SealEvidence, arguments: &str) {
         let value = serde_json::from_str(arguments).expect("arguments");
-        let arguments = Arguments { text: arguments.into(), value, repairs: Vec::new() };
+        let arguments = CallArguments { text: arguments.into(), value, repairs: Vec::new() };
         self.model(StepEvent::CallSealed { slot, seal, arguments });
     }
 
     fn failed(&mut self, kind: FailureKind, status: Option<u16>, retry_after_ms: Option<u64>) {
         let failure = UpstreamFailure { kind, status, message: "no".into(), retry_after_ms };
         let (step, attempt) = self.model;
-        self.apply(Input::ModelFailed { step, attempt, failure });
+        self.apply(TurnInput::ModelFailed { step, attempt, failure });
     }
 
     fn start_of(&self, label: &str) -> (CallId, u32) {
@@ -411,37 +422,45 @@ impl World {
         id
     }
 
-    fn ended(&mut self, label: &str, outcome: Outcome) {
+    fn ended(&mut self, label: &str, outcome: CallOutcome) {
         let (call, attempt) = self.start_of(label);
-        self.apply(Input::ToolEnded { call, attempt, outcome });
+        self.apply(TurnInput::ToolEnded { call, attempt, outcome });
     }
 
     fn answer(
         &mut self,
         who: &str,
-        decision: Decision,
+        decision: ApprovalDecision,
         reason: Option<String>,
-        more: impl FnOnce(&mut More),
+        more: impl FnOnce(&mut AnswerExtras),
     ) {
-        let mut said = More::default();
-        more(&mut said);
-        let More { hash: arguments_hash, arguments, remember } = said;
+        let mut extras = AnswerExtras::default();
+        more(&mut extras);
+        let AnswerExtras { hash: arguments_hash, arguments, remember } = extras;
         let question = match who {
-            "all" => Question::All,
-            label => Question::One(self.asked(label)),
+            "all" => ApprovalTarget::All,
+            label => ApprovalTarget::One(self.asked(label)),
         };
         let by = "user".into();
-        self.apply(Input::Approval { question, decision, by, reason, arguments_hash, arguments, remember });
+        self.apply(TurnInput::Approval {
+            question,
+            decision,
+            by,
+            reason,
+            arguments_hash,
+            arguments,
+            remember,
+        });
     }
 
-    fn fire(&mut self, id: &TimerId) {
+    fn fire_timer(&mut self, id: &TimerId) {
         let due = self.timers.iter().find(|(_, timer)| timer == id).map(|(at, _)| *at).expect("such a timer");
         self.now = self.now.max(due);
-        self.apply(Input::Timer { id: id.clone() });
+        self.apply(TurnInput::Timer { id: id.clone() });
     }
 
     /// Fires the timers of running tools, in order, until none is left that changes anything; says when the last was due.
-    pub fn fire_tool_timers(&mut self) -> Millis {
+    pub fn fire_tool_timers(&mut self) -> UnixMillis {
         let mut fired = 0;
         while let Some(at) = self.timers.iter().position(|(_, id)| matches!(id, TimerId::Tool { .. }))
             && !self.lines.iter().any(|line| line.starts_with("result"))
@@ -449,7 +468,7 @@ impl World {
             let (due, id) = self.timers.remove(at);
             self.now = self.now.max(due);
             fired = self.now;
-            self.apply(Input::Timer { id });
+            self.apply(TurnInput::Timer { id });
         }
         fired
     }
@@ -457,26 +476,26 @@ impl World {
     /// Another process takes over from what the log holds.
     pub fn restarted(&self, script: &str, epoch: u64) -> Self {
         let words = script.lines().next().unwrap_or_default();
-        let mut world = Self::new(setup(words));
-        world.turn = Turn::restore(setup(words), start(), &self.log, &self.beside);
-        (world.now, world.model) = (self.now, self.model);
-        world.log.clone_from(&self.log);
-        world.labels.clone_from(&self.labels);
-        world.lines.clear();
-        world.timers.clear();
-        let mut out = Out::default();
-        world.turn.resume(epoch, world.now, &mut out);
-        world.take(out);
-        world
+        let mut scripted = Self::new(setup(words));
+        scripted.turn = Turn::restore(setup(words), start(), &self.log, &self.provider_states);
+        (scripted.now, scripted.model) = (self.now, self.model);
+        scripted.log.clone_from(&self.log);
+        scripted.labels.clone_from(&self.labels);
+        scripted.lines.clear();
+        scripted.timers.clear();
+        let mut out = TurnOutput::default();
+        scripted.turn.resume(epoch, scripted.now, &mut out);
+        scripted.take(out);
+        scripted
     }
 
     pub fn model(&mut self, event: StepEvent<'static>) {
         let (step, attempt) = self.model;
-        self.apply(Input::Model { step, attempt, event });
+        self.apply(TurnInput::Model { step, attempt, event });
     }
 
-    pub fn apply(&mut self, input: Input) {
-        let mut out = Out::default();
+    pub fn apply(&mut self, input: TurnInput) {
+        let mut out = TurnOutput::default();
         self.turn.apply(input, self.now, &mut out);
         self.take(out);
         if let Some(after) = self.after {
@@ -484,52 +503,52 @@ impl World {
         }
     }
 
-    pub fn take(&mut self, out: Out) {
+    pub fn take(&mut self, out: TurnOutput) {
         for event in &out.events {
             self.lines.extend(self.render(event));
         }
         self.log.extend(out.events);
-        self.beside.extend(out.beside);
+        self.provider_states.extend(out.provider_states);
         let mut answers = Vec::new();
         for action in out.actions {
             match action {
-                Action::CallModel { step, attempt, request, .. } => {
+                TurnAction::CallModel { step, attempt, request, .. } => {
                     self.model = (step, attempt);
                     self.requests.push(*request);
                 }
-                Action::AbortModel { .. } => self.lines.push("! abort model".into()),
-                Action::Validate { call, version, .. } => {
+                TurnAction::AbortModel { .. } => self.lines.push("! abort model".into()),
+                TurnAction::Validate { call, version, .. } => {
                     let label = self.label(Some(&call));
                     let verdict = match self.invalid.remove(&label) {
-                        Some(message) => Verdict::Invalid { message },
-                        None => Verdict::Valid,
+                        Some(message) => ArgumentValidation::Invalid { message },
+                        None => ArgumentValidation::Valid,
                     };
-                    let answer = Input::Validated { call, version, verdict };
+                    let answer = TurnInput::Validated { call, version, validation: verdict };
                     match self.slow.get_mut(&label) {
                         Some(waiting) => *waiting = Some(answer),
                         None => answers.push(answer),
                     }
                 }
-                Action::StartTool { call, attempt, arguments, .. } => {
+                TurnAction::StartTool { call, attempt, arguments, .. } => {
                     self.started.push((self.label(Some(&call)), arguments.text));
                     self.running.push((call, attempt));
                 }
-                Action::CancelTool { call, attempt } => {
+                TurnAction::CancelTool { call, attempt } => {
                     self.lines.push(format!("! cancel {} {attempt}", self.label(Some(&call))));
                 }
-                Action::OfferCall { call, attempt, client_id, .. } => {
+                TurnAction::OfferCall { call, attempt, client_id, .. } => {
                     let again = again(attempt);
                     self.lines.push(format!("! offer {} to {client_id}{again}", self.label(Some(&call))));
                     self.running.push((call, attempt));
                 }
-                Action::AnswerTool { call, question_id, answer, .. } => {
+                TurnAction::AnswerTool { call, question_id, answer, .. } => {
                     let answer = serde_json::to_value(answer).expect("JSON");
                     let content = answer.get("content").map(|content| format!(" {content}"));
                     let (label, content) = (self.label(Some(&call)), content.unwrap_or_default());
                     let action = answer["action"].as_str().unwrap_or_default();
                     self.lines.push(format!("! tell {label} {question_id} {action}{content}"));
                 }
-                Action::SetTimer { id, at } => self.timers.push((at, id)),
+                TurnAction::SetTimer { id, at } => self.timers.push((at, id)),
             }
         }
         for answer in answers {
@@ -617,8 +636,8 @@ impl World {
         })
     }
 
-    pub fn message(&self) -> fold::Message {
-        fold::Message::of(&self.log)
+    pub fn message(&self) -> fold::AssistantMessage {
+        fold::AssistantMessage::from_events(&self.log)
     }
 }
 

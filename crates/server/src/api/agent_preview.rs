@@ -1,19 +1,19 @@
 //! What settings of an agent would come to, before they are saved: what the model would be told, which tools it would be
 //! offered, and what would become of a call. Keeps nothing, runs nothing. // R: U4, X5, A1
 
-use super::agents::{AgentSettings, find, refused};
-use super::tools::{PromptPreview, Tools, WAYS, as_found, no_arguments, remembered};
-use crate::error::{ApiError, ErrorBody};
+use super::agents::{AgentSettings, find_agent, invalid_agent};
+use super::tools::{PROMPT_MODES, PromptPreview, ToolList, load_remembered, no_arguments, tool_list};
+use crate::error::{ApiError, ErrorResponse};
 use crate::extract::{Json, Path};
-use crate::own_agents::SETTINGS;
-use crate::principal::{Principal, Scope};
+use crate::principal::{KeyScope, Principal};
 use crate::state::AppState;
+use crate::user_agents::SETTINGS_FIELD;
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use throughline::Error;
-use throughline::described::{OutlookDescription, PromptDescription};
-use throughline::inspect::{self, Asked};
+use throughline::inspect::{self, InspectionContext};
+use throughline::views::{PredictionDescription, PromptDescription};
 use throughline_wire::ToolName;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
@@ -58,7 +58,7 @@ pub struct AgentPreview {
     /// What the model would be told, in each way of telling it: natively, and in every text protocol.
     pub prompts: Vec<PromptPreview>,
     /// The tools as the agent would find them.
-    pub tools: Tools,
+    pub tools: ToolList,
     /// What would become of the call.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub call: Option<CallOutlook>,
@@ -83,10 +83,10 @@ pub struct CallOutlook {
 #[utoipa::path(post, path = "/v1/agents/{agent}/preview", tag = "agents",
     params(("agent" = String, Path, description = "Its name")), request_body = PreviewAgent, responses(
     (status = 200, description = "What they would come to", body = AgentPreview),
-    (status = 400, description = "They could not be saved like this; `param` says which field", body = ErrorBody),
-    (status = 403, description = "The key lacks the scope `admin`", body = ErrorBody),
-    (status = 404, description = "There is no such agent", body = ErrorBody),
-    (status = 409, description = "An answer that is remembered cannot be read: `number` says which", body = ErrorBody),
+    (status = 400, description = "They could not be saved like this; `param` says which field", body = ErrorResponse),
+    (status = 403, description = "The key lacks the scope `admin`", body = ErrorResponse),
+    (status = 404, description = "There is no such agent", body = ErrorResponse),
+    (status = 409, description = "An answer that is remembered cannot be read: `number` says which", body = ErrorResponse),
 ))]
 async fn preview(
     State(state): State<AppState>,
@@ -94,35 +94,37 @@ async fn preview(
     Path(name): Path<String>,
     Json(body): Json<PreviewAgent>,
 ) -> Result<axum::Json<AgentPreview>, ApiError> {
-    principal.need(Scope::Admin)?;
-    find(&state, &principal, &name).await?;
-    let agent = state.app.read_agent(&name, &body.settings).map_err(refused)?;
-    let remembered = remembered(&state, &principal).await?;
+    principal.require(KeyScope::Admin)?;
+    find_agent(&state, &principal, &name).await?;
+    let agent = state.app.parse_agent(&name, &body.settings).map_err(invalid_agent)?;
+    let remembered = load_remembered(&state, &principal).await?;
     let user = Some(principal.user);
-    let own = state.app.offer_of(&agent, &user, None, None).map_err(unusable)?;
-    let mut prompts = Vec::with_capacity(WAYS.len());
-    for (mode, protocol) in WAYS {
-        let offer = state.app.offer_of(&agent, &user, Some(mode), protocol).map_err(unusable)?;
+    let own = state.app.select_tools_for_agent(&agent, &user, None, None).map_err(prompt_error)?;
+    let mut prompts = Vec::with_capacity(PROMPT_MODES.len());
+    for (mode, protocol) in PROMPT_MODES {
+        let offer =
+            state.app.select_tools_for_agent(&agent, &user, Some(mode), protocol).map_err(prompt_error)?;
         prompts.push(PromptDescription::from(&offer).into());
     }
-    let registry = state.app.tools_of(&user);
-    let asked = Asked { agent: &agent, registry: &registry, offer: &own, remembered: &remembered };
+    let registry = state.app.tools_for(&user);
+    let asked =
+        InspectionContext { agent: &agent, registry: &registry, selection: &own, remembered: &remembered };
     let call = body.call.map(|call| {
-        let outlook = inspect::foresee(&ToolName::from(call.tool.as_str()), call.arguments, asked);
-        let OutlookDescription { outlook, rule, why } = OutlookDescription::from(&outlook);
+        let outlook = inspect::predict_call(&ToolName::from(call.tool.as_str()), call.arguments, asked);
+        let PredictionDescription { outlook, rule, why } = PredictionDescription::from(&outlook);
         CallOutlook { outlook, rule, why }
     });
     Ok(axum::Json(AgentPreview {
         settings: agent.to_settings(),
         prompts,
-        tools: as_found(&state.app, &user, &agent, &own),
+        tools: tool_list(&state.app, &user, &agent, &own),
         call,
     }))
 }
 
 /// A prompt that is well written and still cannot be rendered is a mistake at that field.
-fn unusable(error: Error) -> ApiError {
+fn prompt_error(error: Error) -> ApiError {
     let is_prompt = matches!(error, Error::Prompt(_));
     let refused = ApiError::from(error);
-    if is_prompt { refused.param(format!("{SETTINGS}.prompt")) } else { refused }
+    if is_prompt { refused.param(format!("{SETTINGS_FIELD}.prompt")) } else { refused }
 }

@@ -4,14 +4,14 @@
 //! runs code or decides where keys are sent (upstreams, MCP servers, commands, HTTP tools, folders) is in the configuration
 //! alone, and has no field here.
 
-use super::conversations::now;
-use super::page::Listed;
+use super::conversations::now_ms;
+use super::page::ListPage;
 use super::tools::{PromptPreview, ToolInfo, mode_and_protocol};
-use crate::error::{ApiError, ErrorBody};
+use crate::error::{ApiError, ErrorResponse};
 use crate::extract::{Json, Path, Query};
-use crate::own_agents::{SETTINGS, load};
-use crate::principal::{Principal, Scope};
+use crate::principal::{KeyScope, Principal};
 use crate::state::AppState;
+use crate::user_agents::{SETTINGS_FIELD, load_user_agents};
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::{StatusCode, header};
@@ -20,8 +20,10 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use throughline::Agent;
 use throughline::config::FieldError;
-use throughline::described::{PromptDescription, ToolDescription};
-use throughline_store::catalog::{Document, DocumentKind, Expect, NewDocument, Put};
+use throughline::views::{PromptDescription, ToolDescription};
+use throughline_store::catalog::{
+    DocumentKind, DocumentPrecondition, NewDocument, PutOutcome, StoredDocument,
+};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -32,9 +34,9 @@ pub fn routes() -> OpenApiRouter<AppState> {
         .routes(routes!(list, create))
         .routes(routes!(get, replace, delete))
         .routes(routes!(duplicate))
-        .routes(routes!(toggles))
-        .routes(routes!(prompt))
-        .routes(routes!(tools))
+        .routes(routes!(update_toggles))
+        .routes(routes!(get_prompt))
+        .routes(routes!(list_tools))
 }
 
 /// An agent in short.
@@ -200,7 +202,7 @@ pub struct DuplicateAgent {
 /// Switches of tools. `null` takes a switch away.
 #[derive(Clone, Debug, Default, Deserialize, ToSchema)]
 #[serde(default, deny_unknown_fields)]
-pub struct ChangeToggles {
+pub struct UpdateToggles {
     /// By name of a tool (`files.read`) or a group (`files`).
     pub tools: BTreeMap<String, Option<bool>>,
     /// By source (`mcp:files`): every tool that it has now.
@@ -219,11 +221,11 @@ pub struct PromptQuery {
 }
 
 /// The same mistake as in the file, at the field of the request.
-pub(super) fn refused(error: FieldError) -> ApiError {
+pub(super) fn invalid_agent(error: FieldError) -> ApiError {
     let path = match error.path.as_str() {
-        "" => SETTINGS.to_owned(),
+        "" => SETTINGS_FIELD.to_owned(),
         "name" => "name".to_owned(),
-        path => format!("{SETTINGS}.{path}"),
+        path => format!("{SETTINGS_FIELD}.{path}"),
     };
     let refused = ApiError::bad_request("invalid_agent", error.message).param(path);
     match error.help {
@@ -232,16 +234,16 @@ pub(super) fn refused(error: FieldError) -> ApiError {
     }
 }
 
-fn read_only(name: &str) -> ApiError {
+fn agent_read_only(name: &str) -> ApiError {
     ApiError::conflict("agent_is_read_only", format!("the agent `{name}` is of the configuration file"))
         .remedy(format!("change the file, or make a copy: POST /v1/agents/{name}/duplicate"))
 }
 
-fn no_agent(name: &str) -> ApiError {
+fn agent_not_found(name: &str) -> ApiError {
     ApiError::not_found("agent", name)
 }
 
-fn of_file(state: &AppState, name: &str) -> Option<Agent> {
+fn configured_agent(state: &AppState, name: &str) -> Option<Agent> {
     state.app.agents().into_iter().find(|agent| agent.name == name)
 }
 
@@ -250,7 +252,7 @@ fn default_name(state: &AppState) -> Option<String> {
 }
 
 /// What an agent says of itself, in short; of one that cannot be read, what its settings say.
-fn info(name: &str, settings: &Value, default: Option<&str>) -> AgentInfo {
+fn agent_info(name: &str, settings: &Value, default: Option<&str>) -> AgentInfo {
     let text = |pointer: &str| settings.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
     AgentInfo {
         name: name.to_owned(),
@@ -268,20 +270,20 @@ fn info(name: &str, settings: &Value, default: Option<&str>) -> AgentInfo {
 }
 
 /// What is most likely not meant by an agent that can be used.
-fn warnings(state: &AppState, agent: &Agent) -> Vec<String> {
+fn agent_warnings(state: &AppState, agent: &Agent) -> Vec<String> {
     state.app.toolbox().unmatched_rules(&agent.policy).iter().map(ToString::to_string).collect()
 }
 
-fn of_document(state: &AppState, document: Document) -> AgentDetail {
-    let mut settings = document.body.get(SETTINGS).cloned().unwrap_or_default();
+fn stored_agent(state: &AppState, document: StoredDocument) -> AgentDetail {
+    let mut settings = document.body.get(SETTINGS_FIELD).cloned().unwrap_or_default();
     let mut warned = Vec::new();
-    let fault = match state.app.read_agent(&document.name, &settings) {
-        Ok(_) if of_file(state, &document.name).is_some() => Some(
+    let fault = match state.app.parse_agent(&document.name, &settings) {
+        Ok(_) if configured_agent(state, &document.name).is_some() => Some(
             "the configuration file has an agent of this name by now, which answers in its place".to_owned(),
         ),
         Ok(agent) => {
             settings = agent.to_settings();
-            warned = warnings(state, &agent);
+            warned = agent_warnings(state, &agent);
             None
         }
         Err(error) => Some(error.to_string()),
@@ -293,84 +295,85 @@ fn of_document(state: &AppState, document: Document) -> AgentDetail {
         updated_at: Some(document.updated_at),
         fault,
         warnings: warned,
-        ..info(&document.name, &settings, None)
+        ..agent_info(&document.name, &settings, None)
     };
     AgentDetail { info, settings }
 }
 
 /// List agents: those of the configuration first, each by name.
 #[utoipa::path(get, path = "/v1/agents", tag = "agents", responses(
-    (status = 200, description = "All of them", body = Listed<AgentInfo>),
+    (status = 200, description = "All of them", body = ListPage<AgentInfo>),
 ))]
 async fn list(
     State(state): State<AppState>,
     principal: Principal,
-) -> Result<axum::Json<Listed<AgentInfo>>, ApiError> {
-    principal.need(Scope::Chat)?;
+) -> Result<axum::Json<ListPage<AgentInfo>>, ApiError> {
+    principal.require(KeyScope::Chat)?;
     let default = default_name(&state);
     let mut items: Vec<AgentInfo> = state
         .app
         .agents()
         .iter()
         .map(|agent| AgentInfo {
-            warnings: warnings(&state, agent),
-            ..info(&agent.name, &agent.to_settings(), default.as_deref())
+            warnings: agent_warnings(&state, agent),
+            ..agent_info(&agent.name, &agent.to_settings(), default.as_deref())
         })
         .collect();
     let documents = state.catalog.documents(&principal.user, DocumentKind::Agent).await?;
-    items.extend(documents.into_iter().map(|document| of_document(&state, document).info));
-    Ok(axum::Json(Listed::whole(items)))
+    items.extend(documents.into_iter().map(|document| stored_agent(&state, document).info));
+    Ok(axum::Json(ListPage::complete(items)))
 }
 
 /// An agent with its settings.
 #[utoipa::path(get, path = "/v1/agents/{agent}", tag = "agents",
     params(("agent" = String, Path, description = "Its name")), responses(
     (status = 200, description = "All that it is", body = AgentDetail),
-    (status = 404, description = "There is none", body = ErrorBody),
+    (status = 404, description = "There is none", body = ErrorResponse),
 ))]
 async fn get(
     State(state): State<AppState>,
     principal: Principal,
     Path(name): Path<String>,
 ) -> Result<axum::Json<AgentDetail>, ApiError> {
-    principal.need(Scope::Chat)?;
-    find(&state, &principal, &name).await.map(axum::Json)
+    principal.require(KeyScope::Chat)?;
+    find_agent(&state, &principal, &name).await.map(axum::Json)
 }
 
 /// An agent of the configuration or of this user, be it one that cannot be used; 404 else.
-pub(super) async fn find(
+pub(super) async fn find_agent(
     state: &AppState,
     principal: &Principal,
     name: &str,
 ) -> Result<AgentDetail, ApiError> {
-    if let Some(agent) = of_file(state, name) {
+    if let Some(agent) = configured_agent(state, name) {
         let settings = agent.to_settings();
-        let warnings = warnings(state, &agent);
-        let info = AgentInfo { warnings, ..info(name, &settings, default_name(state).as_deref()) };
+        let warnings = agent_warnings(state, &agent);
+        let info = AgentInfo { warnings, ..agent_info(name, &settings, default_name(state).as_deref()) };
         return Ok(AgentDetail { info, settings });
     }
     let document = state.catalog.document(&principal.user, DocumentKind::Agent, name).await?;
-    Ok(of_document(state, document.ok_or_else(|| no_agent(name))?))
+    Ok(stored_agent(state, document.ok_or_else(|| agent_not_found(name))?))
 }
 
 /// Make an agent. Turns that begin from now on may name it.
 #[utoipa::path(post, path = "/v1/agents", tag = "agents", request_body = CreateAgent, responses(
     (status = 201, description = "It is there", body = AgentDetail),
-    (status = 400, description = "It cannot be made like this; `param` says which field", body = ErrorBody),
-    (status = 403, description = "The key lacks the scope `admin`", body = ErrorBody),
-    (status = 409, description = "The name is taken", body = ErrorBody),
+    (status = 400, description = "It cannot be made like this; `param` says which field", body = ErrorResponse),
+    (status = 403, description = "The key lacks the scope `admin`", body = ErrorResponse),
+    (status = 409, description = "The name is taken", body = ErrorResponse),
 ))]
 async fn create(
     State(state): State<AppState>,
     principal: Principal,
     Json(body): Json<CreateAgent>,
 ) -> Result<Response, ApiError> {
-    principal.need(Scope::Admin)?;
-    let detail = put(&state, &principal, &body.name, body.settings, Expect::Absent).await?;
-    Ok(made(detail))
+    principal.require(KeyScope::Admin)?;
+    let detail =
+        save_agent(&state, &principal, &body.name, body.settings, DocumentPrecondition::Absent).await?;
+    Ok(created_response(detail))
 }
 
-fn made(detail: AgentDetail) -> Response {
+fn created_response(detail: AgentDetail) -> Response {
     let location = format!("/v1/agents/{}", percent_encoded(&detail.info.name));
     (StatusCode::CREATED, [(header::LOCATION, location)], axum::Json(detail)).into_response()
 }
@@ -390,10 +393,10 @@ fn percent_encoded(name: &str) -> String {
 #[utoipa::path(put, path = "/v1/agents/{agent}", tag = "agents",
     params(("agent" = String, Path, description = "Its name")), request_body = ReplaceAgent, responses(
     (status = 200, description = "As it is now", body = AgentDetail),
-    (status = 400, description = "It cannot be changed like this; `param` says which field", body = ErrorBody),
-    (status = 403, description = "The key lacks the scope `admin`", body = ErrorBody),
-    (status = 404, description = "There is none", body = ErrorBody),
-    (status = 409, description = "It is of the configuration, or somebody else has changed it", body = ErrorBody),
+    (status = 400, description = "It cannot be changed like this; `param` says which field", body = ErrorResponse),
+    (status = 403, description = "The key lacks the scope `admin`", body = ErrorResponse),
+    (status = 404, description = "There is none", body = ErrorResponse),
+    (status = 409, description = "It is of the configuration, or somebody else has changed it", body = ErrorResponse),
 ))]
 async fn replace(
     State(state): State<AppState>,
@@ -401,31 +404,35 @@ async fn replace(
     Path(name): Path<String>,
     Json(body): Json<ReplaceAgent>,
 ) -> Result<axum::Json<AgentDetail>, ApiError> {
-    principal.need(Scope::Admin)?;
-    let there = changeable(&state, &principal, &name).await?;
-    let expect = Expect::Version(body.version.unwrap_or(there.version));
-    put(&state, &principal, &name, body.settings, expect).await.map(axum::Json)
+    principal.require(KeyScope::Admin)?;
+    let existing = find_stored(&state, &principal, &name).await?;
+    let expect = DocumentPrecondition::Version(body.version.unwrap_or(existing.version));
+    save_agent(&state, &principal, &name, body.settings, expect).await.map(axum::Json)
 }
 
 /// The stored agent of a name; those of the configuration are refused.
-async fn changeable(state: &AppState, principal: &Principal, name: &str) -> Result<Document, ApiError> {
-    if of_file(state, name).is_some() {
-        return Err(read_only(name));
+async fn find_stored(
+    state: &AppState,
+    principal: &Principal,
+    name: &str,
+) -> Result<StoredDocument, ApiError> {
+    if configured_agent(state, name).is_some() {
+        return Err(agent_read_only(name));
     }
     let document = state.catalog.document(&principal.user, DocumentKind::Agent, name).await?;
-    document.ok_or_else(|| no_agent(name))
+    document.ok_or_else(|| agent_not_found(name))
 }
 
 /// Checks settings as the configuration's are, keeps them, and makes the agent known.
-async fn put(
+async fn save_agent(
     state: &AppState,
     principal: &Principal,
     name: &str,
     settings: Value,
-    expect: Expect,
+    expect: DocumentPrecondition,
 ) -> Result<AgentDetail, ApiError> {
-    let agent = state.app.read_agent(name, &settings).map_err(refused)?;
-    if of_file(state, name).is_some() {
+    let agent = state.app.parse_agent(name, &settings).map_err(invalid_agent)?;
+    if configured_agent(state, name).is_some() {
         return Err(ApiError::conflict(
             "name_taken",
             format!("the configuration file has an agent `{name}`"),
@@ -434,42 +441,50 @@ async fn put(
         .remedy("choose another name"));
     }
     // Before the change: what is not known yet would be read with it and be older than it.
-    load(&state.app, &*state.catalog, &principal.user).await?;
-    let body = json!({ SETTINGS: agent.to_settings() });
-    let new = NewDocument { kind: DocumentKind::Agent, name: name.to_owned(), body, expect, now: now() };
+    load_user_agents(&state.app, &*state.catalog, &principal.user).await?;
+    let body = json!({ SETTINGS_FIELD: agent.to_settings() });
+    let new = NewDocument {
+        kind: DocumentKind::Agent,
+        name: name.to_owned(),
+        body,
+        precondition: expect,
+        now: now_ms(),
+    };
     match state.catalog.put_document(&principal.user, new).await? {
-        Put::Done(document) => {
+        PutOutcome::Written(document) => {
             state.app.set_agent(Some(principal.user.clone()), agent);
-            Ok(of_document(state, document))
+            Ok(stored_agent(state, document))
         }
-        Put::Conflict(there) => Err(match (expect, there) {
-            (Expect::Absent, _) => {
+        PutOutcome::Conflict(existing) => Err(match (expect, existing) {
+            (DocumentPrecondition::Absent, _) => {
                 ApiError::conflict("name_taken", format!("there is an agent `{name}` already")).param("name")
             }
-            (_, None) => no_agent(name),
-            (_, Some(there)) => {
+            (_, None) => agent_not_found(name),
+            (_, Some(existing)) => {
                 ApiError::conflict("changed_meanwhile", format!("`{name}` has been changed meanwhile"))
                     .remedy("look at what is there now, and change that")
-                    .with("version", there.version)
+                    .with_extra("version", existing.version)
             }
         }),
     }
 }
 
 /// Makes this the model of a stored agent. If there is none of the name, it becomes a copy of the one that answers by default.
-pub(super) async fn give_model(
+pub(super) async fn set_model(
     state: &AppState,
     principal: &Principal,
     name: &str,
     model: &str,
 ) -> Result<AgentDetail, ApiError> {
-    if of_file(state, name).is_some() {
-        return Err(read_only(name).param("agent"));
+    if configured_agent(state, name).is_some() {
+        return Err(agent_read_only(name).param("agent"));
     }
     let document = state.catalog.document(&principal.user, DocumentKind::Agent, name).await?;
     let (settings, expect) = match document {
-        Some(there) => (there.body.get(SETTINGS).cloned(), Expect::Version(there.version)),
-        None => (Some(state.app.agent_for(None, &None)?.to_settings()), Expect::Absent),
+        Some(existing) => {
+            (existing.body.get(SETTINGS_FIELD).cloned(), DocumentPrecondition::Version(existing.version))
+        }
+        None => (Some(state.app.agent_for(None, &None)?.to_settings()), DocumentPrecondition::Absent),
     };
     let mut settings = match settings {
         Some(Value::Object(settings)) => settings,
@@ -478,26 +493,26 @@ pub(super) async fn give_model(
     settings.insert("model".to_owned(), model.into());
     // They were for the model that it had.
     settings.remove("fallback");
-    put(state, principal, name, Value::Object(settings), expect).await
+    save_agent(state, principal, name, Value::Object(settings), expect).await
 }
 
 /// Take an agent away. Turns that run keep it.
 #[utoipa::path(delete, path = "/v1/agents/{agent}", tag = "agents",
     params(("agent" = String, Path, description = "Its name")), responses(
     (status = 204, description = "It is gone"),
-    (status = 403, description = "The key lacks the scope `admin`", body = ErrorBody),
-    (status = 404, description = "There is none", body = ErrorBody),
-    (status = 409, description = "It is of the configuration", body = ErrorBody),
+    (status = 403, description = "The key lacks the scope `admin`", body = ErrorResponse),
+    (status = 404, description = "There is none", body = ErrorResponse),
+    (status = 409, description = "It is of the configuration", body = ErrorResponse),
 ))]
 async fn delete(
     State(state): State<AppState>,
     principal: Principal,
     Path(name): Path<String>,
 ) -> Result<StatusCode, ApiError> {
-    principal.need(Scope::Admin)?;
-    changeable(&state, &principal, &name).await?;
+    principal.require(KeyScope::Admin)?;
+    find_stored(&state, &principal, &name).await?;
     state.catalog.remove_document(&principal.user, DocumentKind::Agent, &name).await?;
-    state.app.forget_agent(&Some(principal.user), &name);
+    state.app.remove_agent(&Some(principal.user), &name);
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -505,10 +520,10 @@ async fn delete(
 #[utoipa::path(post, path = "/v1/agents/{agent}/duplicate", tag = "agents",
     params(("agent" = String, Path, description = "What is copied")), request_body = DuplicateAgent, responses(
     (status = 201, description = "The copy is there", body = AgentDetail),
-    (status = 400, description = "It cannot be copied like this", body = ErrorBody),
-    (status = 403, description = "The key lacks the scope `admin`", body = ErrorBody),
-    (status = 404, description = "There is none", body = ErrorBody),
-    (status = 409, description = "The name is taken", body = ErrorBody),
+    (status = 400, description = "It cannot be copied like this", body = ErrorResponse),
+    (status = 403, description = "The key lacks the scope `admin`", body = ErrorResponse),
+    (status = 404, description = "There is none", body = ErrorResponse),
+    (status = 409, description = "The name is taken", body = ErrorResponse),
 ))]
 async fn duplicate(
     State(state): State<AppState>,
@@ -516,29 +531,31 @@ async fn duplicate(
     Path(name): Path<String>,
     Json(body): Json<DuplicateAgent>,
 ) -> Result<Response, ApiError> {
-    principal.need(Scope::Admin)?;
-    let settings = find(&state, &principal, &name).await?.settings;
-    put(&state, &principal, &body.name, settings, Expect::Absent).await.map(made)
+    principal.require(KeyScope::Admin)?;
+    let settings = find_agent(&state, &principal, &name).await?.settings;
+    save_agent(&state, &principal, &body.name, settings, DocumentPrecondition::Absent)
+        .await
+        .map(created_response)
 }
 
 /// Switch tools of an agent on and off, by name, group or source.
 #[utoipa::path(patch, path = "/v1/agents/{agent}/toggles", tag = "agents",
-    params(("agent" = String, Path, description = "Its name")), request_body = ChangeToggles, responses(
+    params(("agent" = String, Path, description = "Its name")), request_body = UpdateToggles, responses(
     (status = 200, description = "As it is now", body = AgentDetail),
-    (status = 400, description = "There is no such tool, group or source", body = ErrorBody),
-    (status = 403, description = "The key lacks the scope `admin`", body = ErrorBody),
-    (status = 404, description = "There is none", body = ErrorBody),
-    (status = 409, description = "It is of the configuration, or somebody else has changed it", body = ErrorBody),
+    (status = 400, description = "There is no such tool, group or source", body = ErrorResponse),
+    (status = 403, description = "The key lacks the scope `admin`", body = ErrorResponse),
+    (status = 404, description = "There is none", body = ErrorResponse),
+    (status = 409, description = "It is of the configuration, or somebody else has changed it", body = ErrorResponse),
 ))]
-async fn toggles(
+async fn update_toggles(
     State(state): State<AppState>,
     principal: Principal,
     Path(name): Path<String>,
-    Json(body): Json<ChangeToggles>,
+    Json(body): Json<UpdateToggles>,
 ) -> Result<axum::Json<AgentDetail>, ApiError> {
-    principal.need(Scope::Admin)?;
-    let document = changeable(&state, &principal, &name).await?;
-    let registry = state.app.tools_of(&Some(principal.user.clone()));
+    principal.require(KeyScope::Admin)?;
+    let document = find_stored(&state, &principal, &name).await?;
+    let registry = state.app.tools_for(&Some(principal.user.clone()));
     let mut changes: BTreeMap<String, Option<bool>> = BTreeMap::new();
     for (source, switch) in body.sources {
         let mut of_source = registry
@@ -554,7 +571,7 @@ async fn toggles(
     }
     for (tool, switch) in body.tools {
         let toggles =
-            throughline::tools::Toggles::default().set(tool.clone(), throughline::tools::Toggle::On);
+            throughline::tools::ToolToggles::default().set(tool.clone(), throughline::tools::ToolToggle::On);
         // Taking a switch away is right even if its tool is gone.
         if switch.is_some() && !registry.unknown_toggles(&toggles).is_empty() {
             let what = format!("no tool and no group is called `{tool}` now");
@@ -562,14 +579,18 @@ async fn toggles(
         }
         changes.insert(tool, switch);
     }
-    let mut settings = document.body.get(SETTINGS).cloned().unwrap_or_default();
-    switch(&mut settings, changes);
-    put(&state, &principal, &name, settings, Expect::Version(document.version)).await.map(axum::Json)
+    let mut settings = document.body.get(SETTINGS_FIELD).cloned().unwrap_or_default();
+    apply_toggles(&mut settings, changes);
+    save_agent(&state, &principal, &name, settings, DocumentPrecondition::Version(document.version))
+        .await
+        .map(axum::Json)
 }
 
 /// Sets and takes away switches in the settings of an agent.
-fn switch(settings: &mut Value, changes: BTreeMap<String, Option<bool>>) {
-    let Some(switches) = member(settings, "tool_call").and_then(|tools| member(tools, "tool_toggles")) else {
+fn apply_toggles(settings: &mut Value, changes: BTreeMap<String, Option<bool>>) {
+    let Some(switches) =
+        member_mut(settings, "tool_call").and_then(|tools| member_mut(tools, "tool_toggles"))
+    else {
         return;
     };
     let Some(switches) = switches.as_object_mut() else { return };
@@ -582,7 +603,7 @@ fn switch(settings: &mut Value, changes: BTreeMap<String, Option<bool>>) {
 }
 
 /// An object inside of an object, made if it is not there.
-fn member<'a>(of: &'a mut Value, name: &str) -> Option<&'a mut Value> {
+fn member_mut<'a>(of: &'a mut Value, name: &str) -> Option<&'a mut Value> {
     Some(of.as_object_mut()?.entry(name).or_insert_with(|| Value::Object(Map::new())))
 }
 
@@ -590,46 +611,53 @@ fn member<'a>(of: &'a mut Value, name: &str) -> Option<&'a mut Value> {
 #[utoipa::path(get, path = "/v1/agents/{agent}/prompt", tag = "agents",
     params(("agent" = String, Path, description = "Its name"), PromptQuery), responses(
     (status = 200, description = "Prompt, tools and tokens", body = PromptPreview),
-    (status = 400, description = "There is no such mode or protocol", body = ErrorBody),
-    (status = 404, description = "There is none", body = ErrorBody),
+    (status = 400, description = "There is no such mode or protocol", body = ErrorResponse),
+    (status = 404, description = "There is none", body = ErrorResponse),
 ))]
-async fn prompt(
+async fn get_prompt(
     State(state): State<AppState>,
     principal: Principal,
     Path(name): Path<String>,
     Query(query): Query<PromptQuery>,
 ) -> Result<axum::Json<PromptPreview>, ApiError> {
-    principal.need(Scope::Chat)?;
-    usable(&state, &principal, &name).await?;
+    principal.require(KeyScope::Chat)?;
+    require_agent(&state, &principal, &name).await?;
     let (mode, protocol) = mode_and_protocol(query.mode.as_deref(), query.protocol.as_deref())?;
-    let offer = state.app.offer_to(&Some(principal.user), Some(&name), mode, protocol)?;
+    let offer = state.app.select_tools_for_user(&Some(principal.user), Some(&name), mode, protocol)?;
     Ok(axum::Json(PromptDescription::from(&offer).into()))
 }
 
 /// The agent is there for this user; 404 else.
-pub(super) async fn usable(state: &AppState, principal: &Principal, name: &str) -> Result<(), ApiError> {
-    load(&state.app, &*state.catalog, &principal.user).await?;
+pub(super) async fn require_agent(
+    state: &AppState,
+    principal: &Principal,
+    name: &str,
+) -> Result<(), ApiError> {
+    load_user_agents(&state.app, &*state.catalog, &principal.user).await?;
     let owner = Some(principal.user.clone());
-    state.app.agent_for(Some(name), &owner).map(drop).map_err(|_| no_agent(name))
+    state.app.agent_for(Some(name), &owner).map(drop).map_err(|_| agent_not_found(name))
 }
 
 /// The tools as an agent finds them: which it is offered, and why not the others.
 #[utoipa::path(get, path = "/v1/agents/{agent}/tools", tag = "agents",
     params(("agent" = String, Path, description = "Its name"), PromptQuery), responses(
-    (status = 200, description = "Every tool by name", body = Listed<ToolInfo>),
-    (status = 400, description = "There is no such mode or protocol", body = ErrorBody),
-    (status = 404, description = "There is none", body = ErrorBody),
+    (status = 200, description = "Every tool by name", body = ListPage<ToolInfo>),
+    (status = 400, description = "There is no such mode or protocol", body = ErrorResponse),
+    (status = 404, description = "There is none", body = ErrorResponse),
 ))]
-async fn tools(
+async fn list_tools(
     State(state): State<AppState>,
     principal: Principal,
     Path(name): Path<String>,
     Query(query): Query<PromptQuery>,
-) -> Result<axum::Json<Listed<ToolInfo>>, ApiError> {
-    principal.need(Scope::Chat)?;
-    usable(&state, &principal, &name).await?;
+) -> Result<axum::Json<ListPage<ToolInfo>>, ApiError> {
+    principal.require(KeyScope::Chat)?;
+    require_agent(&state, &principal, &name).await?;
     let (mode, protocol) = mode_and_protocol(query.mode.as_deref(), query.protocol.as_deref())?;
-    let offer = state.app.offer_to(&Some(principal.user), Some(&name), mode, protocol)?;
-    let tools = offer.found.iter().map(|found| ToolDescription::new(&found.tool, &found.verdict).into());
-    Ok(axum::Json(Listed::whole(tools.collect())))
+    let offer = state.app.select_tools_for_user(&Some(principal.user), Some(&name), mode, protocol)?;
+    let tools = offer
+        .discovered
+        .iter()
+        .map(|offered| ToolDescription::new(&offered.tool, &offered.availability).into());
+    Ok(axum::Json(ListPage::complete(tools.collect())))
 }

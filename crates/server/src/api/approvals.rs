@@ -1,8 +1,8 @@
 //! Answers to the questions of a turn: whether a call may run, and what a running tool asks. // R: A2, A3, A4, L6
 
-use crate::error::{ApiError, ErrorBody};
+use crate::error::{ApiError, ErrorResponse};
 use crate::extract::{Json, Path};
-use crate::hub::Standing;
+use crate::hub::TurnState;
 use crate::principal::Principal;
 use crate::state::AppState;
 use axum::extract::State;
@@ -12,7 +12,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use throughline::{
-    Answer, ArgumentTest, Constraints, Decided, Decision, Event, EventKind, Remember, Scope, TurnControl,
+    ApprovalDecision, ApprovalOutcome, ApprovalResponse, ApprovalScope, ArgumentConstraints, ArgumentTest,
+    Event, EventKind, RememberRequest, TurnControl,
 };
 use throughline_engine::{ApprovalId, TurnId};
 use throughline_store::Log;
@@ -25,16 +26,16 @@ const RECORDS_PER_READ: usize = 1_024;
 
 /// `/v1/turns/{turn_id}/approvals/…`.
 pub fn routes() -> OpenApiRouter<AppState> {
-    OpenApiRouter::new().routes(routes!(approve))
+    OpenApiRouter::new().routes(routes!(resolve))
 }
 
 /// An answer.
 #[derive(Clone, Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Approve {
-    /// `approve` or `deny`. A running tool's own question: `approve` accepts it with what is in `arguments`, `deny` declines.
+pub struct ResolveApproval {
+    /// `resolve` or `deny`. A running tool's own question: `resolve` accepts it with what is in `arguments`, `deny` declines.
     #[schema(value_type = String)]
-    pub decision: Decision,
+    pub decision: ApprovalDecision,
     /// Why; a denial's reason is told to the model.
     #[serde(default)]
     pub reason: Option<String>,
@@ -89,7 +90,7 @@ pub struct RememberChoice {
     /// An older name of the same: `exact`, `any`, or `{"arguments": {…}}` with the tests.
     #[serde(default)]
     #[schema(value_type = Option<Object>)]
-    pub constraints: Option<Constraints>,
+    pub constraints: Option<ArgumentConstraints>,
 }
 
 /// For which arguments an answer holds.
@@ -97,7 +98,7 @@ pub struct RememberChoice {
 #[serde(untagged)]
 pub enum RememberArguments {
     /// In a word.
-    Named(RememberNamed),
+    Named(ArgumentsKeyword),
     /// Those that pass all of these tests, by name or JSON pointer; others are not looked at.
     #[schema(value_type = Object)]
     Tests(BTreeMap<String, ArgumentTest>),
@@ -106,7 +107,7 @@ pub enum RememberArguments {
 /// For which arguments an answer holds, in a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum RememberNamed {
+pub enum ArgumentsKeyword {
     /// Exactly those that were asked about.
     These,
     /// Any: the answer is about the tool.
@@ -116,7 +117,7 @@ pub enum RememberNamed {
 impl RememberFor {
     /// # Errors
     /// 400: both names of the arguments are given.
-    fn into_remember(self) -> Result<Remember, ApiError> {
+    fn into_remember(self) -> Result<RememberRequest, ApiError> {
         let RememberChoice { scope, arguments, constraints } = match self {
             RememberFor::Scope(scope) => RememberChoice { scope, arguments: None, constraints: None },
             RememberFor::Chosen(choice) => choice,
@@ -127,90 +128,90 @@ impl RememberFor {
                 return Err(ApiError::bad_request("contradiction", message).param("remember.constraints"));
             }
             (None, constraints) => constraints.unwrap_or_default(),
-            (Some(RememberArguments::Named(RememberNamed::These)), None) => Constraints::Exact,
-            (Some(RememberArguments::Named(RememberNamed::Any)), None) => Constraints::Any,
+            (Some(RememberArguments::Named(ArgumentsKeyword::These)), None) => ArgumentConstraints::Exact,
+            (Some(RememberArguments::Named(ArgumentsKeyword::Any)), None) => ArgumentConstraints::Any,
             (Some(RememberArguments::Tests(tests)), None) if tests.is_empty() => {
                 let message = "no test is given: `\"any\"` says that the answer holds for all arguments";
                 return Err(ApiError::bad_request("invalid_value", message).param("remember.arguments"));
             }
-            (Some(RememberArguments::Tests(tests)), None) => Constraints::Arguments(tests),
+            (Some(RememberArguments::Tests(tests)), None) => ArgumentConstraints::Arguments(tests),
         };
         let scope = match scope {
-            RememberScope::Call => Scope::Call,
-            RememberScope::Turn => Scope::Turn,
-            RememberScope::Conversation => Scope::Conversation,
-            RememberScope::Always => Scope::Always,
+            RememberScope::Call => ApprovalScope::Call,
+            RememberScope::Turn => ApprovalScope::Turn,
+            RememberScope::Conversation => ApprovalScope::Conversation,
+            RememberScope::Always => ApprovalScope::Always,
         };
-        Ok(Remember { scope, constraints })
+        Ok(RememberRequest { scope, constraints })
     }
 }
 
 /// What became of an answer.
 #[derive(Clone, Debug, Serialize, ToSchema)]
-pub struct Answered {
+pub struct ApprovalAck {
     /// `resolved`: it is in the log. `queued`: the question has not been asked yet and will be answered so.
     pub status: &'static str,
 }
 
-/// Answer a question, or `all` that are open.
+/// Answer a question, or `answer_all` that are open.
 ///
 /// The first answer counts; the same one again is as good. Of a cancel and an answer that race one wins, and everybody is
 /// told the same.
-#[utoipa::path(post, path = "/v1/turns/{turn_id}/approvals/{approval_id}", tag = "turns", request_body = Approve,
+#[utoipa::path(post, path = "/v1/turns/{turn_id}/approvals/{approval_id}", tag = "turns", request_body = ResolveApproval,
     params(("turn_id" = String, Path, description = "Which turn"), ("approval_id" = String, Path, description = "Which question, or `all`")),
     responses(
-        (status = 200, description = "It is the answer", body = Answered),
-        (status = 202, description = "The question has not been asked yet; it will be answered so", body = Answered),
-        (status = 404, description = "There is no such turn or question", body = ErrorBody),
-        (status = 409, description = "It was answered differently", body = ErrorBody),
-        (status = 410, description = "Its time is over, or its call went away", body = ErrorBody),
-        (status = 422, description = "What was filled in does not fit; the question is still open", body = ErrorBody),
-        (status = 503, description = "Another server runs the turn: `owner` says which", body = ErrorBody),
+        (status = 200, description = "It is the answer", body = ApprovalAck),
+        (status = 202, description = "The question has not been asked yet; it will be answered so", body = ApprovalAck),
+        (status = 404, description = "There is no such turn or question", body = ErrorResponse),
+        (status = 409, description = "It was answered differently", body = ErrorResponse),
+        (status = 410, description = "Its time is over, or its call went away", body = ErrorResponse),
+        (status = 422, description = "What was filled in does not fit; the question is still open", body = ErrorResponse),
+        (status = 503, description = "Another server runs the turn: `owner` says which", body = ErrorResponse),
     ))]
-async fn approve(
+async fn resolve(
     State(state): State<AppState>,
     principal: Principal,
     Path((turn, question)): Path<(String, String)>,
-    Json(body): Json<Approve>,
+    Json(body): Json<ResolveApproval>,
 ) -> Result<Response, ApiError> {
     let turn = TurnId::new(turn);
-    let standing = state.hub.control(&principal.user, &turn).await?;
-    let question = match (question.as_str(), &standing) {
-        ("all", Standing::Running(control)) => return Ok(all(control, body).await.into_response()),
-        ("all", Standing::Ended(_)) => return Err(over()),
+    let turn_state = state.hub.control(&principal.user, &turn).await?;
+    let question = match (question.as_str(), &turn_state) {
+        ("all", TurnState::Running(control)) => return Ok(answer_all(control, body).await.into_response()),
+        ("all", TurnState::Ended(_)) => return Err(turn_ended()),
         _ => ApprovalId::new(question),
     };
-    let decided = decide(&*state.log, standing, &turn, &question, body, &principal.user).await?;
-    told(decided, &question).map(IntoResponse::into_response)
+    let outcome = resolve_approval(&*state.log, turn_state, &turn, &question, body, &principal.user).await?;
+    approval_ack(outcome, &question).map(IntoResponse::into_response)
 }
 
 /// Answers one question of a turn, whether it runs or is over.
-pub async fn decide(
+pub async fn resolve_approval(
     log: &dyn Log,
-    standing: Standing,
+    turn_state: TurnState,
     turn: &TurnId,
     question: &ApprovalId,
-    answer: Approve,
+    answer: ResolveApproval,
     by: &str,
-) -> Result<Decided, ApiError> {
+) -> Result<ApprovalOutcome, ApiError> {
     let answer = answer.into_answer()?;
-    let decided = match standing {
-        Standing::Running(control) => control.decide_as(question.clone(), answer.clone(), by).await,
-        Standing::Ended(_) => Decided::TurnIsOver,
+    let outcome = match turn_state {
+        TurnState::Running(control) => control.decide_as(question.clone(), answer.clone(), by).await,
+        TurnState::Ended(_) => ApprovalOutcome::TurnEnded,
     };
-    match decided {
-        Decided::TurnIsOver => in_the_log(log, turn, question, &answer).await,
-        decided => Ok(decided),
+    match outcome {
+        ApprovalOutcome::TurnEnded => outcome_in_log(log, turn, question, &answer).await,
+        outcome => Ok(outcome),
     }
 }
 
-impl Approve {
+impl ResolveApproval {
     /// As the library takes it.
     ///
     /// # Errors
     /// 400: what is to be remembered contradicts itself.
-    pub fn into_answer(self) -> Result<Answer, ApiError> {
-        let mut answer = Answer::plain(self.decision, self.reason);
+    pub fn into_answer(self) -> Result<ApprovalResponse, ApiError> {
+        let mut answer = ApprovalResponse::from_decision(self.decision, self.reason);
         answer.arguments = self.arguments;
         answer.arguments_hash = self.arguments_hash;
         answer.remember = self.remember.map(RememberFor::into_remember).transpose()?;
@@ -219,64 +220,70 @@ impl Approve {
 }
 
 /// What an answer is told.
-pub fn told(decided: Decided, question: &ApprovalId) -> Result<(StatusCode, axum::Json<Answered>), ApiError> {
+pub fn approval_ack(
+    outcome: ApprovalOutcome,
+    question: &ApprovalId,
+) -> Result<(StatusCode, axum::Json<ApprovalAck>), ApiError> {
     let question = question.as_str();
-    match decided {
-        Decided::Resolved | Decided::SameAlready => {
-            Ok((StatusCode::OK, axum::Json(Answered { status: "resolved" })))
+    match outcome {
+        ApprovalOutcome::Resolved | ApprovalOutcome::AlreadyResolved => {
+            Ok((StatusCode::OK, axum::Json(ApprovalAck { status: "resolved" })))
         }
-        Decided::Queued => Ok((StatusCode::ACCEPTED, axum::Json(Answered { status: "queued" }))),
-        Decided::DifferentAlready => {
+        ApprovalOutcome::Queued => Ok((StatusCode::ACCEPTED, axum::Json(ApprovalAck { status: "queued" }))),
+        ApprovalOutcome::Conflict => {
             let message = format!("question `{question}` was answered differently before");
             Err(ApiError::conflict("answered_differently", message))
         }
-        Decided::Expired => {
+        ApprovalOutcome::Expired => {
             let message =
                 format!("question `{question}` is closed: its time was over, or its call went away");
             Err(ApiError::gone("question_closed", message))
         }
-        Decided::DoesNotFit { message } => Err(ApiError::unprocessable("does_not_fit", message)
+        ApprovalOutcome::Invalid { message } => Err(ApiError::unprocessable("does_not_fit", message)
             .param("arguments")
             .remedy("the question is still open")),
-        Decided::Unknown => Err(ApiError::not_found("question", question)),
-        Decided::TurnIsOver => Err(over()),
+        ApprovalOutcome::Unknown => Err(ApiError::not_found("question", question)),
+        ApprovalOutcome::TurnEnded => Err(turn_ended()),
     }
 }
 
-fn over() -> ApiError {
+fn turn_ended() -> ApiError {
     ApiError::gone("turn_is_over", "the turn is over: nothing of it can be answered any more")
 }
 
-async fn all(control: &TurnControl, body: Approve) -> (StatusCode, axum::Json<Answered>) {
+async fn answer_all(control: &TurnControl, body: ResolveApproval) -> (StatusCode, axum::Json<ApprovalAck>) {
     // Those that are open now are told by their events; that the turn has just ended is no failure.
     let _ = control.answer_all(body.decision, body.reason).await;
-    (StatusCode::ACCEPTED, axum::Json(Answered { status: "queued" }))
+    (StatusCode::ACCEPTED, axum::Json(ApprovalAck { status: "queued" }))
 }
 
 /// What became of a question of a turn that is over.
-pub async fn in_the_log(
+pub async fn outcome_in_log(
     log: &dyn Log,
     turn: &TurnId,
     question: &ApprovalId,
-    answer: &Answer,
-) -> Result<Decided, ApiError> {
-    let (mut after, mut found) = (0, Decided::Unknown);
+    answer: &ApprovalResponse,
+) -> Result<ApprovalOutcome, ApiError> {
+    let (mut after, mut outcome) = (0, ApprovalOutcome::Unknown);
     loop {
         let records = log.read(turn.as_str(), after, RECORDS_PER_READ).await?;
-        let Some(last) = records.last() else { return Ok(found) };
+        let Some(last) = records.last() else { return Ok(outcome) };
         after = last.seq;
         let questions = records.iter().filter(|record| record.kind.starts_with("approval_"));
         for event in questions.filter_map(|record| serde_json::from_slice::<Event>(&record.payload).ok()) {
             match event.kind {
                 EventKind::ApprovalRequest { approval_id, .. } if approval_id == *question => {
-                    found = Decided::Expired
+                    outcome = ApprovalOutcome::Expired
                 }
                 EventKind::ApprovalResolved { approval_id, decision, by, arguments, content, .. }
                     if approval_id == *question =>
                 {
-                    let answered =
-                        throughline_engine::Answered { decision, by, content: arguments.or(content) };
-                    found = Decided::after(answer, &answered);
+                    let resolution = throughline_engine::QuestionResolution {
+                        decision,
+                        by,
+                        content: arguments.or(content),
+                    };
+                    outcome = ApprovalOutcome::from_resolution(answer, &resolution);
                 }
                 _ => {}
             }

@@ -1,8 +1,8 @@
 //! Calls of a running turn: stop one, or answer one that the caller was asked to run. // R: L2, T8
 
-use crate::error::{ApiError, ErrorBody};
+use crate::error::{ApiError, ErrorResponse};
 use crate::extract::{Json, Path};
-use crate::hub::Standing;
+use crate::hub::TurnState;
 use crate::principal::Principal;
 use crate::state::AppState;
 use axum::extract::State;
@@ -10,7 +10,7 @@ use http::StatusCode;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use throughline::engine::{ClientAnswer, ClientStatus};
-use throughline::{CallCancelled, ClientAnswered};
+use throughline::{CancelCallResult, ClientAnswerResult};
 use throughline_engine::TurnId;
 use throughline_wire::CallId;
 use utoipa::ToSchema;
@@ -19,7 +19,7 @@ use utoipa_axum::routes;
 
 /// `/v1/turns/{turn_id}/calls/…`.
 pub fn routes() -> OpenApiRouter<AppState> {
-    OpenApiRouter::new().routes(routes!(cancel_call)).routes(routes!(answer_call))
+    OpenApiRouter::new().routes(routes!(cancel_call)).routes(routes!(submit_call_result))
 }
 
 /// How a call ended that a client was asked to run.
@@ -40,7 +40,7 @@ pub struct CallResult {
 
 /// What became of it.
 #[derive(Clone, Debug, Serialize, ToSchema)]
-pub struct CallTold {
+pub struct CallAck {
     /// `accepted`, `cancelling` or `ended`.
     pub status: &'static str,
 }
@@ -56,29 +56,29 @@ impl CallResult {
 #[utoipa::path(post, path = "/v1/turns/{turn_id}/calls/{tool_id}/cancel", tag = "turns",
     params(("turn_id" = String, Path, description = "Which turn"), ("tool_id" = String, Path, description = "Which call")),
     responses(
-        (status = 202, description = "It ends, or has ended before; its `tool_result` tells how", body = CallTold),
-        (status = 404, description = "There is no such turn or call", body = ErrorBody),
-        (status = 503, description = "Another server runs the turn: `owner` says which", body = ErrorBody),
+        (status = 202, description = "It ends, or has ended before; its `tool_result` tells how", body = CallAck),
+        (status = 404, description = "There is no such turn or call", body = ErrorResponse),
+        (status = 503, description = "Another server runs the turn: `owner` says which", body = ErrorResponse),
     ))]
 async fn cancel_call(
     State(state): State<AppState>,
     principal: Principal,
     Path((turn, call)): Path<(String, String)>,
-) -> Result<(StatusCode, axum::Json<CallTold>), ApiError> {
-    let standing = state.hub.control(&principal.user, &TurnId::new(turn)).await?;
-    Ok((StatusCode::ACCEPTED, axum::Json(cancelled(standing, &call).await?)))
+) -> Result<(StatusCode, axum::Json<CallAck>), ApiError> {
+    let turn_state = state.hub.control(&principal.user, &TurnId::new(turn)).await?;
+    Ok((StatusCode::ACCEPTED, axum::Json(stop_call(turn_state, &call).await?)))
 }
 
 /// Stops one call of a turn, whether it runs or is over.
-pub async fn cancelled(standing: Standing, call: &str) -> Result<CallTold, ApiError> {
-    let cancelled = match standing {
-        Standing::Running(control) => control.cancel_call(CallId::new(call)).await,
-        Standing::Ended(_) => CallCancelled::TurnIsOver,
+pub async fn stop_call(turn_state: TurnState, call: &str) -> Result<CallAck, ApiError> {
+    let outcome = match turn_state {
+        TurnState::Running(control) => control.cancel_call(CallId::new(call)).await,
+        TurnState::Ended(_) => CancelCallResult::TurnEnded,
     };
-    match cancelled {
-        CallCancelled::Yes => Ok(CallTold { status: "cancelling" }),
-        CallCancelled::Ended | CallCancelled::TurnIsOver => Ok(CallTold { status: "ended" }),
-        CallCancelled::Unknown => Err(ApiError::not_found("call", call)),
+    match outcome {
+        CancelCallResult::Cancelled => Ok(CallAck { status: "cancelling" }),
+        CancelCallResult::AlreadyEnded | CancelCallResult::TurnEnded => Ok(CallAck { status: "ended" }),
+        CancelCallResult::Unknown => Err(ApiError::not_found("call", call)),
     }
 }
 
@@ -86,36 +86,36 @@ pub async fn cancelled(standing: Standing, call: &str) -> Result<CallTold, ApiEr
 #[utoipa::path(post, path = "/v1/turns/{turn_id}/calls/{tool_id}/result", tag = "turns", request_body = CallResult,
     params(("turn_id" = String, Path, description = "Which turn"), ("tool_id" = String, Path, description = "Which call")),
     responses(
-        (status = 200, description = "It is the call's outcome", body = CallTold),
-        (status = 404, description = "There is no such turn, or no client was asked to run such a call", body = ErrorBody),
-        (status = 409, description = "The call has an outcome already", body = ErrorBody),
-        (status = 410, description = "The call's time is over", body = ErrorBody),
-        (status = 503, description = "Another server runs the turn: `owner` says which", body = ErrorBody),
+        (status = 200, description = "It is the call's outcome", body = CallAck),
+        (status = 404, description = "There is no such turn, or no client was asked to run such a call", body = ErrorResponse),
+        (status = 409, description = "The call has an outcome already", body = ErrorResponse),
+        (status = 410, description = "The call's time is over", body = ErrorResponse),
+        (status = 503, description = "Another server runs the turn: `owner` says which", body = ErrorResponse),
     ))]
-async fn answer_call(
+async fn submit_call_result(
     State(state): State<AppState>,
     principal: Principal,
     Path((turn, call)): Path<(String, String)>,
     Json(body): Json<CallResult>,
-) -> Result<axum::Json<CallTold>, ApiError> {
+) -> Result<axum::Json<CallAck>, ApiError> {
     state.hub.control(&principal.user, &TurnId::new(turn)).await?;
     let id = CallId::new(call.as_str());
-    told(state.app.answer_client_call(Some(principal.user), &id, body.into_answer()).await, &call)
+    call_ack(state.app.answer_client_call(Some(principal.user), &id, body.into_answer()).await, &call)
         .map(axum::Json)
 }
 
 /// What an answer is told.
-pub fn told(answered: ClientAnswered, call: &str) -> Result<CallTold, ApiError> {
-    match answered {
-        ClientAnswered::Accepted => Ok(CallTold { status: "accepted" }),
-        ClientAnswered::AlreadyClosed => {
+pub fn call_ack(outcome: ClientAnswerResult, call: &str) -> Result<CallAck, ApiError> {
+    match outcome {
+        ClientAnswerResult::Accepted => Ok(CallAck { status: "accepted" }),
+        ClientAnswerResult::AlreadyClosed => {
             Err(ApiError::conflict("call_ended", format!("call `{call}` has an outcome already")))
         }
-        ClientAnswered::TooLate => {
+        ClientAnswerResult::TooLate => {
             Err(ApiError::gone("too_late", format!("the time of call `{call}` is over")))
         }
         // What is another user's is not there.
-        ClientAnswered::NotYours | ClientAnswered::Unknown => {
+        ClientAnswerResult::WrongUser | ClientAnswerResult::Unknown => {
             Err(ApiError::not_found("call that a client was asked to run", call))
         }
     }

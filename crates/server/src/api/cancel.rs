@@ -1,8 +1,8 @@
 //! Stopping a turn. // R: T8
 
-use crate::error::{ApiError, ErrorBody};
+use crate::error::{ApiError, ErrorResponse};
 use crate::extract::Path;
-use crate::hub::Standing;
+use crate::hub::TurnState;
 use crate::principal::Principal;
 use crate::state::AppState;
 use axum::extract::State;
@@ -21,15 +21,15 @@ pub fn routes() -> OpenApiRouter<AppState> {
     params(("turn_id" = String, Path, description = "Which turn")),
     responses(
         (status = 202, description = "It will stop, or has ended before; its events tell which"),
-        (status = 404, description = "There is none", body = ErrorBody),
-        (status = 503, description = "Another server runs the turn: `owner` says which", body = ErrorBody),
+        (status = 404, description = "There is none", body = ErrorResponse),
+        (status = 503, description = "Another server runs the turn: `owner` says which", body = ErrorResponse),
     ))]
 async fn cancel(
     State(state): State<AppState>,
     principal: Principal,
     Path(turn): Path<String>,
 ) -> Result<StatusCode, ApiError> {
-    if let Standing::Running(control) = state.hub.control(&principal.user, &TurnId::new(turn)).await? {
+    if let TurnState::Running(control) = state.hub.control(&principal.user, &TurnId::new(turn)).await? {
         // If it ended a moment ago, that is what its events say.
         let _ = control.cancel().await;
     }

@@ -1,12 +1,12 @@
 //! Tools that a page or app runs itself, declared without a WebSocket. // R: L2
 
-use crate::error::{ApiError, ErrorBody};
+use crate::error::{ApiError, ErrorResponse};
 use crate::extract::{Json, Path};
 use crate::principal::Principal;
 use crate::state::AppState;
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
-use throughline::{CLIENT_GRACE_DEFAULT, ClientError, ClientTool};
+use throughline::{CLIENT_GRACE_DEFAULT, ClientError, ClientToolSpec};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -16,7 +16,7 @@ const CLIENT_ID_BYTES_MAX: usize = 128;
 
 /// `/v1/clients/{client_id}/tools`.
 pub fn routes() -> OpenApiRouter<AppState> {
-    OpenApiRouter::new().routes(routes!(declare))
+    OpenApiRouter::new().routes(routes!(declare_tools))
 }
 
 /// What a client can do.
@@ -26,12 +26,12 @@ pub struct DeclareTools {
     /// Its tools: `{name, title?, description?, input_schema?, effect?, timeout_ms?}`. Names are `client.<name>`, or
     /// `live2d.<name>` for an avatar.
     #[schema(value_type = Vec<Object>)]
-    pub tools: Vec<ClientTool>,
+    pub tools: Vec<ClientToolSpec>,
 }
 
 /// They are declared.
 #[derive(Clone, Debug, Serialize, ToSchema)]
-pub struct Declared {
+pub struct ToolDeclaration {
     /// Which client.
     pub client_id: String,
     /// How many tools it has now.
@@ -47,26 +47,31 @@ pub struct Declared {
 #[utoipa::path(put, path = "/v1/clients/{client_id}/tools", tag = "clients", request_body = DeclareTools,
     params(("client_id" = String, Path, description = "An id of the client's own choice")),
     responses(
-        (status = 200, description = "They are offered from now on", body = Declared),
-        (status = 400, description = "They cannot be declared so", body = ErrorBody),
-        (status = 409, description = "No client can be called so", body = ErrorBody),
+        (status = 200, description = "They are offered from now on", body = ToolDeclaration),
+        (status = 400, description = "They cannot be declared so", body = ErrorResponse),
+        (status = 409, description = "No client can be called so", body = ErrorResponse),
     ))]
-async fn declare(
+async fn declare_tools(
     State(state): State<AppState>,
     principal: Principal,
     Path(client_id): Path<String>,
     Json(body): Json<DeclareTools>,
-) -> Result<axum::Json<Declared>, ApiError> {
-    check_id(&client_id)?;
+) -> Result<axum::Json<ToolDeclaration>, ApiError> {
+    check_client_id(&client_id)?;
     let tools = body.tools.len();
     // Nothing comes by this connection: it is lost at once, and its time begins to run.
-    drop(state.app.connect_client(client_id.as_str(), Some(principal.user), body.tools).map_err(refused)?);
+    drop(
+        state
+            .app
+            .connect_client(client_id.as_str(), Some(principal.user), body.tools)
+            .map_err(declaration_error)?,
+    );
     let valid_ms = u64::try_from(CLIENT_GRACE_DEFAULT.as_millis()).unwrap_or(u64::MAX);
-    Ok(axum::Json(Declared { client_id, tools, valid_ms }))
+    Ok(axum::Json(ToolDeclaration { client_id, tools, valid_ms }))
 }
 
 /// Whether a client may call itself so.
-pub fn check_id(client_id: &str) -> Result<(), ApiError> {
+pub fn check_client_id(client_id: &str) -> Result<(), ApiError> {
     match client_id.len() {
         1..=CLIENT_ID_BYTES_MAX => Ok(()),
         _ => {
@@ -77,7 +82,7 @@ pub fn check_id(client_id: &str) -> Result<(), ApiError> {
 }
 
 /// Why tools cannot be declared.
-pub fn refused(error: ClientError) -> ApiError {
+pub fn declaration_error(error: ClientError) -> ApiError {
     let message = error.to_string();
     match error {
         ClientError::Reserved { .. } => ApiError::conflict("client_id_reserved", message).param("client_id"),

@@ -1,23 +1,24 @@
 //! Conversations: made, listed, searched, renamed, deleted. Each is a tree of turns. // R: S4
 
 mod fork;
-mod travelling;
+mod transfer;
 mod tree;
 
-pub use travelling::IMPORT_BYTES_MAX;
+pub use transfer::IMPORT_BYTES_MAX;
 
-use super::page::{Listed, PageQuery};
-use crate::error::{ApiError, ErrorBody};
+use super::page::{ListPage, PageQuery};
+use crate::error::{ApiError, ErrorResponse};
 use crate::extract::{Json, Path, Query};
-use crate::portable::mint;
-use crate::principal::{Principal, Scope};
+use crate::portable::new_id;
+use crate::principal::{KeyScope, Principal};
 use crate::state::AppState;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::{StatusCode, header};
 use serde::{Deserialize, Serialize};
 use throughline_store::catalog::{
-    ConversationSummary, Hit, HitPart, NewConversation, Parent, Removed, TitleBy, TurnSummary,
+    ConversationSummary, NewConversation, RemovalOutcome, SearchHit, SearchHitPart, TitleSource, TurnParent,
+    TurnSummary,
 };
 use throughline_wire::visible;
 use utoipa::{IntoParams, ToSchema};
@@ -32,12 +33,12 @@ pub fn routes() -> OpenApiRouter<AppState> {
         .routes(routes!(search))
         .merge(tree::routes())
         .merge(fork::routes())
-        .merge(travelling::routes())
+        .merge(transfer::routes())
 }
 
 /// A conversation.
 #[derive(Clone, Debug, Serialize, ToSchema)]
-pub struct Conversation {
+pub struct ConversationInfo {
     /// Its id.
     #[schema(example = "conv_01a1fe3a01c37659bcb2d47e8bf4ff6e")]
     pub id: String,
@@ -58,15 +59,15 @@ pub struct Conversation {
     pub updated_at: i64,
 }
 
-impl From<ConversationSummary> for Conversation {
+impl From<ConversationSummary> for ConversationInfo {
     fn from(summary: ConversationSummary) -> Self {
         let ConversationSummary { conversation: row, turns, running_turn_id } = summary;
         Self {
             id: row.id,
             title: visible::escape_prose(&row.title).into_owned(),
             title_by: match row.title_by {
-                TitleBy::Input => "input",
-                TitleBy::Given => "given",
+                TitleSource::FirstInput => "input",
+                TitleSource::UserGiven => "given",
             },
             leaf_id: row.leaf_id,
             turns,
@@ -88,8 +89,8 @@ pub struct ParentTurn {
     pub seq: Option<u64>,
 }
 
-impl From<Parent> for ParentTurn {
-    fn from(parent: Parent) -> Self {
+impl From<TurnParent> for ParentTurn {
+    fn from(parent: TurnParent) -> Self {
         Self { turn_id: parent.turn_id, seq: parent.seq }
     }
 }
@@ -159,7 +160,7 @@ pub struct UpdateConversation {
 
 /// A place where a text was found.
 #[derive(Clone, Debug, Serialize, ToSchema)]
-pub struct Found {
+pub struct SearchResult {
     /// In which conversation.
     pub conversation_id: String,
     /// Its title.
@@ -175,16 +176,16 @@ pub struct Found {
     pub at: i64,
 }
 
-impl From<Hit> for Found {
-    fn from(hit: Hit) -> Self {
+impl From<SearchHit> for SearchResult {
+    fn from(hit: SearchHit) -> Self {
         Self {
             conversation_id: hit.conversation_id,
             title: visible::escape_prose(&hit.title).into_owned(),
             turn_id: hit.turn_id,
             part: match hit.part {
-                HitPart::Title => "title",
-                HitPart::Input => "input",
-                HitPart::Answer => "answer",
+                SearchHitPart::Title => "title",
+                SearchHitPart::Input => "input",
+                SearchHitPart::Answer => "answer",
             },
             snippet: visible::escape_prose(&hit.snippet).into_owned(),
             at: hit.at,
@@ -196,7 +197,7 @@ impl From<Hit> for Found {
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub struct ListQuery {
+pub struct ConversationsQuery {
     /// Only those with this text in title, input or answer, whatever its case.
     q: Option<String>,
     /// `next` of the page before.
@@ -220,88 +221,92 @@ pub struct SearchQuery {
     limit: Option<u32>,
 }
 
-fn no_conversation(id: &str) -> ApiError {
+fn conversation_not_found(id: &str) -> ApiError {
     ApiError::not_found("conversation", id)
 }
 
-async fn find(state: &AppState, principal: &Principal, id: &str) -> Result<ConversationSummary, ApiError> {
-    state.catalog.conversation(&principal.user, id).await?.ok_or_else(|| no_conversation(id))
+async fn find_conversation(
+    state: &AppState,
+    principal: &Principal,
+    id: &str,
+) -> Result<ConversationSummary, ApiError> {
+    state.catalog.conversation(&principal.user, id).await?.ok_or_else(|| conversation_not_found(id))
 }
 
 /// Make a conversation without turns.
 ///
 /// Not needed before a first turn: `POST /v1/turns` makes one too.
 #[utoipa::path(post, path = "/v1/conversations", tag = "conversations", request_body = CreateConversation, responses(
-    (status = 201, description = "It is there", body = Conversation),
-    (status = 400, description = "It cannot be made like this", body = ErrorBody),
+    (status = 201, description = "It is there", body = ConversationInfo),
+    (status = 400, description = "It cannot be made like this", body = ErrorResponse),
 ))]
 async fn create(
     State(state): State<AppState>,
     principal: Principal,
     Json(body): Json<CreateConversation>,
 ) -> Result<Response, ApiError> {
-    principal.need(Scope::Chat)?;
-    let id = mint("conv_");
-    let new = NewConversation { id: id.clone(), title: body.title, created_at: now() };
+    principal.require(KeyScope::Chat)?;
+    let id = new_id("conv_");
+    let new = NewConversation { id: id.clone(), title: body.title, created_at: now_ms() };
     state.catalog.create_conversation(&principal.user, new).await?;
-    created(&state, &principal, &id).await
+    created_response(&state, &principal, &id).await
 }
 
-async fn created(state: &AppState, principal: &Principal, id: &str) -> Result<Response, ApiError> {
-    let conversation = Conversation::from(find(state, principal, id).await?);
+async fn created_response(state: &AppState, principal: &Principal, id: &str) -> Result<Response, ApiError> {
+    let conversation = ConversationInfo::from(find_conversation(state, principal, id).await?);
     let location = format!("/v1/conversations/{id}");
     Ok((StatusCode::CREATED, [(header::LOCATION, location)], axum::Json(conversation)).into_response())
 }
 
 /// List conversations, those with the latest events first.
-#[utoipa::path(get, path = "/v1/conversations", tag = "conversations", params(ListQuery), responses(
-    (status = 200, description = "A part of the list", body = Listed<Conversation>),
-    (status = 400, description = "A query that cannot be answered", body = ErrorBody),
-    (status = 503, description = "With `q`: too many searches wait; ask again", body = ErrorBody),
+#[utoipa::path(get, path = "/v1/conversations", tag = "conversations", params(ConversationsQuery), responses(
+    (status = 200, description = "A part of the list", body = ListPage<ConversationInfo>),
+    (status = 400, description = "A query that cannot be answered", body = ErrorResponse),
+    (status = 503, description = "With `q`: too many searches wait; ask again", body = ErrorResponse),
 ))]
 async fn list(
     State(state): State<AppState>,
     principal: Principal,
-    Query(query): Query<ListQuery>,
-) -> Result<axum::Json<Listed<Conversation>>, ApiError> {
-    principal.need(Scope::Chat)?;
-    let page = PageQuery::request(query.cursor, query.limit)?;
-    let found = state.catalog.conversations(&principal.user, query.q.as_deref(), &page).await?;
-    Ok(axum::Json(Listed::of(found, Conversation::from)))
+    Query(query): Query<ConversationsQuery>,
+) -> Result<axum::Json<ListPage<ConversationInfo>>, ApiError> {
+    principal.require(KeyScope::Chat)?;
+    let page = PageQuery::page_request(query.cursor, query.limit)?;
+    let rows = state.catalog.conversations(&principal.user, query.q.as_deref(), &page).await?;
+    Ok(axum::Json(ListPage::from_page(rows, ConversationInfo::from)))
 }
 
 /// Look for a text in titles, inputs and answers.
 #[utoipa::path(get, path = "/v1/search", tag = "conversations", params(SearchQuery), responses(
-    (status = 200, description = "Places with what stands around them, newest first", body = Listed<Found>),
-    (status = 400, description = "A query that cannot be answered", body = ErrorBody),
-    (status = 503, description = "Too many searches wait; ask again", body = ErrorBody),
+    (status = 200, description = "Places with what stands around them, newest first", body = ListPage<SearchResult>),
+    (status = 400, description = "A query that cannot be answered", body = ErrorResponse),
+    (status = 503, description = "Too many searches wait; ask again", body = ErrorResponse),
 ))]
 async fn search(
     State(state): State<AppState>,
     principal: Principal,
     Query(query): Query<SearchQuery>,
-) -> Result<axum::Json<Listed<Found>>, ApiError> {
-    principal.need(Scope::Chat)?;
-    let page = PageQuery::request(query.cursor, query.limit)?;
-    let found = state.catalog.search(&principal.user, &query.q, &page).await?;
-    Ok(axum::Json(Listed::of(found, Found::from)))
+) -> Result<axum::Json<ListPage<SearchResult>>, ApiError> {
+    principal.require(KeyScope::Chat)?;
+    let page = PageQuery::page_request(query.cursor, query.limit)?;
+    let hits = state.catalog.search(&principal.user, &query.q, &page).await?;
+    Ok(axum::Json(ListPage::from_page(hits, SearchResult::from)))
 }
 
 /// Rename a conversation, or go to another branch of it.
 #[utoipa::path(patch, path = "/v1/conversations/{conversation_id}", tag = "conversations",
     params(("conversation_id" = String, Path, description = "Which conversation")), request_body = UpdateConversation, responses(
-    (status = 200, description = "As it is now", body = Conversation),
-    (status = 400, description = "It cannot be changed like this", body = ErrorBody),
-    (status = 404, description = "There is none, or no such turn in it", body = ErrorBody),
+    (status = 200, description = "As it is now", body = ConversationInfo),
+    (status = 400, description = "It cannot be changed like this", body = ErrorResponse),
+    (status = 404, description = "There is none, or no such turn in it", body = ErrorResponse),
 ))]
 async fn update(
     State(state): State<AppState>,
     principal: Principal,
     Path(id): Path<String>,
     Json(body): Json<UpdateConversation>,
-) -> Result<axum::Json<Conversation>, ApiError> {
-    principal.need(Scope::Chat)?;
-    find(&state, &principal, &id).await?;
+) -> Result<axum::Json<ConversationInfo>, ApiError> {
+    principal.require(KeyScope::Chat)?;
+    find_conversation(&state, &principal, &id).await?;
     // The branch first: it is what can be refused, and then nothing has changed.
     if let Some(leaf) = &body.leaf_id
         && !state.catalog.set_leaf(&principal.user, &id, leaf).await?
@@ -309,42 +314,42 @@ async fn update(
         return Err(ApiError::not_found("turn", leaf).param("leaf_id"));
     }
     if let Some(title) = &body.title {
-        state.catalog.rename(&principal.user, &id, title, now()).await?;
+        state.catalog.rename(&principal.user, &id, title, now_ms()).await?;
     }
-    Ok(axum::Json(find(&state, &principal, &id).await?.into()))
+    Ok(axum::Json(find_conversation(&state, &principal, &id).await?.into()))
 }
 
 /// Delete a conversation with its turns, their logs, calls, and the files that nothing else uses.
 #[utoipa::path(delete, path = "/v1/conversations/{conversation_id}", tag = "conversations",
     params(("conversation_id" = String, Path, description = "Which conversation")), responses(
     (status = 204, description = "It is gone"),
-    (status = 404, description = "There is none", body = ErrorBody),
-    (status = 409, description = "A turn of it runs", body = ErrorBody),
+    (status = 404, description = "There is none", body = ErrorResponse),
+    (status = 409, description = "A turn of it runs", body = ErrorResponse),
 ))]
 async fn delete(
     State(state): State<AppState>,
     principal: Principal,
     Path(id): Path<String>,
 ) -> Result<StatusCode, ApiError> {
-    principal.need(Scope::Chat)?;
+    principal.require(KeyScope::Chat)?;
     match state.catalog.delete_conversation(&principal.user, &id).await? {
-        Removed::Gone(gone) => {
+        RemovalOutcome::Removed(removed) => {
             // What stays behind of a blob costs room and nothing else: the sweep at the next start finds it.
-            if let Err(error) = state.blobs.collect(&*state.catalog, &gone.blobs).await {
+            if let Err(error) = state.blobs.collect(&*state.catalog, &removed.blobs).await {
                 tracing::warn!(%error, "blobs of a deleted conversation were not removed");
             }
             Ok(StatusCode::NO_CONTENT)
         }
-        Removed::StillRunning { turn_id } => {
+        RemovalOutcome::StillRunning { turn_id } => {
             Err(ApiError::conflict("turn_running", "a turn of this conversation is still running")
                 .remedy(format!("cancel it first: POST /v1/turns/{turn_id}/cancel"))
-                .with("turn_id", turn_id))
+                .with_extra("turn_id", turn_id))
         }
-        Removed::Absent => Err(no_conversation(&id)),
+        RemovalOutcome::NotFound => Err(conversation_not_found(&id)),
     }
 }
 
 /// Milliseconds since 1970.
-pub(crate) fn now() -> i64 {
+pub(crate) fn now_ms() -> i64 {
     jiff::Timestamp::now().as_millisecond()
 }

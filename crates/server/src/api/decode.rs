@@ -1,11 +1,11 @@
 //! A recorded reply of an upstream, decoded as turns decode theirs. Nothing of it is kept or run. // R: U3
 
-use super::tools::word;
-use crate::error::{ApiError, ErrorBody};
+use super::tools::variant_name;
+use crate::error::{ApiError, ErrorResponse};
 use crate::extract::Query;
-use crate::language::Language;
-use crate::principal::{Principal, Scope};
-use crate::recording::{self, Lines, Mistake, RECORDING_BYTES_MAX, Recording};
+use crate::language::UserLanguage;
+use crate::principal::{KeyScope, Principal};
+use crate::recording::{self, LineIndex, RECORDING_BYTES_MAX, Recording, RecordingDiagnostic};
 use crate::state::AppState;
 use axum::body::Bytes;
 use axum::extract::multipart::MultipartError;
@@ -15,7 +15,7 @@ use http::{StatusCode, header};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use throughline_engine::Event;
-use throughline_wire::{Dialect, End, Think, Usage};
+use throughline_wire::{Dialect, StreamEnd, ThinkMode, Usage};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -51,7 +51,7 @@ struct DecodeForm {
 
 /// What a recording holds.
 #[derive(Clone, Debug, Serialize, ToSchema)]
-pub struct Decoded {
+pub struct DecodedRecording {
     /// The wire format that it was read as.
     #[schema(example = "openai-chat")]
     pub api: &'static str,
@@ -81,7 +81,7 @@ pub struct Decoded {
     /// What the recording may be instead of a stream, and what helps.
     pub mistakes: Vec<DecodedMistake>,
     /// What a viewer would have been told, piece by piece.
-    pub pieces: Vec<DecodedPiece>,
+    pub pieces: Vec<DecodedFrame>,
     /// There are more than 20,000 events: those beyond are not told one by one.
     pub pieces_cut: bool,
 }
@@ -131,15 +131,15 @@ pub struct DecodedMistake {
     pub remedy: &'static str,
 }
 
-impl From<Mistake> for DecodedMistake {
-    fn from(Mistake { code, what, remedy }: Mistake) -> Self {
+impl From<RecordingDiagnostic> for DecodedMistake {
+    fn from(RecordingDiagnostic { code, what, remedy }: RecordingDiagnostic) -> Self {
         Self { code, what, remedy }
     }
 }
 
 /// A piece of a recording, a line most often, and what came of it.
 #[derive(Clone, Debug, Serialize, ToSchema)]
-pub struct DecodedPiece {
+pub struct DecodedFrame {
     /// The line that it ends in, from 1.
     pub line: usize,
     /// Events of a turn.
@@ -153,34 +153,34 @@ pub struct DecodedPiece {
 /// The body is the recording, streamed or whole, or a form with it. Nothing of it is kept or run.
 #[utoipa::path(post, path = "/v1/decode", tag = "tools", params(DecodeQuery),
     request_body(content((DecodeForm = "multipart/form-data"), (String = "application/octet-stream"))), responses(
-    (status = 200, description = "What it holds", body = Decoded),
-    (status = 400, description = "There is no such wire format, or no recording", body = ErrorBody),
-    (status = 413, description = "It is larger than 8 MiB", body = ErrorBody),
+    (status = 200, description = "What it holds", body = DecodedRecording),
+    (status = 400, description = "There is no such wire format, or no recording", body = ErrorResponse),
+    (status = 413, description = "It is larger than 8 MiB", body = ErrorResponse),
 ))]
 async fn decode(
     State(state): State<AppState>,
     principal: Principal,
     Query(query): Query<DecodeQuery>,
     request: Request,
-) -> Result<axum::Json<Decoded>, ApiError> {
-    principal.need(Scope::Chat)?;
+) -> Result<axum::Json<DecodedRecording>, ApiError> {
+    principal.require(KeyScope::Chat)?;
     let dialect = query.api.as_deref().map(str::parse::<Dialect>).transpose().map_err(|message| {
         let names = Dialect::ALL.map(Dialect::name).join(", ");
         ApiError::bad_request("unknown_value", message).param("api").remedy(names)
     })?;
-    let think = if query.think.unwrap_or(true) { Think::Split } else { Think::Verbatim };
-    let language = query.language.as_deref().map(Language::tagged).unwrap_or_default();
-    let body = recorded(request, &state).await?;
+    let think = if query.think.unwrap_or(true) { ThinkMode::Split } else { ThinkMode::Verbatim };
+    let language = query.language.as_deref().map(UserLanguage::from_tag).unwrap_or_default();
+    let body = recording_body(request, &state).await?;
     // Reading megabytes as eight wire formats takes a while, and other requests should not wait for it.
     let decoded = tokio::task::spawn_blocking(move || {
-        let recording = recording::read(&body, dialect, think);
-        describe(&body, recording, language)
+        let recording = recording::decode_recording(&body, dialect, think);
+        describe_recording(&body, recording, language)
     });
     Ok(axum::Json(decoded.await.map_err(ApiError::internal)?))
 }
 
 /// The recording: the file of a form, or the body itself.
-async fn recorded(request: Request, state: &AppState) -> Result<Bytes, ApiError> {
+async fn recording_body(request: Request, state: &AppState) -> Result<Bytes, ApiError> {
     let kind =
         request.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     let body = if kind.starts_with("multipart/form-data") {
@@ -212,13 +212,13 @@ fn too_large() -> ApiError {
         .remedy("`throughline decode` in the terminal takes any size")
 }
 
-fn describe(body: &[u8], recording: Recording, language: Language) -> Decoded {
-    let Recording { dialect, reply, pieces, is_cut } = recording;
-    let lines = Lines::of(body);
+fn describe_recording(body: &[u8], recording: Recording, language: UserLanguage) -> DecodedRecording {
+    let Recording { dialect, reply, chunks: pieces, is_cut } = recording;
+    let lines = LineIndex::of(body);
     let (end, error) = match reply.end {
-        Some(End::Complete) => ("complete", None),
-        Some(End::Error(error)) => ("error", Some(error.message)),
-        Some(End::Truncated) | None => ("truncated", None),
+        Some(StreamEnd::Complete) => ("complete", None),
+        Some(StreamEnd::Error(error)) => ("error", Some(error.message)),
+        Some(StreamEnd::Truncated) | None => ("truncated", None),
     };
     let calls = reply.calls.into_iter().map(|call| {
         let (arguments, raw) = match call.ending {
@@ -230,29 +230,29 @@ fn describe(body: &[u8], recording: Recording, language: Language) -> Decoded {
         DecodedCall { name: call.name.as_str().to_owned(), upstream_id, arguments, raw }
     });
     let problems = reply.problems.into_iter().map(|problem| DecodedProblem {
-        kind: word(&problem.kind),
+        kind: variant_name(&problem.kind),
         line: lines.of_byte(usize::try_from(problem.at).unwrap_or(usize::MAX)),
         at: problem.at,
-        message: recording::problem(&problem.kind, language),
+        message: recording::problem_text(&problem.kind, language),
         excerpt: problem.excerpt,
     });
-    Decoded {
+    DecodedRecording {
         api: dialect.name(),
         bytes: body.len(),
         end,
         error,
-        finish: reply.finish.map(|(reason, raw)| raw.unwrap_or_else(|| word(&reason))),
+        finish: reply.finish.map(|(reason, raw)| raw.unwrap_or_else(|| variant_name(&reason))),
         usage: reply.usage,
         text: reply.text,
         thinking: reply.thinking,
         calls: calls.collect(),
         problems: problems.collect(),
-        mistakes: recording::mistakes(body, language).into_iter().map(DecodedMistake::from).collect(),
+        mistakes: recording::diagnose(body, language).into_iter().map(DecodedMistake::from).collect(),
         pieces: pieces
             .into_iter()
-            .map(|piece| DecodedPiece {
-                line: lines.of_byte(piece.until.saturating_sub(1)),
-                events: piece.events,
+            .map(|frame| DecodedFrame {
+                line: lines.of_byte(frame.end.saturating_sub(1)),
+                events: frame.events,
             })
             .collect(),
         pieces_cut: is_cut,

@@ -14,10 +14,10 @@ pub(super) fn routes() -> OpenApiRouter<AppState> {
 }
 
 async fn echo(upgrade: WebSocketUpgrade) -> Response {
-    upgrade.max_frame_size(MESSAGE_BYTES_MAX).max_message_size(MESSAGE_BYTES_MAX).on_upgrade(say_back)
+    upgrade.max_frame_size(MESSAGE_BYTES_MAX).max_message_size(MESSAGE_BYTES_MAX).on_upgrade(echo_messages)
 }
 
-async fn say_back(mut socket: WebSocket) {
+async fn echo_messages(mut socket: WebSocket) {
     while let Some(Ok(message)) = socket.recv().await {
         // Pings and closing are answered below us.
         if matches!(message, Message::Text(_) | Message::Binary(_)) && socket.send(message).await.is_err() {

@@ -1,13 +1,13 @@
 //! The events of a turn over SSE. // R: E2, S2
 
-use crate::error::{ApiError, ErrorBody};
+use crate::error::{ApiError, ErrorResponse};
 use crate::extract::{Path, Query};
 use crate::hub::Hub;
-use crate::net::{Connection, Cut};
+use crate::net::{ConnectionCanceller, ConnectionInfo};
 use crate::principal::Principal;
 use crate::state::AppState;
-use crate::surface::own::{self, Whole};
-use crate::viewer::{From, Meter, Viewed, Viewer};
+use crate::surface::native::{self, SnapshotKind};
+use crate::viewer::{ResumeFrom, Viewer, ViewerItem, ViewerProgress};
 use axum::Extension;
 use axum::body::{Body, Bytes};
 use axum::extract::State;
@@ -26,15 +26,15 @@ use utoipa_axum::routes;
 /// How long a browser waits before it connects anew, in milliseconds: at least this, and less than twice.
 const RETRY_MS: u32 = 1_000;
 
-/// `/v1/turns/{turn_id}/events`.
+/// `/v1/turns/{turn_id}/follow`.
 pub fn routes() -> OpenApiRouter<AppState> {
-    OpenApiRouter::new().routes(routes!(events))
+    OpenApiRouter::new().routes(routes!(follow))
 }
 
 /// One event as it comes in a stream.
 #[derive(utoipa::ToSchema)]
 #[allow(dead_code, reason = "it is for the description: what is sent is written as text")]
-pub struct StreamedEvent {
+pub struct SseFrame {
     /// Its number in the turn, for `Last-Event-ID`; absent where there is nothing to come back to.
     #[schema(required = false)]
     id: Option<String>,
@@ -56,7 +56,7 @@ pub struct EventsQuery {
     /// `snapshot`: begin with the message as it is now.
     #[serde(default)]
     #[param(inline)]
-    from: Option<FromWhat>,
+    from: Option<StartFrom>,
     /// A key for one use, in place of a header: `POST /v1/tickets`. The gate has looked at it already.
     #[serde(default)]
     #[allow(dead_code, reason = "read by the gate")]
@@ -66,7 +66,7 @@ pub struct EventsQuery {
 /// What to begin with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum FromWhat {
+pub enum StartFrom {
     /// With the message as it is now.
     Snapshot,
 }
@@ -76,36 +76,36 @@ pub enum FromWhat {
     params(EventsQuery, ("turn_id" = String, Path, description = "Which turn"),
         ("Last-Event-ID" = Option<u64>, Header, description = "As `after`; browsers send it when they connect anew")),
     responses(
-        (status = 200, description = "Its events, to the last one", content_type = "text/event-stream", body = StreamedEvent),
+        (status = 200, description = "Its events, to the last one", content_type = "text/event-stream", body = SseFrame),
         (status = 204, description = "It has ended, and everything has been seen"),
-        (status = 400, description = "The place is no number", body = ErrorBody),
-        (status = 404, description = "There is no such turn", body = ErrorBody),
-        (status = 410, description = "Its events are no longer kept", body = ErrorBody),
-        (status = 429, description = "Too many streams are open", body = ErrorBody),
+        (status = 400, description = "The place is no number", body = ErrorResponse),
+        (status = 404, description = "There is no such turn", body = ErrorResponse),
+        (status = 410, description = "Its events are no longer kept", body = ErrorResponse),
+        (status = 429, description = "Too many streams are open", body = ErrorResponse),
     ))]
-async fn events(
+async fn follow(
     State(state): State<AppState>,
     principal: Principal,
-    connection: Option<Extension<Connection>>,
+    connection: Option<Extension<ConnectionInfo>>,
     Path(turn): Path<String>,
     Query(query): Query<EventsQuery>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    let from = from(&query, &headers)?;
+    let from = resume_from(&query, &headers)?;
     let viewer = state.hub.viewer(&principal, &TurnId::new(turn), from).await?;
     match viewer.has_ended() {
         // A browser's `EventSource` stops connecting at a 204.
         true => Ok(StatusCode::NO_CONTENT.into_response()),
-        false => Ok(stream_of(&state.hub, viewer, cut_of(connection))),
+        false => Ok(event_stream(&state.hub, viewer, canceller_of(connection))),
     }
 }
 
 /// The switch that ends a request's connection; without one, its stream alone.
-pub fn cut_of(connection: Option<Extension<Connection>>) -> Arc<Cut> {
-    connection.map(|Extension(connection)| connection.cut).unwrap_or_default()
+pub fn canceller_of(connection: Option<Extension<ConnectionInfo>>) -> Arc<ConnectionCanceller> {
+    connection.map(|Extension(connection)| connection.canceller).unwrap_or_default()
 }
 
-fn from(query: &EventsQuery, headers: &HeaderMap) -> Result<From, ApiError> {
+fn resume_from(query: &EventsQuery, headers: &HeaderMap) -> Result<ResumeFrom, ApiError> {
     let last = match headers.get("last-event-id") {
         None => None,
         // Refused also where something else comes first: whoever sends it has lost count.
@@ -119,16 +119,16 @@ fn from(query: &EventsQuery, headers: &HeaderMap) -> Result<From, ApiError> {
         }
     };
     Ok(match (query.after.or(last), query.from) {
-        (Some(after), _) => From::After(after),
-        (None, Some(FromWhat::Snapshot)) => From::Snapshot,
-        (None, None) => From::After(0),
+        (Some(after), _) => ResumeFrom::After(after),
+        (None, Some(StartFrom::Snapshot)) => ResumeFrom::Snapshot,
+        (None, None) => ResumeFrom::After(0),
     })
 }
 
 /// A viewer as an event stream.
-pub fn stream_of(hub: &Hub, viewer: Viewer, cut: Arc<Cut>) -> Response {
-    let meter = hub.watchdog().watch(viewer.turn().clone(), viewer.after(), cut);
-    let opening = own::opening(RETRY_MS + jitter());
+pub fn event_stream(hub: &Hub, viewer: Viewer, canceller: Arc<ConnectionCanceller>) -> Response {
+    let meter = hub.watchdog().watch(viewer.turn().clone(), viewer.after(), canceller);
+    let opening = native::stream_opening(RETRY_MS + jitter());
     let frames = stream::unfold(Some((viewer, meter, Some(opening))), |state| async move {
         let (mut viewer, meter, mut opening) = state?;
         if let Some(opening) = opening.take() {
@@ -149,28 +149,28 @@ pub fn stream_of(hub: &Hub, viewer: Viewer, cut: Arc<Cut>) -> Response {
     response
 }
 
-async fn next_frame(viewer: &mut Viewer, meter: &Meter) -> io::Result<Option<Bytes>> {
-    meter.asks();
-    if meter.is_cut() {
+async fn next_frame(viewer: &mut Viewer, meter: &ViewerProgress) -> io::Result<Option<Bytes>> {
+    meter.mark_taken();
+    if meter.is_cancelled() {
         return Err(io::ErrorKind::ConnectionReset.into());
     }
-    let Some(viewed) = viewer.next().await.map_err(io::Error::other)? else { return Ok(None) };
+    let Some(item) = viewer.next().await.map_err(io::Error::other)? else { return Ok(None) };
     let mut frame = Vec::new();
-    match viewed {
-        Viewed::Records(records) => {
+    match item {
+        ViewerItem::Records(records) => {
             // As much as it takes: a client that does not read keeps all of it.
-            frame.reserve_exact(records.iter().map(own::event_bytes).sum());
-            records.iter().for_each(|record| own::event(&mut frame, record));
+            frame.reserve_exact(records.iter().map(native::event_bytes).sum());
+            records.iter().for_each(|record| native::event(&mut frame, record));
         }
-        Viewed::Snapshot(message) => own::whole(&mut frame, Whole::Snapshot, &message)?,
-        Viewed::Resync(message) => own::whole(&mut frame, Whole::Resync, &message)?,
-        Viewed::Idle => own::heartbeat(&mut frame, Timestamp::now().as_millisecond()),
-        Viewed::StoreIsAway(away) => {
+        ViewerItem::Snapshot(message) => native::snapshot(&mut frame, SnapshotKind::Snapshot, &message)?,
+        ViewerItem::Resync(message) => native::snapshot(&mut frame, SnapshotKind::Resync, &message)?,
+        ViewerItem::Idle => native::heartbeat(&mut frame, Timestamp::now().as_millisecond()),
+        ViewerItem::StoreUnavailable(unavailable_for) => {
             let now = Timestamp::now().as_millisecond();
-            own::waiting(&mut frame, &own::store_is_away(viewer.turn(), now, away));
+            native::waiting(&mut frame, &native::store_unavailable(viewer.turn(), now, unavailable_for));
         }
     }
-    meter.given(viewer.after());
+    meter.mark_given(viewer.after());
     Ok(Some(Bytes::from(frame)))
 }
 

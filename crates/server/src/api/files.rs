@@ -3,22 +3,22 @@
 //! A file is data and never a page: it is given out as an attachment that a browser neither renders nor guesses about, with
 //! a policy under which nothing in it could run if it were rendered all the same.
 
-mod kind;
+mod sniff;
 
-use super::conversations::now;
-use super::page::{Listed, PageQuery};
-use crate::error::{ApiError, ErrorBody};
+use super::conversations::now_ms;
+use super::page::{ListPage, PageQuery};
+use crate::error::{ApiError, ErrorResponse};
 use crate::extract::{Path, Query};
-use crate::portable::mint;
-use crate::principal::{Principal, Scope};
+use crate::portable::new_id;
+use crate::principal::{KeyScope, Principal};
 use crate::state::AppState;
 use axum::body::{Body, Bytes};
 use axum::extract::{DefaultBodyLimit, FromRequest, Multipart, Request, State};
 use axum::response::{IntoResponse, Response};
 use futures_util::{Stream, StreamExt, stream};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
-use kind::{Kind, OCTETS};
 use serde::{Deserialize, Serialize};
+use sniff::{OCTETS, TypeSniffer};
 use throughline_store::BlobError;
 use throughline_store::catalog::{FileRow, NewFile};
 use throughline_wire::visible::is_hidden;
@@ -30,7 +30,7 @@ use utoipa_axum::routes;
 /// Longest name of a file, in characters.
 pub const FILE_NAME_CHARS_MAX: usize = 200;
 /// Read from the disk at once, in bytes.
-const PIECE_BYTES: usize = 64 << 10;
+const CHUNK_BYTES: usize = 64 << 10;
 /// Nothing in a file may run, load anything, or be framed.
 const SANDBOX: HeaderValue = HeaderValue::from_static("sandbox; default-src 'none'; frame-ancestors 'none'");
 
@@ -42,7 +42,7 @@ pub fn routes() -> OpenApiRouter<AppState> {
         .merge(upload)
         .routes(routes!(list))
         .routes(routes!(get, delete))
-        .routes(routes!(content))
+        .routes(routes!(download))
 }
 
 /// A file.
@@ -102,10 +102,10 @@ pub struct UploadForm {
 #[utoipa::path(post, path = "/v1/files", tag = "files", params(UploadQuery),
     request_body(content((UploadForm = "multipart/form-data"), (String = "application/octet-stream"))), responses(
     (status = 201, description = "It is there", body = FileInfo),
-    (status = 400, description = "There is no file in it", body = ErrorBody),
-    (status = 413, description = "It is too large, or all files together are", body = ErrorBody),
-    (status = 415, description = "It is not what it is said to be", body = ErrorBody),
-    (status = 507, description = "There is no room on the disk", body = ErrorBody),
+    (status = 400, description = "There is no file in it", body = ErrorResponse),
+    (status = 413, description = "It is too large, or all files together are", body = ErrorResponse),
+    (status = 415, description = "It is not what it is said to be", body = ErrorResponse),
+    (status = 507, description = "There is no room on the disk", body = ErrorResponse),
 ))]
 async fn upload(
     State(state): State<AppState>,
@@ -113,63 +113,65 @@ async fn upload(
     Query(query): Query<UploadQuery>,
     request: Request,
 ) -> Result<Response, ApiError> {
-    principal.need(Scope::Chat)?;
-    let said = essence(request.headers());
-    let row = if said.as_deref() == Some("multipart/form-data") {
-        let mut form = Multipart::from_request(request, &state).await.map_err(|error| bad_form(&error))?;
-        let mut kept = None;
-        while let Some(field) = form.next_field().await.map_err(|error| bad_form(&error))? {
+    principal.require(KeyScope::Chat)?;
+    let body_type = declared_type(request.headers());
+    let row = if body_type.as_deref() == Some("multipart/form-data") {
+        let mut form = Multipart::from_request(request, &state).await.map_err(|error| form_error(&error))?;
+        let mut stored = None;
+        while let Some(field) = form.next_field().await.map_err(|error| form_error(&error))? {
             let Some(name) = field.file_name().map(str::to_owned) else { continue };
-            if kept.is_some() {
+            if stored.is_some() {
                 return Err(ApiError::bad_request(
                     "one_file_each",
                     "there is more than one file in the form",
                 )
                 .remedy("send a request for each"));
             }
-            let declared = field.content_type().map(lowered);
-            let pieces = field.map(|piece| piece.map_err(|error| bad_form(&error)));
-            kept = Some(keep(&state, &principal, query.name.clone().or(Some(name)), declared, pieces).await?);
+            let declared = field.content_type().map(media_essence);
+            let chunks = field.map(|chunk| chunk.map_err(|error| form_error(&error)));
+            stored = Some(
+                store_upload(&state, &principal, query.name.clone().or(Some(name)), declared, chunks).await?,
+            );
         }
-        kept.ok_or_else(|| {
+        stored.ok_or_else(|| {
             ApiError::bad_request("no_file", "there is no file in the form")
                 .remedy("a field with a `filename`")
         })?
     } else {
-        let name = query.name.or_else(|| named(request.headers()));
-        let pieces = request.into_body().into_data_stream().map(|piece| {
-            piece.map_err(|error| {
+        let name = query.name.or_else(|| disposition_filename(request.headers()));
+        let chunks = request.into_body().into_data_stream().map(|chunk| {
+            chunk.map_err(|error| {
                 ApiError::bad_request("unreadable_body", format!("the body broke off: {error}"))
             })
         });
-        keep(&state, &principal, name, said, pieces).await?
+        store_upload(&state, &principal, name, body_type, chunks).await?
     };
     let location = format!("/v1/files/{}", row.id);
     Ok((StatusCode::CREATED, [(header::LOCATION, location)], axum::Json(FileInfo::from(row))).into_response())
 }
 
 /// Keeps what comes in, piece by piece.
-async fn keep(
+async fn store_upload(
     state: &AppState,
     principal: &Principal,
     name: Option<String>,
     declared: Option<String>,
-    pieces: impl Stream<Item = Result<Bytes, ApiError>>,
+    chunks: impl Stream<Item = Result<Bytes, ApiError>>,
 ) -> Result<FileRow, ApiError> {
     let declared = declared.filter(|declared| declared != OCTETS);
     // As a new turn: what is kept in reserve is for those that run.
-    state.log.takes_new_turns()?;
-    let mut kind = Kind::default();
-    let mut blob = state.blobs.begin().await.map_err(refused)?;
-    let mut pieces = std::pin::pin!(pieces);
-    while let Some(piece) = pieces.next().await {
-        let piece = piece?;
-        kind.absorb(&piece);
-        blob.write(&piece).await.map_err(refused)?;
+    state.log.accepts_new_turns()?;
+    let mut sniffer = TypeSniffer::default();
+    let mut blob = state.blobs.begin().await.map_err(blob_error)?;
+    let mut chunks = std::pin::pin!(chunks);
+    while let Some(chunk) = chunks.next().await {
+        let chunk = chunk?;
+        sniffer.absorb(&chunk);
+        blob.write(&chunk).await.map_err(blob_error)?;
         // It may itself be what takes the room.
-        state.log.takes_new_turns()?;
+        state.log.accepts_new_turns()?;
     }
-    let media_type = kind.decide(declared.as_deref()).map_err(|found| {
+    let media_type = sniffer.media_type(declared.as_deref()).map_err(|found| {
         let declared = declared.unwrap_or_default();
         ApiError::new(
             StatusCode::UNSUPPORTED_MEDIA_TYPE,
@@ -180,54 +182,54 @@ async fn keep(
         .remedy("declare what it is, or application/octet-stream")
     })?;
     // Held until the catalog knows the file, so that nobody collects it meanwhile.
-    let blob = blob.finish().await.map_err(refused)?;
+    let blob = blob.finish().await.map_err(blob_error)?;
     if blob.bytes == 0 {
         return Err(ApiError::bad_request("empty_file", "the file is empty"));
     }
     let new = NewFile {
-        id: mint("file_"),
-        name: shown(name.as_deref().unwrap_or_default(), &media_type),
+        id: new_id("file_"),
+        name: display_name(name.as_deref().unwrap_or_default(), &media_type),
         media_type,
         bytes: blob.bytes,
         hash: blob.hash.clone(),
         made_in: None,
-        created_at: now(),
+        created_at: now_ms(),
     };
     Ok(state.catalog.add_file(&principal.user, new).await?)
 }
 
 /// List files, newest first.
 #[utoipa::path(get, path = "/v1/files", tag = "files", params(PageQuery), responses(
-    (status = 200, description = "A part of the list", body = Listed<FileInfo>),
-    (status = 400, description = "A query that cannot be answered", body = ErrorBody),
+    (status = 200, description = "A part of the list", body = ListPage<FileInfo>),
+    (status = 400, description = "A query that cannot be answered", body = ErrorResponse),
 ))]
 async fn list(
     State(state): State<AppState>,
     principal: Principal,
     Query(query): Query<PageQuery>,
-) -> Result<axum::Json<Listed<FileInfo>>, ApiError> {
-    principal.need(Scope::Chat)?;
-    let page = PageQuery::request(query.cursor, query.limit)?;
+) -> Result<axum::Json<ListPage<FileInfo>>, ApiError> {
+    principal.require(KeyScope::Chat)?;
+    let page = PageQuery::page_request(query.cursor, query.limit)?;
     let files = state.catalog.files(&principal.user, &page).await?;
-    Ok(axum::Json(Listed::of(files, FileInfo::from)))
+    Ok(axum::Json(ListPage::from_page(files, FileInfo::from)))
 }
 
 /// What is known of a file.
 #[utoipa::path(get, path = "/v1/files/{file_id}", tag = "files",
     params(("file_id" = String, Path, description = "Which file")), responses(
     (status = 200, description = "All but its content", body = FileInfo),
-    (status = 404, description = "There is none", body = ErrorBody),
+    (status = 404, description = "There is none", body = ErrorResponse),
 ))]
 async fn get(
     State(state): State<AppState>,
     principal: Principal,
     Path(id): Path<String>,
 ) -> Result<axum::Json<FileInfo>, ApiError> {
-    principal.need(Scope::Chat)?;
-    Ok(axum::Json(find(&state, &principal, &id).await?.into()))
+    principal.require(KeyScope::Chat)?;
+    Ok(axum::Json(find_file(&state, &principal, &id).await?.into()))
 }
 
-async fn find(state: &AppState, principal: &Principal, id: &str) -> Result<FileRow, ApiError> {
+async fn find_file(state: &AppState, principal: &Principal, id: &str) -> Result<FileRow, ApiError> {
     state.catalog.file(&principal.user, id).await?.ok_or_else(|| ApiError::not_found("file", id))
 }
 
@@ -236,16 +238,16 @@ async fn find(state: &AppState, principal: &Principal, id: &str) -> Result<FileR
     params(("file_id" = String, Path, description = "Which file")), responses(
     (status = 200, description = "Its bytes, as what they are", body = String, content_type = "*/*"),
     (status = 304, description = "`If-None-Match` has it already"),
-    (status = 404, description = "There is none", body = ErrorBody),
+    (status = 404, description = "There is none", body = ErrorResponse),
 ))]
-async fn content(
+async fn download(
     State(state): State<AppState>,
     principal: Principal,
     Path(id): Path<String>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    principal.need(Scope::Chat)?;
-    let row = find(&state, &principal, &id).await?;
+    principal.require(KeyScope::Chat)?;
+    let row = find_file(&state, &principal, &id).await?;
     let tag = format!("\"{}\"", row.hash);
     let known = headers.get(header::IF_NONE_MATCH).and_then(|value| value.to_str().ok());
     if known.is_some_and(|known| known.split(',').any(|one| one.trim() == tag)) {
@@ -255,8 +257,8 @@ async fn content(
         tracing::error!(file = %row.id, "the content of a file is gone");
         ApiError::gone("content_gone", "the content of this file is gone").remedy("upload it again")
     };
-    let file = state.blobs.file(&row.hash).await.map_err(refused)?.ok_or_else(lost)?;
-    let body = Body::from_stream(in_pieces(tokio::fs::File::from_std(file)));
+    let file = state.blobs.file(&row.hash).await.map_err(blob_error)?.ok_or_else(lost)?;
+    let body = Body::from_stream(read_chunks(tokio::fs::File::from_std(file)));
     let mut response = body.into_response();
     let headers = response.headers_mut();
     let media_type = HeaderValue::try_from(&row.media_type).unwrap_or(HeaderValue::from_static(OCTETS));
@@ -276,14 +278,14 @@ async fn content(
 #[utoipa::path(delete, path = "/v1/files/{file_id}", tag = "files",
     params(("file_id" = String, Path, description = "Which file")), responses(
     (status = 204, description = "It is gone"),
-    (status = 404, description = "There is none", body = ErrorBody),
+    (status = 404, description = "There is none", body = ErrorResponse),
 ))]
 async fn delete(
     State(state): State<AppState>,
     principal: Principal,
     Path(id): Path<String>,
 ) -> Result<StatusCode, ApiError> {
-    principal.need(Scope::Chat)?;
+    principal.require(KeyScope::Chat)?;
     let removed = state.catalog.remove_file(&principal.user, &id).await?;
     let row = removed.ok_or_else(|| ApiError::not_found("file", &id))?;
     if let Err(error) = state.blobs.collect(&*state.catalog, &[row.hash]).await {
@@ -292,23 +294,23 @@ async fn delete(
     Ok(StatusCode::NO_CONTENT)
 }
 
-fn in_pieces(file: tokio::fs::File) -> impl Stream<Item = std::io::Result<Bytes>> {
+fn read_chunks(file: tokio::fs::File) -> impl Stream<Item = std::io::Result<Bytes>> {
     stream::try_unfold(file, |mut file| async move {
-        let mut piece = vec![0; PIECE_BYTES];
-        let read = file.read(&mut piece).await?;
-        piece.truncate(read);
-        Ok((read > 0).then(|| (Bytes::from(piece), file)))
+        let mut chunk = vec![0; CHUNK_BYTES];
+        let read = file.read(&mut chunk).await?;
+        chunk.truncate(read);
+        Ok((read > 0).then(|| (Bytes::from(chunk), file)))
     })
 }
 
-fn refused(error: BlobError) -> ApiError {
+fn blob_error(error: BlobError) -> ApiError {
     match error {
         BlobError::OverLimit { max } => ApiError::new(
             StatusCode::PAYLOAD_TOO_LARGE,
             "file_too_large",
             format!("a file has at most {max} bytes"),
         )
-        .with("limit", max),
+        .with_extra("limit", max),
         BlobError::Store(error) => error.into(),
         BlobError::Full(error) => {
             tracing::error!(%error, "the disk is full");
@@ -318,32 +320,32 @@ fn refused(error: BlobError) -> ApiError {
     }
 }
 
-fn bad_form(error: &dyn std::fmt::Display) -> ApiError {
+fn form_error(error: &dyn std::fmt::Display) -> ApiError {
     ApiError::bad_request("bad_form", format!("the form cannot be read: {error}"))
 }
 
 /// The declared type without its parameters.
-fn essence(headers: &HeaderMap) -> Option<String> {
-    headers.get(header::CONTENT_TYPE)?.to_str().ok().map(lowered)
+fn declared_type(headers: &HeaderMap) -> Option<String> {
+    headers.get(header::CONTENT_TYPE)?.to_str().ok().map(media_essence)
 }
 
-fn lowered(said: &str) -> String {
-    said.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
+fn media_essence(value: &str) -> String {
+    value.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
 }
 
 /// `filename` of a `Content-Disposition`.
-fn named(headers: &HeaderMap) -> Option<String> {
-    let said = headers.get(header::CONTENT_DISPOSITION)?.to_str().ok()?;
-    let name = said.split(';').find_map(|part| part.trim().strip_prefix("filename="))?;
+fn disposition_filename(headers: &HeaderMap) -> Option<String> {
+    let disposition = headers.get(header::CONTENT_DISPOSITION)?.to_str().ok()?;
+    let name = disposition.split(';').find_map(|part| part.trim().strip_prefix("filename="))?;
     Some(name.trim_matches('"').to_owned())
 }
 
 /// A name for people: its last part, without what cannot be shown or turns text around.
-fn shown(name: &str, media_type: &str) -> String {
+fn display_name(name: &str, media_type: &str) -> String {
     let last = name.rsplit(['/', '\\']).next().unwrap_or_default();
     let clean: String = last.chars().filter(|c| !is_hidden(*c)).take(FILE_NAME_CHARS_MAX).collect();
     match clean.trim().trim_matches('.') {
-        "" => format!("file.{}", kind::extension(media_type)),
+        "" => format!("file.{}", sniff::extension(media_type)),
         _ => clean.trim().to_owned(),
     }
 }
@@ -372,7 +374,7 @@ mod tests {
     // R: R4
     #[test]
     fn a_name_is_shown_and_never_followed() {
-        for (given, kept) in [
+        for (given, expected) in [
             ("report.pdf", "report.pdf"),
             ("../../etc/passwd", "passwd"),
             ("C:\\Users\\a\\b.txt", "b.txt"),
@@ -384,9 +386,9 @@ mod tests {
             ("", "file.png"),
             ("dir/", "file.png"),
         ] {
-            assert_eq!(shown(given, "image/png"), kept, "{given:?}");
+            assert_eq!(display_name(given, "image/png"), expected, "{given:?}");
         }
-        assert_eq!(shown(&"x".repeat(300), "image/png").chars().count(), FILE_NAME_CHARS_MAX);
+        assert_eq!(display_name(&"x".repeat(300), "image/png").chars().count(), FILE_NAME_CHARS_MAX);
     }
 
     // R: R4

@@ -1,6 +1,6 @@
 //! Whether the server lives, and whether it takes new work. Neither tells anything of anybody, so neither takes a key. // R: O2
 
-use crate::net::Connection;
+use crate::net::ConnectionInfo;
 use crate::state::AppState;
 use axum::Extension;
 use axum::extract::State;
@@ -22,11 +22,11 @@ const ANSWER_MS: Duration = Duration::from_millis(1_000);
 
 /// What the store was like when it was asked last.
 #[derive(Debug, Default)]
-pub struct Readiness(Mutex<Option<(Instant, Result<(), LogError>)>>);
+pub struct ReadinessProbe(Mutex<Option<(Instant, Result<(), LogError>)>>);
 
-impl Readiness {
+impl ReadinessProbe {
     /// Those who ask at the same time share one answer.
-    async fn ask<F>(&self, probe: impl FnOnce() -> F) -> Result<(), LogError>
+    async fn check<F>(&self, probe: impl FnOnce() -> F) -> Result<(), LogError>
     where
         F: Future<Output = Result<(), LogError>>,
     {
@@ -37,7 +37,8 @@ impl Readiness {
             return answer.clone();
         }
         let answer = tokio::time::timeout(PROBE_MS_MAX, probe()).await;
-        let answer = answer.unwrap_or_else(|_| Err(LogError::Store { why: "it does not answer".into() }));
+        let answer =
+            answer.unwrap_or_else(|_| Err(LogError::StoreFailure { why: "it does not answer".into() }));
         if let Err(error) = &answer {
             tracing::warn!(%error, "the store is not ready");
         }
@@ -47,12 +48,12 @@ impl Readiness {
 }
 
 pub(super) fn routes() -> OpenApiRouter<AppState> {
-    OpenApiRouter::new().routes(routes!(healthz)).routes(routes!(readyz))
+    OpenApiRouter::new().routes(routes!(check_health)).routes(routes!(check_readiness))
 }
 
 /// How it is.
 #[derive(Debug, Serialize, ToSchema)]
-struct Health {
+struct HealthStatus {
     /// `ok`, `draining`, `no_room` (turns that run can finish) or `store_unavailable`.
     status: &'static str,
     /// Why it takes no turns.
@@ -61,23 +62,26 @@ struct Health {
 }
 
 /// Whether the server lives.
-#[utoipa::path(get, path = "/healthz", tag = "server", security(()), responses((status = 200, description = "It does", body = Health)))]
-async fn healthz() -> axum::Json<Health> {
-    axum::Json(Health { status: "ok", why: None })
+#[utoipa::path(get, path = "/healthz", tag = "server", security(()), responses((status = 200, description = "It does", body = HealthStatus)))]
+async fn check_health() -> axum::Json<HealthStatus> {
+    axum::Json(HealthStatus { status: "ok", why: None })
 }
 
 /// Whether the server takes new turns: something is read from the store and something written, at most once a second.
 #[utoipa::path(get, path = "/readyz", tag = "server", security(()), responses(
-    (status = 200, description = "It does", body = Health),
-    (status = 503, description = "No more", body = Health),
+    (status = 200, description = "It does", body = HealthStatus),
+    (status = 503, description = "No more", body = HealthStatus),
 ))]
-async fn readyz(State(state): State<AppState>, connection: Option<Extension<Connection>>) -> Response {
+async fn check_readiness(
+    State(state): State<AppState>,
+    connection: Option<Extension<ConnectionInfo>>,
+) -> Response {
     // Nothing is answered before the turns of the last start run again, so there is no state for that.
     let draining = connection.is_some_and(|Extension(connection)| connection.is_draining());
     let (status, why) = if draining {
         ("draining", None)
     } else {
-        match state.readiness.ask(|| state.log.probe()).await {
+        match state.readiness.check(|| state.log.probe()).await {
             Ok(()) => ("ok", None),
             Err(LogError::NoRoom { why }) => ("no_room", Some(why)),
             // What it says may name files: it is for the log, and this is for everybody.
@@ -88,7 +92,7 @@ async fn readyz(State(state): State<AppState>, connection: Option<Extension<Conn
         "ok" => StatusCode::OK,
         _ => StatusCode::SERVICE_UNAVAILABLE,
     };
-    (code, axum::Json(Health { status, why })).into_response()
+    (code, axum::Json(HealthStatus { status, why })).into_response()
 }
 
 #[cfg(test)]
@@ -100,21 +104,21 @@ mod tests {
     // R: O2
     #[tokio::test(start_paused = true)]
     async fn the_store_is_asked_once_a_second_and_answers_within_one() {
-        let (readiness, asked) = (Readiness::default(), Cell::new(0));
+        let (readiness, asked) = (ReadinessProbe::default(), Cell::new(0));
         let probe = |answer: Result<(), LogError>| {
             asked.set(asked.get() + 1);
             ready(answer)
         };
         let full = || Err(LogError::NoRoom { why: "the disk is full".into() });
-        assert_eq!(readiness.ask(|| probe(Ok(()))).await, Ok(()));
+        assert_eq!(readiness.check(|| probe(Ok(()))).await, Ok(()));
         tokio::time::advance(ANSWER_MS - Duration::from_millis(1)).await;
-        assert_eq!((readiness.ask(|| probe(full())).await, asked.get()), (Ok(()), 1), "it still holds");
+        assert_eq!((readiness.check(|| probe(full())).await, asked.get()), (Ok(()), 1), "it still holds");
         tokio::time::advance(Duration::from_millis(1)).await;
-        assert_eq!((readiness.ask(|| probe(full())).await, asked.get()), (full(), 2));
+        assert_eq!((readiness.check(|| probe(full())).await, asked.get()), (full(), 2));
         tokio::time::advance(ANSWER_MS).await;
         // A store that hangs is none, and neither does it make others wait for long.
         let before = Instant::now();
-        assert!(matches!(readiness.ask(pending).await, Err(LogError::Store { .. })));
+        assert!(matches!(readiness.check(pending).await, Err(LogError::StoreFailure { .. })));
         assert_eq!(before.elapsed(), PROBE_MS_MAX);
     }
 }

@@ -3,16 +3,16 @@
 mod metrics;
 
 pub use metrics::{
-    BUCKETS_MAX, BucketMetrics, CallsMetrics, MetricsInfo, SAMPLES_MAX, Spread, TOOLS_MAX, ToolMetrics,
-    TurnsMetrics, figures,
+    BUCKETS_MAX, BucketMetrics, CallsMetrics, MetricsInfo, Percentiles, SAMPLES_MAX, TOOLS_MAX, ToolMetrics,
+    TurnsMetrics, compute_metrics,
 };
 
-use super::conversations::now;
-use super::page::{Listed, PageQuery};
-use crate::error::{ApiError, ErrorBody};
+use super::conversations::now_ms;
+use super::page::{ListPage, PageQuery};
+use crate::error::{ApiError, ErrorResponse};
 use crate::extract::{Path, Query};
 use crate::portable::csv;
-use crate::principal::{Principal, Scope};
+use crate::principal::{KeyScope, Principal};
 use crate::state::AppState;
 use crate::turn_log;
 use axum::extract::State;
@@ -20,8 +20,8 @@ use axum::response::{IntoResponse, Response};
 use http::{HeaderValue, header};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use throughline_engine::fold::{Message, ToolCall};
-use throughline_engine::{Event, EventKind, Segment, Waterfall as Fold};
+use throughline_engine::fold::{AssistantMessage, ToolCallBlock};
+use throughline_engine::{Event, EventKind, TimeSegment, Waterfall as Fold};
 use throughline_store::catalog::{CallCounts, CallFilter, CallRow, PAGE_ROWS_MAX, PageRequest};
 use throughline_wire::visible;
 use utoipa::{IntoParams, ToSchema};
@@ -31,15 +31,15 @@ use utoipa_axum::routes;
 /// Most calls of one export, the newest: what a spreadsheet opens.
 pub const EXPORTED_CALLS_MAX: usize = 100_000;
 
-/// `/v1/history` and `/v1/turns/{turn_id}/waterfall`.
+/// `/v1/history` and `/v1/turns/{turn_id}/get_waterfall`.
 pub fn routes() -> OpenApiRouter<AppState> {
     OpenApiRouter::new()
-        .routes(routes!(calls))
-        .routes(routes!(call))
-        .routes(routes!(counts))
-        .routes(routes!(export))
-        .routes(routes!(metrics::metrics))
-        .routes(routes!(waterfall))
+        .routes(routes!(list_calls))
+        .routes(routes!(get_call))
+        .routes(routes!(count_calls))
+        .routes(routes!(export_calls))
+        .routes(routes!(metrics::get_metrics))
+        .routes(routes!(get_waterfall))
 }
 
 /// A tool call in short.
@@ -138,7 +138,7 @@ impl CallsQuery {
         CallFilter {
             tool_name: self.tool.clone(),
             source: self.source.clone(),
-            statuses: CallFilter::statuses_of(self.status.as_deref()),
+            statuses: CallFilter::parse_statuses(self.status.as_deref()),
             conversation_id: self.conversation_id.clone(),
             turn_id: self.turn_id.clone(),
             from: self.from,
@@ -151,18 +151,18 @@ impl CallsQuery {
 
 /// List tool calls, newest first.
 #[utoipa::path(get, path = "/v1/history/calls", tag = "history", params(CallsQuery), responses(
-    (status = 200, description = "A part of the list", body = Listed<CallInfo>),
-    (status = 400, description = "A query that cannot be answered", body = ErrorBody),
+    (status = 200, description = "A part of the list", body = ListPage<CallInfo>),
+    (status = 400, description = "A query that cannot be answered", body = ErrorResponse),
 ))]
-async fn calls(
+async fn list_calls(
     State(state): State<AppState>,
     principal: Principal,
     Query(query): Query<CallsQuery>,
-) -> Result<axum::Json<Listed<CallInfo>>, ApiError> {
-    principal.need(Scope::Chat)?;
-    let page = PageQuery::request(query.cursor.clone(), query.limit)?;
-    let found = state.catalog.calls(&principal.user, &query.filter(), &page).await?;
-    Ok(axum::Json(Listed::of(found, CallInfo::from)))
+) -> Result<axum::Json<ListPage<CallInfo>>, ApiError> {
+    principal.require(KeyScope::Chat)?;
+    let page = PageQuery::page_request(query.cursor.clone(), query.limit)?;
+    let page_rows = state.catalog.calls(&principal.user, &query.filter(), &page).await?;
+    Ok(axum::Json(ListPage::from_page(page_rows, CallInfo::from)))
 }
 
 /// How many of something.
@@ -176,7 +176,7 @@ pub struct CountInfo {
 
 /// How many calls there are.
 #[derive(Clone, Debug, Serialize, ToSchema)]
-pub struct CountsInfo {
+pub struct CallCountsInfo {
     /// All.
     pub total: u64,
     /// By status, the most frequent first.
@@ -185,9 +185,9 @@ pub struct CountsInfo {
     pub by_tool: Vec<CountInfo>,
 }
 
-impl From<CallCounts> for CountsInfo {
+impl From<CallCounts> for CallCountsInfo {
     fn from(counts: CallCounts) -> Self {
-        let infos = |counts: Vec<throughline_store::catalog::Count>| {
+        let infos = |counts: Vec<throughline_store::catalog::NamedCount>| {
             counts.into_iter().map(|count| CountInfo { name: count.name, count: count.count }).collect()
         };
         Self { total: counts.total, by_status: infos(counts.by_status), by_tool: infos(counts.by_tool) }
@@ -196,23 +196,23 @@ impl From<CallCounts> for CountsInfo {
 
 /// Count tool calls by status and tool.
 #[utoipa::path(get, path = "/v1/history/counts", tag = "history", params(CallsQuery), responses(
-    (status = 200, description = "How many there are", body = CountsInfo),
-    (status = 400, description = "A query that cannot be answered", body = ErrorBody),
+    (status = 200, description = "How many there are", body = CallCountsInfo),
+    (status = 400, description = "A query that cannot be answered", body = ErrorResponse),
 ))]
-async fn counts(
+async fn count_calls(
     State(state): State<AppState>,
     principal: Principal,
     Query(query): Query<CallsQuery>,
-) -> Result<axum::Json<CountsInfo>, ApiError> {
-    principal.need(Scope::Chat)?;
+) -> Result<axum::Json<CallCountsInfo>, ApiError> {
+    principal.require(KeyScope::Chat)?;
     // There are no pages here; what would be no page elsewhere is a mistake here as well.
-    PageQuery::request(query.cursor.clone(), query.limit)?;
+    PageQuery::page_request(query.cursor.clone(), query.limit)?;
     Ok(axum::Json(state.catalog.count_calls(&principal.user, &query.filter()).await?.into()))
 }
 
 /// A moment of a call.
 #[derive(Clone, Debug, Serialize, ToSchema)]
-pub struct Moment {
+pub struct TimelineEntry {
     /// Number of the event.
     pub seq: u64,
     /// Milliseconds since 1970.
@@ -237,11 +237,11 @@ pub struct CallDetail {
     pub info: CallInfo,
     /// Its block in the message.
     #[schema(value_type = crate::api::openapi::ToolCallSchema)]
-    pub call: ToolCall,
+    pub call: ToolCallBlock,
     /// What it produced, for people: nothing in it is invisible.
     pub output_text: String,
     /// What happened to it, in order.
-    pub timeline: Vec<Moment>,
+    pub timeline: Vec<TimelineEntry>,
     /// What the model was told about it; absent = it was told nothing (yet).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seen_by_model: Option<String>,
@@ -251,44 +251,44 @@ pub struct CallDetail {
 #[utoipa::path(get, path = "/v1/history/calls/{tool_id}", tag = "history",
     params(("tool_id" = String, Path, description = "Which call")), responses(
     (status = 200, description = "All that is known of it", body = CallDetail),
-    (status = 404, description = "There is none", body = ErrorBody),
+    (status = 404, description = "There is none", body = ErrorResponse),
 ))]
-async fn call(
+async fn get_call(
     State(state): State<AppState>,
     principal: Principal,
     Path(id): Path<String>,
 ) -> Result<axum::Json<CallDetail>, ApiError> {
-    principal.need(Scope::Chat)?;
+    principal.require(KeyScope::Chat)?;
     let no_call = || ApiError::not_found("call", &id);
     // The id of a call begins with its turn's: whose turn it is decides who may see it.
     let (turn_id, _) = id.rsplit_once('.').ok_or_else(no_call)?;
     let row = state.catalog.turn(&principal.user, turn_id).await?.ok_or_else(no_call)?;
     let events = turn_log::events(&*state.log, &row.id).await?;
-    let message = Message::of(&events);
+    let message = AssistantMessage::from_events(&events);
     let call = message.calls().find(|call| call.tool_id.as_ref().is_some_and(|one| one.as_str() == id));
     let call = call.cloned().ok_or_else(no_call)?;
     let info = turn_log::call_rows(&events).into_iter().find(|row| row.tool_id == id);
     let info = info.ok_or_else(no_call)?;
     let info = CallInfo { conversation_id: row.conversation_id, ..CallInfo::from(info) };
-    let own: Vec<&Event> =
+    let call_events: Vec<&Event> =
         events.iter().filter(|event| event.tool_id.as_ref().is_some_and(|one| one.as_str() == id)).collect();
     let output_text = visible::escape(&call.output).into_owned();
-    let (seen_by_model, timeline) = (told(&call, &own), timeline(&own));
+    let (seen_by_model, timeline) = (result_for_model(&call, &call_events), timeline(&call_events));
     Ok(axum::Json(CallDetail { info, call, output_text, timeline, seen_by_model }))
 }
 
 /// What the model reads in place of a result: derived from how the call ended, as the engine does it.
-fn told(call: &ToolCall, events: &[&Event]) -> Option<String> {
+fn result_for_model(call: &ToolCallBlock, events: &[&Event]) -> Option<String> {
     let result = events.iter().rev().find_map(|event| match &event.kind {
         EventKind::ToolResult(result) => Some(result),
         _ => None,
     })?;
-    (call.seen_by_model == Some(true)).then(|| result.outcome().told_to_model())
+    (call.seen_by_model == Some(true)).then(|| result.outcome().model_text())
 }
 
 /// The events of a call one by one; pieces of arguments and of output in a row are one moment.
-fn timeline(events: &[&Event]) -> Vec<Moment> {
-    let mut moments: Vec<Moment> = Vec::new();
+fn timeline(events: &[&Event]) -> Vec<TimelineEntry> {
+    let mut entries: Vec<TimelineEntry> = Vec::new();
     let mut before = events.first().map_or(0, |event| event.timestamp);
     for event in events {
         let mut detail = serde_json::to_value(event).unwrap_or_default();
@@ -299,12 +299,12 @@ fn timeline(events: &[&Event]) -> Vec<Moment> {
             }
         }
         let is_piece = matches!(event.kind, EventKind::ToolInputDelta { .. } | EventKind::ToolProgress(_));
-        match moments.last_mut().filter(|last| is_piece && last.event == kind) {
+        match entries.last_mut().filter(|last| is_piece && last.event == kind) {
             Some(last) => {
                 last.count += 1;
                 last.detail = detail;
             }
-            None => moments.push(Moment {
+            None => entries.push(TimelineEntry {
                 seq: event.seq.0,
                 at: event.timestamp,
                 after_ms: u64::try_from(event.timestamp.saturating_sub(before)).unwrap_or(0),
@@ -315,7 +315,7 @@ fn timeline(events: &[&Event]) -> Vec<Moment> {
         }
         before = event.timestamp;
     }
-    moments
+    entries
 }
 
 /// A stretch of time with one name.
@@ -336,8 +336,8 @@ pub struct SegmentInfo {
     pub ms: u64,
 }
 
-impl From<Segment> for SegmentInfo {
-    fn from(segment: Segment) -> Self {
+impl From<TimeSegment> for SegmentInfo {
+    fn from(segment: TimeSegment) -> Self {
         let kind = serde_json::to_value(segment.kind).unwrap_or_default();
         Self {
             kind: kind.as_str().unwrap_or_default().to_owned(),
@@ -369,14 +369,14 @@ pub struct WaterfallInfo {
 #[utoipa::path(get, path = "/v1/turns/{turn_id}/waterfall", tag = "history",
     params(("turn_id" = String, Path, description = "Which turn")), responses(
     (status = 200, description = "Stretches of time without gaps", body = WaterfallInfo),
-    (status = 404, description = "There is none", body = ErrorBody),
+    (status = 404, description = "There is none", body = ErrorResponse),
 ))]
-async fn waterfall(
+async fn get_waterfall(
     State(state): State<AppState>,
     principal: Principal,
     Path(turn): Path<String>,
 ) -> Result<axum::Json<WaterfallInfo>, ApiError> {
-    principal.need(Scope::Chat)?;
+    principal.require(KeyScope::Chat)?;
     let row = state.catalog.turn(&principal.user, &turn).await?;
     let row = row.ok_or_else(|| ApiError::not_found("turn", &turn))?;
     let events = turn_log::events(&*state.log, &turn).await?;
@@ -385,21 +385,21 @@ async fn waterfall(
     let is_over = events.last().is_some_and(|event| matches!(event.kind, EventKind::StreamEnd { .. }));
     let until = match events.last() {
         Some(last) if is_over => last.timestamp,
-        _ => now(),
+        _ => now_ms(),
     };
     Ok(axum::Json(WaterfallInfo {
         status: row.status().to_owned(),
         wall_ms: fold.wall_ms(until),
         first_content_ms: fold.first_content_ms(),
         saved_by_eager_ms: fold.saved_by_eager_ms(),
-        segments: fold.all(until).into_iter().map(SegmentInfo::from).collect(),
+        segments: fold.segments_until(until).into_iter().map(SegmentInfo::from).collect(),
     }))
 }
 
 /// How calls are written down.
 #[derive(Clone, Copy, Debug, Default, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum CallsFormat {
+pub enum CallsExportFormat {
     /// One object a line, as in the list.
     #[default]
     Jsonl,
@@ -415,7 +415,7 @@ pub struct CallsExportQuery {
     /// `jsonl` or `csv`.
     #[serde(default)]
     #[param(inline)]
-    format: CallsFormat,
+    format: CallsExportFormat,
     /// Of this tool.
     tool: Option<String>,
     /// Of tools from this source.
@@ -439,18 +439,18 @@ pub struct CallsExportQuery {
 /// Write tool calls down, newest first: JSON Lines or CSV, at most 100,000.
 #[utoipa::path(get, path = "/v1/history/export", tag = "history", params(CallsExportQuery), responses(
     (status = 200, description = "The file", content((String = "application/jsonl"), (String = "text/csv"))),
-    (status = 400, description = "A query that cannot be answered", body = ErrorBody),
+    (status = 400, description = "A query that cannot be answered", body = ErrorResponse),
 ))]
-async fn export(
+async fn export_calls(
     State(state): State<AppState>,
     principal: Principal,
     Query(query): Query<CallsExportQuery>,
 ) -> Result<Response, ApiError> {
-    principal.need(Scope::Chat)?;
+    principal.require(KeyScope::Chat)?;
     let filter = CallFilter {
         tool_name: query.tool,
         source: query.source,
-        statuses: CallFilter::statuses_of(query.status.as_deref()),
+        statuses: CallFilter::parse_statuses(query.status.as_deref()),
         conversation_id: query.conversation_id,
         turn_id: query.turn_id,
         from: query.from,
@@ -459,31 +459,31 @@ async fn export(
         text: query.q,
     };
     let mut text = match query.format {
-        CallsFormat::Jsonl => String::new(),
-        CallsFormat::Csv => csv::header(),
+        CallsExportFormat::Jsonl => String::new(),
+        CallsExportFormat::Csv => csv::csv_header(),
     };
     let (mut written, mut page) = (0, PageRequest::first().limit(PAGE_ROWS_MAX));
     while written < EXPORTED_CALLS_MAX {
-        let found = state.catalog.calls(&principal.user, &filter, &page).await?;
-        for row in found.items.into_iter().take(EXPORTED_CALLS_MAX - written) {
+        let page_rows = state.catalog.calls(&principal.user, &filter, &page).await?;
+        for row in page_rows.items.into_iter().take(EXPORTED_CALLS_MAX - written) {
             written += 1;
             match query.format {
-                CallsFormat::Jsonl => {
+                CallsExportFormat::Jsonl => {
                     let call = CallInfo::from(row);
                     text.push_str(&serde_json::to_string(&call).map_err(ApiError::internal)?);
                     text.push('\n');
                 }
-                CallsFormat::Csv => csv::row(&mut text, &row),
+                CallsExportFormat::Csv => csv::write_row(&mut text, &row),
             }
         }
-        match found.next {
+        match page_rows.next {
             Some(next) => page = PageRequest::after(next).limit(PAGE_ROWS_MAX),
             None => break,
         }
     }
     let (media_type, disposition) = match query.format {
-        CallsFormat::Jsonl => ("application/jsonl", "attachment; filename=\"calls.jsonl\""),
-        CallsFormat::Csv => ("text/csv; charset=utf-8", "attachment; filename=\"calls.csv\""),
+        CallsExportFormat::Jsonl => ("application/jsonl", "attachment; filename=\"calls.jsonl\""),
+        CallsExportFormat::Csv => ("text/csv; charset=utf-8", "attachment; filename=\"calls.csv\""),
     };
     let mut response = text.into_response();
     for (name, value) in [

@@ -1,7 +1,7 @@
 //! `/home`: what this is, how a client is connected, and where the documentation is. Whoever opens the address of a server that
 //! was built without the page comes here, too. // R: R4
 
-use super::page_file::{CSS, HTML, JAVASCRIPT, PageFile};
+use super::page_file::{CSS, HTML, JAVASCRIPT, StaticFile};
 use crate::state::AppState;
 use axum::Router;
 use axum::response::Response;
@@ -12,24 +12,24 @@ use http::{HeaderMap, HeaderValue, header};
 pub fn routes() -> Router<AppState> {
     Router::new()
         .route("/home", get(home))
-        .route("/home.css", get(|headers: HeaderMap| async move { STYLE.answer(&headers) }))
-        .route("/home.js", get(|headers: HeaderMap| async move { SCRIPT.answer(&headers) }))
+        .route("/home.css", get(|headers: HeaderMap| async move { STYLE.respond(&headers) }))
+        .route("/home.js", get(|headers: HeaderMap| async move { SCRIPT.respond(&headers) }))
 }
 
-const ENGLISH: PageFile = PageFile { media_type: HTML, content: include_str!("home/en.html") };
-const CHINESE: PageFile = PageFile { media_type: HTML, content: include_str!("home/zh.html") };
-const STYLE: PageFile = PageFile { media_type: CSS, content: include_str!("home/home.css") };
-const SCRIPT: PageFile = PageFile { media_type: JAVASCRIPT, content: include_str!("home/home.js") };
+const ENGLISH: StaticFile = StaticFile { media_type: HTML, content: include_str!("home/en.html") };
+const CHINESE: StaticFile = StaticFile { media_type: HTML, content: include_str!("home/zh.html") };
+const STYLE: StaticFile = StaticFile { media_type: CSS, content: include_str!("home/home.css") };
+const SCRIPT: StaticFile = StaticFile { media_type: JAVASCRIPT, content: include_str!("home/home.js") };
 
 /// The page in the language that the browser likes best.
 pub async fn home(headers: HeaderMap) -> Response {
-    let mut response = language(&headers).answer(&headers);
+    let mut response = preferred_page(&headers).respond(&headers);
     response.headers_mut().insert(header::VARY, HeaderValue::from_static("accept-language"));
     response
 }
 
 /// Browsers name the language that is liked best first.
-fn language(headers: &HeaderMap) -> &'static PageFile {
+fn preferred_page(headers: &HeaderMap) -> &'static StaticFile {
     let liked =
         headers.get(header::ACCEPT_LANGUAGE).and_then(|liked| liked.to_str().ok()).unwrap_or_default();
     let first = liked.split(',').find_map(|tag| {
@@ -54,7 +54,7 @@ mod tests {
         ] {
             let mut headers = HeaderMap::new();
             headers.insert(header::ACCEPT_LANGUAGE, HeaderValue::from_static(liked));
-            assert_eq!(language(&headers).content.contains("zh-Hans"), chinese, "{liked}");
+            assert_eq!(preferred_page(&headers).content.contains("zh-Hans"), chinese, "{liked}");
         }
     }
 }

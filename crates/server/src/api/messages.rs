@@ -1,15 +1,15 @@
 //! What the user says while a turn runs: queued, listed, taken back. // R: T14
 
-use super::turns::{InputPart, parts};
-use crate::error::{ApiError, ErrorBody};
+use super::turns::{InputPart, input_parts};
+use crate::error::{ApiError, ErrorResponse};
 use crate::extract::{Json, Path};
-use crate::hub::Standing;
+use crate::hub::TurnState;
 use crate::principal::Principal;
 use crate::state::AppState;
 use axum::extract::State;
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
-use throughline::{Said, TakenBack, TurnControl, When};
+use throughline::{MessageTiming, RetractResult, SendResult, TurnControl};
 use throughline_engine::TurnId;
 use throughline_wire::UserPart;
 use utoipa::ToSchema;
@@ -18,19 +18,19 @@ use utoipa_axum::routes;
 
 /// `/v1/turns/{turn_id}/messages`.
 pub fn routes() -> OpenApiRouter<AppState> {
-    OpenApiRouter::new().routes(routes!(say, list)).routes(routes!(take_back))
+    OpenApiRouter::new().routes(routes!(send_message, list_messages)).routes(routes!(retract_message))
 }
 
 /// Something to be said to a running turn.
 #[derive(Clone, Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Say {
+pub struct SendMessage {
     /// What.
     pub input: Vec<InputPart>,
     /// `next_step` (default): the model answers it in this turn. `after_turn`: the next turn begins with it.
     #[serde(default)]
     #[schema(value_type = Option<String>)]
-    pub when: When,
+    pub when: MessageTiming,
     /// An id of one's own, unique in the turn: saying it twice is saying it once.
     #[serde(default)]
     pub id: Option<String>,
@@ -38,7 +38,7 @@ pub struct Say {
 
 /// A message that waits.
 #[derive(Clone, Debug, Serialize, ToSchema)]
-pub struct Queued {
+pub struct QueuedMessageInfo {
     /// By which it can be taken back.
     pub id: String,
     /// Its parts.
@@ -46,73 +46,76 @@ pub struct Queued {
     pub input: Vec<UserPart>,
     /// What it waits for.
     #[schema(value_type = String)]
-    pub when: When,
+    pub when: MessageTiming,
 }
 
 /// Messages that wait, oldest first.
 #[derive(Clone, Debug, Serialize, ToSchema)]
-pub struct QueuedMessages {
+pub struct QueuedMessageList {
     /// Those.
-    pub messages: Vec<Queued>,
+    pub messages: Vec<QueuedMessageInfo>,
 }
 
 /// A message was taken.
 #[derive(Clone, Debug, Serialize, ToSchema)]
-pub struct SaidSo {
+pub struct SentMessage {
     /// By which it can be taken back, and found in the turn's events.
     pub id: String,
 }
 
 /// Say something while the turn runs.
-#[utoipa::path(post, path = "/v1/turns/{turn_id}/messages", tag = "turns", request_body = Say,
+#[utoipa::path(post, path = "/v1/turns/{turn_id}/messages", tag = "turns", request_body = SendMessage,
     params(("turn_id" = String, Path, description = "Which turn")),
     responses(
-        (status = 202, description = "It waits for its time; a `user_message` event tells when it is taken in", body = SaidSo),
-        (status = 404, description = "There is no such turn", body = ErrorBody),
-        (status = 409, description = "The turn is over: begin another one with it", body = ErrorBody),
-        (status = 429, description = "Too many wait already", body = ErrorBody),
-        (status = 503, description = "Another server runs the turn: `owner` says which", body = ErrorBody),
+        (status = 202, description = "It waits for its time; a `user_message` event tells when it is taken in", body = SentMessage),
+        (status = 404, description = "There is no such turn", body = ErrorResponse),
+        (status = 409, description = "The turn is over: begin another one with it", body = ErrorResponse),
+        (status = 429, description = "Too many wait already", body = ErrorResponse),
+        (status = 503, description = "Another server runs the turn: `owner` says which", body = ErrorResponse),
     ))]
-async fn say(
+async fn send_message(
     State(state): State<AppState>,
     principal: Principal,
     Path(turn): Path<String>,
-    Json(body): Json<Say>,
-) -> Result<(StatusCode, axum::Json<SaidSo>), ApiError> {
-    let control = running(&state, &principal, &turn).await?;
-    let input = parts_for(&state, &principal.user, &turn, body.input).await?;
-    let said =
-        said(&state, &principal.user, (&control, &TurnId::new(turn)), input, body.when, body.id).await?;
-    Ok((StatusCode::ACCEPTED, axum::Json(said)))
+    Json(body): Json<SendMessage>,
+) -> Result<(StatusCode, axum::Json<SentMessage>), ApiError> {
+    let control = running_turn(&state, &principal, &turn).await?;
+    let input = message_input(&state, &principal.user, &turn, body.input).await?;
+    let sent =
+        queue_message(&state, &principal.user, (&control, &TurnId::new(turn)), input, body.when, body.id)
+            .await?;
+    Ok((StatusCode::ACCEPTED, axum::Json(sent)))
 }
 
 /// What is said to a turn that runs; its files stay as long as the turn does. // R: T12
-pub async fn parts_for(
+pub async fn message_input(
     state: &AppState,
     user: &str,
     turn: &str,
     input: Vec<InputPart>,
 ) -> Result<Vec<UserPart>, ApiError> {
-    let (input, files) = parts(state, user, input).await?;
+    let (input, files) = input_parts(state, user, input).await?;
     for file in files {
-        state.catalog.use_file(user, turn, &file).await?;
+        state.catalog.record_file_use(user, turn, &file).await?;
     }
     Ok(input)
 }
 
 /// Says something to a turn that runs.
-pub async fn said(
+pub async fn queue_message(
     state: &AppState,
     user: &str,
     (control, turn): (&TurnControl, &TurnId),
     input: Vec<UserPart>,
-    when: When,
+    when: MessageTiming,
     id: Option<String>,
-) -> Result<SaidSo, ApiError> {
-    match state.hub.say(user, control, turn, id, input, when).await? {
-        Said::Queued(id) => Ok(SaidSo { id: id.as_str().to_owned() }),
-        Said::Full => Err(ApiError::too_many("too_many_messages", "too many messages wait already", 1)),
-        Said::TurnIsOver => Err(over()),
+) -> Result<SentMessage, ApiError> {
+    match state.hub.send(user, control, turn, id, input, when).await? {
+        SendResult::Queued(id) => Ok(SentMessage { id: id.as_str().to_owned() }),
+        SendResult::QueueFull => {
+            Err(ApiError::too_many("too_many_messages", "too many messages wait already", 1))
+        }
+        SendResult::TurnEnded => Err(turn_ended()),
     }
 }
 
@@ -120,25 +123,25 @@ pub async fn said(
 #[utoipa::path(get, path = "/v1/turns/{turn_id}/messages", tag = "turns",
     params(("turn_id" = String, Path, description = "Which turn")),
     responses(
-        (status = 200, description = "Oldest first", body = QueuedMessages),
-        (status = 404, description = "There is no such turn", body = ErrorBody),
-        (status = 503, description = "Another server runs the turn: `owner` says which", body = ErrorBody),
+        (status = 200, description = "Oldest first", body = QueuedMessageList),
+        (status = 404, description = "There is no such turn", body = ErrorResponse),
+        (status = 503, description = "Another server runs the turn: `owner` says which", body = ErrorResponse),
     ))]
-async fn list(
+async fn list_messages(
     State(state): State<AppState>,
     principal: Principal,
     Path(turn): Path<String>,
-) -> Result<axum::Json<QueuedMessages>, ApiError> {
+) -> Result<axum::Json<QueuedMessageList>, ApiError> {
     let queued = match state.hub.control(&principal.user, &TurnId::new(turn)).await? {
-        Standing::Running(control) => control.queued(),
-        Standing::Ended(_) => Vec::new(),
+        TurnState::Running(control) => control.queued(),
+        TurnState::Ended(_) => Vec::new(),
     };
-    let queued = queued.into_iter().map(|message| Queued {
+    let queued = queued.into_iter().map(|message| QueuedMessageInfo {
         id: message.id.as_str().to_owned(),
         input: message.input,
         when: message.when,
     });
-    Ok(axum::Json(QueuedMessages { messages: queued.collect() }))
+    Ok(axum::Json(QueuedMessageList { messages: queued.collect() }))
 }
 
 /// Take a message back that was not taken in yet.
@@ -146,29 +149,29 @@ async fn list(
     params(("turn_id" = String, Path, description = "Which turn"), ("message_id" = String, Path, description = "Which message")),
     responses(
         (status = 200, description = "It will not be taken in; these are its parts", body = Object),
-        (status = 404, description = "There is no such turn", body = ErrorBody),
-        (status = 409, description = "It was taken in, or never sent", body = ErrorBody),
-        (status = 503, description = "Another server runs the turn: `owner` says which", body = ErrorBody),
+        (status = 404, description = "There is no such turn", body = ErrorResponse),
+        (status = 409, description = "It was taken in, or never sent", body = ErrorResponse),
+        (status = 503, description = "Another server runs the turn: `owner` says which", body = ErrorResponse),
     ))]
-async fn take_back(
+async fn retract_message(
     State(state): State<AppState>,
     principal: Principal,
     Path((turn, message)): Path<(String, String)>,
 ) -> Result<axum::Json<serde_json::Value>, ApiError> {
-    let control = running(&state, &principal, &turn).await?;
-    match state.hub.take_back(&principal.user, &control, &TurnId::new(turn), &message).await? {
-        TakenBack::Yes(input) => Ok(axum::Json(serde_json::json!({ "input": input }))),
-        TakenBack::TooLate => Err(ApiError::conflict("too_late", "it was taken in, or never sent")),
+    let control = running_turn(&state, &principal, &turn).await?;
+    match state.hub.retract(&principal.user, &control, &TurnId::new(turn), &message).await? {
+        RetractResult::Retracted(input) => Ok(axum::Json(serde_json::json!({ "input": input }))),
+        RetractResult::TooLate => Err(ApiError::conflict("too_late", "it was taken in, or never sent")),
     }
 }
 
-async fn running(state: &AppState, principal: &Principal, turn: &str) -> Result<TurnControl, ApiError> {
+async fn running_turn(state: &AppState, principal: &Principal, turn: &str) -> Result<TurnControl, ApiError> {
     match state.hub.control(&principal.user, &TurnId::new(turn)).await? {
-        Standing::Running(control) if !control.is_over() => Ok(control),
-        Standing::Running(_) | Standing::Ended(_) => Err(over()),
+        TurnState::Running(control) if !control.is_over() => Ok(control),
+        TurnState::Running(_) | TurnState::Ended(_) => Err(turn_ended()),
     }
 }
 
-fn over() -> ApiError {
+fn turn_ended() -> ApiError {
     ApiError::conflict("turn_is_over", "the turn is over").remedy("begin another one with it: POST /v1/turns")
 }

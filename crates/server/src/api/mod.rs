@@ -23,7 +23,7 @@ pub mod page;
 pub(crate) mod page_file;
 pub mod question_links;
 pub mod reference;
-mod remembered;
+mod remembered_approvals;
 pub mod tools;
 pub mod turns;
 pub mod upstreams;
@@ -51,7 +51,7 @@ pub fn routes() -> OpenApiRouter<AppState> {
         .merge(keys::routes())
         .merge(openapi::routes())
         .merge(question_links::routes())
-        .merge(remembered::routes())
+        .merge(remembered_approvals::routes())
         .merge(tools::routes())
         .merge(messages::routes())
         .merge(turns::routes())

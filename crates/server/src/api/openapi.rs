@@ -17,9 +17,9 @@ const SCHEMAS: &str = include_str!("schemas.json");
 /// Methods that a path may have in the document.
 const METHODS: [&str; 5] = ["get", "put", "post", "delete", "patch"];
 
-/// `/v1/openapi.json`.
+/// `/v1/get_openapi.json`.
 pub fn routes() -> OpenApiRouter<AppState> {
-    OpenApiRouter::new().routes(routes!(openapi))
+    OpenApiRouter::new().routes(routes!(get_openapi))
 }
 
 /// The message of a turn, as `schemas.json` has it.
@@ -80,15 +80,15 @@ pub fn document(api: OpenApi) -> Value {
         schemas.extend(ours);
     }
     document["security"] = json!([{"bearer": []}]);
-    plain_parameters(&mut document);
-    narrow(&mut document);
-    refuse_in_one_shape(&mut document);
-    name_each(&mut document);
+    strip_wildcards(&mut document);
+    narrow_schemas(&mut document);
+    add_default_errors(&mut document);
+    name_operations(&mut document);
     document
 }
 
 /// `{*id}` takes slashes too, which a path of OpenAPI cannot say: there it is `{id}`.
-fn plain_parameters(document: &mut Value) {
+fn strip_wildcards(document: &mut Value) {
     let Some(Value::Object(paths)) = document.get_mut("paths").map(Value::take) else { return };
     let plain: Map<String, Value> =
         paths.into_iter().map(|(path, item)| (path.replace("{*", "{"), item)).collect();
@@ -96,7 +96,7 @@ fn plain_parameters(document: &mut Value) {
 }
 
 /// Handlers are called as their files need it (`list`, `get`); generated clients need a name for each: `files_list`.
-fn name_each(document: &mut Value) {
+fn name_operations(document: &mut Value) {
     let Some(paths) = document["paths"].as_object_mut() else { return };
     let mut names = BTreeSet::new();
     for (path, item) in paths {
@@ -106,9 +106,9 @@ fn name_each(document: &mut Value) {
             let (tag, handler) = (text(&operation["tags"][0]), text(&operation["operationId"]));
             let mut name = format!("{tag}_{handler}");
             if !names.insert(name.clone()) {
-                let place: Vec<&str> =
+                let path_words: Vec<&str> =
                     path.split(['/', '{', '}', '.']).filter(|part| !part.is_empty()).collect();
-                name = format!("{method}_{}", place.join("_"));
+                name = format!("{method}_{}", path_words.join("_"));
                 names.insert(name.clone());
             }
             operation["operationId"] = Value::from(name);
@@ -193,10 +193,10 @@ const NARROWER_PARAMETERS: [(&str, &str); 3] = [
 ];
 const AGENT_NAME: &str = r#"{"minLength": 1, "maxLength": 64}"#;
 
-fn narrow(document: &mut Value) {
-    for (place, more) in NARROWER {
+fn narrow_schemas(document: &mut Value) {
+    for (pointer, more) in NARROWER {
         let more = serde_json::from_str::<Map<String, Value>>(more);
-        if let (Some(Value::Object(schema)), Ok(more)) = (document.pointer_mut(place), more) {
+        if let (Some(Value::Object(schema)), Ok(more)) = (document.pointer_mut(pointer), more) {
             schema.extend(more);
         }
     }
@@ -224,7 +224,7 @@ fn operations(document: &mut Value) -> impl Iterator<Item = &mut Value> {
 }
 
 /// Whatever else an operation answers with (no key, too fast, store gone) is an error in the one shape.
-fn refuse_in_one_shape(document: &mut Value) {
+fn add_default_errors(document: &mut Value) {
     let other = json!({
         "description": "Anything else: why not, in the one shape of errors",
         "content": {"application/json": {"schema": {"$ref": "#/components/schemas/ErrorBody"}}},
@@ -259,7 +259,7 @@ static SERVED: LazyLock<(String, String)> = LazyLock::new(|| {
     (status = 200, description = "OpenAPI 3.1", body = Object, content_type = "application/json"),
     (status = 304, description = "`If-None-Match` has it already"),
 ))]
-async fn openapi(headers: HeaderMap) -> Response {
+async fn get_openapi(headers: HeaderMap) -> Response {
     let (text, tag) = &*SERVED;
     let mut response = match headers.get(header::IF_NONE_MATCH).is_some_and(|known| known == tag.as_str()) {
         true => StatusCode::NOT_MODIFIED.into_response(),
@@ -279,11 +279,11 @@ mod tests {
     #[test]
     fn what_is_said_besides_is_said_of_something() {
         let document = document(crate::openapi());
-        for (place, more) in NARROWER {
-            let more: Map<String, Value> = serde_json::from_str(more).expect(place);
-            let schema = document.pointer(place).unwrap_or_else(|| panic!("there is no {place}"));
+        for (pointer, more) in NARROWER {
+            let more: Map<String, Value> = serde_json::from_str(more).expect(pointer);
+            let schema = document.pointer(pointer).unwrap_or_else(|| panic!("there is no {pointer}"));
             for (name, value) in more {
-                assert_eq!(schema[&name], value, "{place}");
+                assert_eq!(schema[&name], value, "{pointer}");
             }
         }
         let text = document.to_string();

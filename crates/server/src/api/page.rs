@@ -2,7 +2,7 @@
 
 use crate::error::ApiError;
 use serde::{Deserialize, Serialize};
-use throughline_store::catalog::{PAGE_ROWS, PAGE_ROWS_MAX, Page, PageRequest};
+use throughline_store::catalog::{PAGE_ROWS_DEFAULT, PAGE_ROWS_MAX, PageRequest, ResultPage};
 use utoipa::{IntoParams, ToSchema};
 
 /// Which part of a list.
@@ -22,8 +22,8 @@ impl PageQuery {
     ///
     /// # Errors
     /// 400: a limit of none or of too many.
-    pub fn request(cursor: Option<String>, limit: Option<u32>) -> Result<PageRequest, ApiError> {
-        let limit = limit.unwrap_or(PAGE_ROWS);
+    pub fn page_request(cursor: Option<String>, limit: Option<u32>) -> Result<PageRequest, ApiError> {
+        let limit = limit.unwrap_or(PAGE_ROWS_DEFAULT);
         if limit == 0 || limit > PAGE_ROWS_MAX {
             let what = format!("`limit` is from 1 to {PAGE_ROWS_MAX}");
             return Err(ApiError::bad_request("invalid_value", what).param("limit"));
@@ -35,7 +35,7 @@ impl PageQuery {
 
 /// Some rows of a list, and where the next ones begin.
 #[derive(Clone, Debug, Serialize, ToSchema)]
-pub struct Listed<T> {
+pub struct ListPage<T> {
     /// Newest first, unless the list says otherwise.
     pub items: Vec<T>,
     /// `cursor` of the next page; absent = there is nothing more.
@@ -47,14 +47,14 @@ pub struct Listed<T> {
     pub partial: bool,
 }
 
-impl<T> Listed<T> {
+impl<T> ListPage<T> {
     /// The rows of a page in their public form.
-    pub fn of<R>(page: Page<R>, public: impl FnMut(R) -> T) -> Self {
+    pub fn from_page<R>(page: ResultPage<R>, public: impl FnMut(R) -> T) -> Self {
         Self { items: page.items.into_iter().map(public).collect(), next: page.next, partial: page.partial }
     }
 
     /// A list that is always whole.
-    pub fn whole(items: Vec<T>) -> Self {
+    pub fn complete(items: Vec<T>) -> Self {
         Self { items, next: None, partial: false }
     }
 }

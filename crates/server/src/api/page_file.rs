@@ -12,15 +12,15 @@ pub const CSS: &str = "text/css; charset=utf-8";
 pub const JAVASCRIPT: &str = "text/javascript; charset=utf-8";
 
 /// One file.
-pub struct PageFile {
+pub struct StaticFile {
     pub media_type: &'static str,
     pub content: &'static str,
 }
 
-impl PageFile {
+impl StaticFile {
     /// The file, or that whoever asks has it already.
-    pub fn answer(&self, asked: &HeaderMap) -> Response {
-        let mut response = tagged(self.content.as_bytes(), asked);
+    pub fn respond(&self, request_headers: &HeaderMap) -> Response {
+        let mut response = with_etag(self.content.as_bytes(), request_headers);
         let headers = response.headers_mut();
         for (name, value) in [
             (header::CONTENT_TYPE, self.media_type),
@@ -36,9 +36,9 @@ impl PageFile {
 }
 
 /// The content under a tag of its own; nothing but that tag for whoever asks with it and so has the content already.
-pub fn tagged(content: &'static [u8], asked: &HeaderMap) -> Response {
+pub fn with_etag(content: &'static [u8], request_headers: &HeaderMap) -> Response {
     let tag = format!("\"{}\"", blake3::hash(content).to_hex());
-    let is_known = asked.get(header::IF_NONE_MATCH).is_some_and(|known| known == tag.as_str());
+    let is_known = request_headers.get(header::IF_NONE_MATCH).is_some_and(|known| known == tag.as_str());
     let mut response = match is_known {
         true => StatusCode::NOT_MODIFIED.into_response(),
         false => content.into_response(),

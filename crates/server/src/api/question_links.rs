@@ -1,9 +1,9 @@
 //! The page of a link that a chat shows beside a question, and what it asks the server. The link is its key: good for the
 //! questions of one answer, once. // R: A3, A5
 
-use super::page_file::{HTML, JAVASCRIPT, PageFile};
+use super::page_file::{HTML, JAVASCRIPT, StaticFile};
 use crate::chat_questions::{self, LINK_PATH};
-use crate::error::{ApiError, ErrorBody};
+use crate::error::{ApiError, ErrorResponse};
 use crate::extract::Json;
 use crate::state::AppState;
 use crate::surface::chat_completions::question::CallQuestion;
@@ -12,25 +12,26 @@ use axum::extract::State;
 use axum::routing::get;
 use http::HeaderMap;
 use serde::{Deserialize, Serialize};
-use throughline_engine::Decision;
+use throughline_engine::ApprovalDecision;
 use throughline_wire::visible;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-const PAGE: PageFile = PageFile { media_type: HTML, content: include_str!("question_links/page.html") };
-const SCRIPT: PageFile = PageFile { media_type: JAVASCRIPT, content: include_str!("question_links/page.js") };
+const PAGE: StaticFile = StaticFile { media_type: HTML, content: include_str!("question_links/page.html") };
+const SCRIPT: StaticFile =
+    StaticFile { media_type: JAVASCRIPT, content: include_str!("question_links/page.js") };
 
 /// `/approve` and its script.
 pub fn pages() -> Router<AppState> {
     Router::new()
-        .route(LINK_PATH, get(|headers: HeaderMap| async move { PAGE.answer(&headers) }))
-        .route("/approve.js", get(|headers: HeaderMap| async move { SCRIPT.answer(&headers) }))
+        .route(LINK_PATH, get(|headers: HeaderMap| async move { PAGE.respond(&headers) }))
+        .route("/approve.js", get(|headers: HeaderMap| async move { SCRIPT.respond(&headers) }))
 }
 
 /// `/v1/question-links`.
 pub fn routes() -> OpenApiRouter<AppState> {
-    OpenApiRouter::new().routes(routes!(look)).routes(routes!(answer))
+    OpenApiRouter::new().routes(routes!(get_link)).routes(routes!(answer_link))
 }
 
 /// A link that a chat shows beside a question.
@@ -60,12 +61,12 @@ struct LinkedQuestion {
 /// An answer.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-struct AnswerToLink {
+struct AnswerLink {
     /// What stands behind `#`.
     link: String,
     /// `approve` or `deny`.
     #[schema(value_type = String)]
-    decision: Decision,
+    decision: ApprovalDecision,
     /// Why; a denial's reason is told to the model.
     #[serde(default)]
     reason: Option<String>,
@@ -73,7 +74,7 @@ struct AnswerToLink {
 
 /// What became of it.
 #[derive(Debug, Serialize, ToSchema)]
-struct AnsweredLink {
+struct LinkAck {
     /// `resolved`: it is in the log.
     status: &'static str,
 }
@@ -81,13 +82,13 @@ struct AnsweredLink {
 /// Look at what the link beside a question in a chat asks. Needs no key.
 #[utoipa::path(post, path = "/v1/question-links", tag = "turns", security(()), request_body = QuestionLink, responses(
     (status = 200, description = "It is open", body = LinkedQuestions),
-    (status = 410, description = "There is no such link, or it was used, or its question is closed", body = ErrorBody),
+    (status = 410, description = "There is no such link, or it was used, or its question is closed", body = ErrorResponse),
 ))]
-async fn look(
+async fn get_link(
     State(state): State<AppState>,
-    Json(shown): Json<QuestionLink>,
+    Json(body): Json<QuestionLink>,
 ) -> Result<axum::Json<LinkedQuestions>, ApiError> {
-    let questions = chat_questions::look(&state, &shown.link).await?;
+    let questions = chat_questions::questions_of_link(&state, &body.link).await?;
     let read = |CallQuestion { question, arguments, .. }: CallQuestion| LinkedQuestion {
         question,
         arguments: visible::pretty_json(&arguments),
@@ -96,14 +97,14 @@ async fn look(
 }
 
 /// Answer what the link beside a question in a chat asks, once. The chat goes on with its next message. Needs no key.
-#[utoipa::path(post, path = "/v1/question-links/answer", tag = "turns", security(()), request_body = AnswerToLink, responses(
-    (status = 200, description = "It is the answer", body = AnsweredLink),
-    (status = 410, description = "There is no such link, or it was used, or its question is closed", body = ErrorBody),
+#[utoipa::path(post, path = "/v1/question-links/answer", tag = "turns", security(()), request_body = AnswerLink, responses(
+    (status = 200, description = "It is the answer", body = LinkAck),
+    (status = 410, description = "There is no such link, or it was used, or its question is closed", body = ErrorResponse),
 ))]
-async fn answer(
+async fn answer_link(
     State(state): State<AppState>,
-    Json(AnswerToLink { link, decision, reason }): Json<AnswerToLink>,
-) -> Result<axum::Json<AnsweredLink>, ApiError> {
+    Json(AnswerLink { link, decision, reason }): Json<AnswerLink>,
+) -> Result<axum::Json<LinkAck>, ApiError> {
     chat_questions::answer_link(&state, &link, decision, reason).await?;
-    Ok(axum::Json(AnsweredLink { status: "resolved" }))
+    Ok(axum::Json(LinkAck { status: "resolved" }))
 }

@@ -1,7 +1,7 @@
 //! `/docs`: the API to read and to try, one page of our own. It loads nothing from anywhere else and has no inline script or
 //! style, so the strictest policy holds for it. // R: E5, R4
 
-use super::page_file::{CSS, HTML, JAVASCRIPT, PageFile};
+use super::page_file::{CSS, HTML, JAVASCRIPT, StaticFile};
 use crate::state::AppState;
 use axum::Router;
 use axum::response::Redirect;
@@ -11,12 +11,13 @@ use http::HeaderMap;
 /// `/docs`, beside the described routes: it describes them.
 pub fn routes() -> Router<AppState> {
     Router::new()
-        .route("/docs", get(|headers: HeaderMap| async move { PAGE.answer(&headers) }))
+        .route("/docs", get(|headers: HeaderMap| async move { PAGE.respond(&headers) }))
         .route("/docs/", get(|| async { Redirect::permanent("/docs") }))
-        .route("/docs/style.css", get(|headers: HeaderMap| async move { STYLE.answer(&headers) }))
-        .route("/docs/script.js", get(|headers: HeaderMap| async move { SCRIPT.answer(&headers) }))
+        .route("/docs/style.css", get(|headers: HeaderMap| async move { STYLE.respond(&headers) }))
+        .route("/docs/script.js", get(|headers: HeaderMap| async move { SCRIPT.respond(&headers) }))
 }
 
-const PAGE: PageFile = PageFile { media_type: HTML, content: include_str!("reference/index.html") };
-const STYLE: PageFile = PageFile { media_type: CSS, content: include_str!("reference/style.css") };
-const SCRIPT: PageFile = PageFile { media_type: JAVASCRIPT, content: include_str!("reference/script.js") };
+const PAGE: StaticFile = StaticFile { media_type: HTML, content: include_str!("reference/index.html") };
+const STYLE: StaticFile = StaticFile { media_type: CSS, content: include_str!("reference/style.css") };
+const SCRIPT: StaticFile =
+    StaticFile { media_type: JAVASCRIPT, content: include_str!("reference/script.js") };

@@ -1,27 +1,29 @@
 //! Tools: what there is, what a reply would call, and running one by hand. // R: L1, L3, X2, A1
 
-use super::agents::usable;
-use super::page::Listed;
-use crate::error::{ApiError, ErrorBody};
+use super::agents::require_agent;
+use super::page::ListPage;
+use crate::approval_store::stored_approval;
+use crate::error::{ApiError, ErrorResponse};
 use crate::extract::{Json, Path, Query};
-use crate::memories::kept;
-use crate::own_agents::load;
-use crate::principal::{Principal, Scope};
+use crate::principal::{KeyScope, Principal};
 use crate::state::AppState;
+use crate::user_agents::load_user_agents;
 use axum::extract::State;
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
-use throughline::config::{Mode, Protocol};
-use throughline::described::{InspectionDescription, PromptDescription, ToolDescription};
-use throughline::inspect::{self, Asked, Reading};
-use throughline::memory::MemoryError;
-use throughline::{Agent, Consent, HandCall, HandRefused, Offer, Remembered, Throughline};
-use throughline_engine::closest_names;
-use throughline_tools::{AgentCallable, Verdict, Withheld};
+use throughline::approval_store::ApprovalStoreError;
+use throughline::config::{TextProtocolKind, ToolMode};
+use throughline::inspect::{self, InspectionContext, ProtocolFilter};
+use throughline::views::{InspectionDescription, PromptDescription, ToolDescription};
+use throughline::{
+    Agent, ManualCall, ManualCallError, ManualConsent, RememberedDecision, Throughline, ToolSelection,
+};
+use throughline_engine::suggest_names;
+use throughline_tools::{AgentCallable, ToolAvailability, WithheldReason};
 use throughline_wire::visible;
-use throughline_wire::{Outcome, ToolName};
+use throughline_wire::{CallOutcome, ToolName};
 use tokio_util::sync::CancellationToken;
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
@@ -30,13 +32,13 @@ use utoipa_axum::routes;
 /// Longest text that is looked through for calls, in bytes.
 pub const PARSED_BYTES_MAX: usize = 1 << 20;
 
-/// `/v1/tools`, `/v1/prompts` and `/v1/parse`.
+/// `/v1/tools`, `/v1/list_prompts` and `/v1/parse`.
 pub fn routes() -> OpenApiRouter<AppState> {
     OpenApiRouter::new()
         .routes(routes!(list))
         .routes(routes!(get))
         .routes(routes!(call))
-        .routes(routes!(prompts))
+        .routes(routes!(list_prompts))
         .routes(routes!(parse))
 }
 
@@ -82,7 +84,7 @@ impl From<ToolDescription> for ToolInfo {
             name: tool.name.as_str().to_owned(),
             title: visible::escape(&tool.title).into_owned(),
             description: tool.description,
-            effect: word(&tool.effect),
+            effect: variant_name(&tool.effect),
             source: tool.source,
             callable: tool.callable,
             offered: tool.offered,
@@ -97,7 +99,7 @@ impl From<ToolDescription> for ToolInfo {
 }
 
 /// The name of a variant on the wire.
-pub(super) fn word(value: &impl Serialize) -> String {
+pub(super) fn variant_name(value: &impl Serialize) -> String {
     match serde_json::to_value(value) {
         Ok(Value::String(word)) => word,
         Ok(Value::Object(members)) => members.keys().next().cloned().unwrap_or_default(),
@@ -107,18 +109,18 @@ pub(super) fn word(value: &impl Serialize) -> String {
 
 /// Where tools come from.
 #[derive(Clone, Debug, Serialize, ToSchema)]
-pub struct SourceInfo {
+pub struct ToolSourceInfo {
     /// `builtin`, `mcp:files`, ...
     pub name: String,
     /// How many tools it has now.
     pub tools: usize,
     /// What is not as it should be.
-    pub faults: Vec<FaultInfo>,
+    pub faults: Vec<SourceFaultInfo>,
 }
 
 /// Something of a source that is not as it should be. The rest works on.
 #[derive(Clone, Debug, Serialize, ToSchema)]
-pub struct FaultInfo {
+pub struct SourceFaultInfo {
     /// Which of its tools; absent = all of it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
@@ -131,11 +133,11 @@ pub struct FaultInfo {
 
 /// The tools that there are.
 #[derive(Clone, Debug, Serialize, ToSchema)]
-pub struct Tools {
+pub struct ToolList {
     /// By name.
     pub tools: Vec<ToolInfo>,
     /// By name, those without tools too.
-    pub sources: Vec<SourceInfo>,
+    pub sources: Vec<ToolSourceInfo>,
     /// Switches of the agent that switch nothing now.
     pub unknown_toggles: Vec<String>,
 }
@@ -151,50 +153,55 @@ pub struct ToolsQuery {
 
 /// List tools with where they come from, and what is wrong with their sources.
 #[utoipa::path(get, path = "/v1/tools", tag = "tools", params(ToolsQuery), responses(
-    (status = 200, description = "All of them", body = Tools),
-    (status = 404, description = "There is no such agent", body = ErrorBody),
+    (status = 200, description = "All of them", body = ToolList),
+    (status = 404, description = "There is no such agent", body = ErrorResponse),
 ))]
 async fn list(
     State(state): State<AppState>,
     principal: Principal,
     Query(query): Query<ToolsQuery>,
-) -> Result<axum::Json<Tools>, ApiError> {
-    principal.need(Scope::Chat)?;
+) -> Result<axum::Json<ToolList>, ApiError> {
+    principal.require(KeyScope::Chat)?;
     if let Some(agent) = &query.agent {
-        usable(&state, &principal, agent).await?;
+        require_agent(&state, &principal, agent).await?;
     }
     let user = Some(principal.user);
-    let offer = state.app.offer_to(&user, query.agent.as_deref(), None, None)?;
+    let offer = state.app.select_tools_for_user(&user, query.agent.as_deref(), None, None)?;
     let agent = state.app.agent_for(query.agent.as_deref(), &user)?;
-    Ok(axum::Json(as_found(&state.app, &user, &agent, &offer)))
+    Ok(axum::Json(tool_list(&state.app, &user, &agent, &offer)))
 }
 
 /// The tools as an agent finds them.
-pub(super) fn as_found(app: &Throughline, user: &Option<String>, agent: &Agent, offer: &Offer) -> Tools {
-    let mut sources: BTreeMap<String, SourceInfo> = BTreeMap::new();
-    let source = |name: &str| SourceInfo { name: name.to_owned(), tools: 0, faults: Vec::new() };
-    for found in &offer.found {
-        let name = &found.tool.spec().source;
+pub(super) fn tool_list(
+    app: &Throughline,
+    user: &Option<String>,
+    agent: &Agent,
+    offer: &ToolSelection,
+) -> ToolList {
+    let mut sources: BTreeMap<String, ToolSourceInfo> = BTreeMap::new();
+    let source = |name: &str| ToolSourceInfo { name: name.to_owned(), tools: 0, faults: Vec::new() };
+    for offered in &offer.discovered {
+        let name = &offered.tool.spec().source;
         sources.entry(name.clone()).or_insert_with(|| source(name)).tools += 1;
     }
     for name in app.toolbox().sources() {
         sources.entry(name.clone()).or_insert_with(|| source(&name));
     }
-    for fault in app.faults() {
+    for fault in app.source_faults() {
         let of = sources.entry(fault.source.clone()).or_insert_with(|| source(&fault.source));
-        of.faults.push(FaultInfo {
+        of.faults.push(SourceFaultInfo {
             tool: fault.tool.map(|tool| tool.as_str().to_owned()),
             message: visible::escape(&fault.message).into_owned(),
             remedy: fault.remedy,
         });
     }
-    let registry = app.tools_of(user);
+    let registry = app.tools_for(user);
     let unknown = registry.unknown_toggles(&agent.tool_call.toggles);
-    Tools {
+    ToolList {
         tools: offer
-            .found
+            .discovered
             .iter()
-            .map(|found| ToolDescription::new(&found.tool, &found.verdict).into())
+            .map(|offered| ToolDescription::new(&offered.tool, &offered.availability).into())
             .collect(),
         sources: sources.into_values().collect(),
         unknown_toggles: unknown.into_iter().map(str::to_owned).collect(),
@@ -205,29 +212,29 @@ pub(super) fn as_found(app: &Throughline, user: &Option<String>, agent: &Agent, 
 #[utoipa::path(get, path = "/v1/tools/{tool}", tag = "tools",
     params(("tool" = String, Path, description = "Its name: `group.method`")), responses(
     (status = 200, description = "All that it is", body = ToolInfo),
-    (status = 404, description = "There is none", body = ErrorBody),
+    (status = 404, description = "There is none", body = ErrorResponse),
 ))]
 async fn get(
     State(state): State<AppState>,
     principal: Principal,
     Path(name): Path<String>,
 ) -> Result<axum::Json<ToolInfo>, ApiError> {
-    principal.need(Scope::Chat)?;
-    let registry = state.app.tools_of(&Some(principal.user));
+    principal.require(KeyScope::Chat)?;
+    let registry = state.app.tools_for(&Some(principal.user));
     let tool = registry.get(&ToolName::from(name.as_str())).ok_or_else(|| {
         let names = registry.iter().map(|tool| tool.spec().name.as_str());
-        no_tool(&name, &closest_names(&name, names))
+        tool_not_found(&name, &suggest_names(&name, names))
     })?;
     let verdict = match tool.spec().agent_callable {
-        AgentCallable::Yes => Verdict::Offered,
-        AgentCallable::No => Verdict::Withheld(Withheld::NotCallable),
+        AgentCallable::Yes => ToolAvailability::Offered,
+        AgentCallable::No => ToolAvailability::Withheld(WithheldReason::NotCallable),
     };
     Ok(axum::Json(ToolDescription::new(tool, &verdict).into()))
 }
 
-fn no_tool<S: AsRef<str>>(name: &str, closest: &[S]) -> ApiError {
+fn tool_not_found<S: AsRef<str>>(name: &str, suggestions: &[S]) -> ApiError {
     let error = ApiError::not_found("tool", name);
-    match closest.first() {
+    match suggestions.first() {
         Some(near) => error.remedy(format!("did you mean `{}`?", near.as_ref())),
         None => error,
     }
@@ -255,7 +262,7 @@ pub(super) fn no_arguments() -> Value {
 
 /// How a tool ended.
 #[derive(Clone, Debug, Serialize, ToSchema)]
-pub struct ToolCalled {
+pub struct ToolCallResult {
     /// `success`, `error`, `timed_out`, `cancelled`, `not_started` or `unknown`.
     #[schema(example = "success")]
     pub status: String,
@@ -274,7 +281,8 @@ pub struct ToolCalled {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output_size: Option<u64>,
     /// What a model would be told.
-    pub told_to_model: String,
+    #[serde(rename = "told_to_model")]
+    pub model_text: String,
     /// The rule that let it run, or that asked for `confirm`.
     #[schema(example = "effect:read")]
     pub rule: String,
@@ -290,43 +298,44 @@ pub struct ToolCalled {
 /// is stopped.
 #[utoipa::path(post, path = "/v1/tools/{tool}/call", tag = "tools",
     params(("tool" = String, Path, description = "Its name: `group.method`")), request_body = CallTool, responses(
-    (status = 200, description = "It ran, and this is how it ended", body = ToolCalled),
-    (status = 400, description = "The arguments do not fit", body = ErrorBody),
-    (status = 403, description = "A rule denies it, or the key lacks the scope `tools`", body = ErrorBody),
-    (status = 404, description = "There is none", body = ErrorBody),
-    (status = 409, description = "It needs `confirm: true`, or runs in a page only", body = ErrorBody),
+    (status = 200, description = "It ran, and this is how it ended", body = ToolCallResult),
+    (status = 400, description = "The arguments do not fit", body = ErrorResponse),
+    (status = 403, description = "A rule denies it, or the key lacks the scope `tools`", body = ErrorResponse),
+    (status = 404, description = "There is none", body = ErrorResponse),
+    (status = 409, description = "It needs `confirm: true`, or runs in a page only", body = ErrorResponse),
 ))]
 async fn call(
     State(state): State<AppState>,
     principal: Principal,
     Path(name): Path<String>,
     Json(body): Json<CallTool>,
-) -> Result<axum::Json<ToolCalled>, ApiError> {
-    principal.need(Scope::Tools)?;
-    load(&state.app, &*state.catalog, &principal.user).await?;
-    let remembered = remembered(&state, &principal).await?;
+) -> Result<axum::Json<ToolCallResult>, ApiError> {
+    principal.require(KeyScope::Tools)?;
+    load_user_agents(&state.app, &*state.catalog, &principal.user).await?;
+    let remembered = load_remembered(&state, &principal).await?;
     // A request that is given up drops this handler, and with it the tool.
-    let call = HandCall {
+    let call = ManualCall {
         agent: body.agent,
         user: Some(principal.user),
         tool: ToolName::from(name.as_str()),
         arguments: body.arguments,
-        consent: if body.confirm { Consent::Given } else { Consent::NotGiven },
+        consent: if body.confirm { ManualConsent::Given } else { ManualConsent::NotGiven },
         remembered,
         cancel: CancellationToken::new(),
     };
-    let called = state.app.run_by_hand(call).await.map_err(|refused| not_run(&name, refused))?;
+    let called =
+        state.app.run_manual_call(call).await.map_err(|refused| manual_call_error(&name, refused))?;
     let outcome = &called.outcome;
     let output = outcome.output();
-    Ok(axum::Json(ToolCalled {
-        status: status(outcome).to_owned(),
+    Ok(axum::Json(ToolCallResult {
+        status: outcome_status(outcome).to_owned(),
         output: output.map(|output| output.text.clone()),
         output_value: output.and_then(|output| output.value.clone()),
         output_media: output
             .map(|output| output.media.iter().filter_map(|media| serde_json::to_value(media).ok()).collect())
             .unwrap_or_default(),
         output_size: output.map(|output| output.size),
-        told_to_model: outcome.told_to_model(),
+        model_text: outcome.model_text(),
         rule: called.rule,
         started_at: called.started_at,
         duration_ms: called.duration_ms,
@@ -334,40 +343,47 @@ async fn call(
 }
 
 /// What the user has said before and always holds. What cannot be read is refused and named: it may be a denial.
-pub(super) async fn remembered(state: &AppState, principal: &Principal) -> Result<Vec<Remembered>, ApiError> {
+pub(super) async fn load_remembered(
+    state: &AppState,
+    principal: &Principal,
+) -> Result<Vec<RememberedDecision>, ApiError> {
     let rows = state.catalog.remembered(&principal.user, None).await?;
-    let kept: Result<Vec<_>, MemoryError> = rows.into_iter().map(kept).collect();
-    Ok(kept.map_err(throughline::Error::from)?.into_iter().map(|kept| kept.answer).collect())
+    let stored: Result<Vec<_>, ApprovalStoreError> = rows.into_iter().map(stored_approval).collect();
+    Ok(stored.map_err(throughline::Error::from)?.into_iter().map(|stored| stored.answer).collect())
 }
 
-fn not_run(name: &str, refused: HandRefused) -> ApiError {
+fn manual_call_error(name: &str, refused: ManualCallError) -> ApiError {
     let message = refused.to_string();
     match refused {
-        HandRefused::UnknownTool { closest, .. } => no_tool(name, &closest),
-        HandRefused::RunsElsewhere { .. } => ApiError::conflict("runs_in_client", message),
-        HandRefused::DoNotFit { .. } => ApiError::bad_request("invalid_arguments", message)
+        ManualCallError::UnknownTool { suggestions, .. } => tool_not_found(name, &suggestions),
+        ManualCallError::RunsOnClient { .. } => ApiError::conflict("runs_in_client", message),
+        ManualCallError::InvalidArguments { .. } => ApiError::bad_request("invalid_arguments", message)
             .param("arguments")
             .remedy("the tool's schema says what fits: GET /v1/tools"),
-        HandRefused::Denied { rule, .. } => ApiError::forbidden("denied", message).with("rule", rule),
-        HandRefused::NeedsConsent { rule, effect } => ApiError::conflict("confirmation_required", message)
-            .param("confirm")
-            .remedy("look at the arguments, and send them again with \"confirm\": true")
-            .with("rule", rule)
-            .with("effect", word(&effect)),
-        HandRefused::App(error) => error.into(),
+        ManualCallError::Denied { rule, .. } => {
+            ApiError::forbidden("denied", message).with_extra("rule", rule)
+        }
+        ManualCallError::NeedsConsent { rule, effect } => {
+            ApiError::conflict("confirmation_required", message)
+                .param("confirm")
+                .remedy("look at the arguments, and send them again with \"confirm\": true")
+                .with_extra("rule", rule)
+                .with_extra("effect", variant_name(&effect))
+        }
+        ManualCallError::App(error) => error.into(),
         _ => ApiError::new(StatusCode::CONFLICT, "not_run", message),
     }
 }
 
-fn status(outcome: &Outcome) -> &'static str {
+fn outcome_status(outcome: &CallOutcome) -> &'static str {
     match outcome {
-        Outcome::Done(_) => "success",
-        Outcome::Failed { .. } => "error",
-        Outcome::Denied { .. } => "denied",
-        Outcome::Cancelled(_) => "cancelled",
-        Outcome::TimedOut { .. } => "timed_out",
-        Outcome::NotStarted(_) => "not_started",
-        Outcome::Unknown => "unknown",
+        CallOutcome::Done(_) => "success",
+        CallOutcome::Failed { .. } => "error",
+        CallOutcome::Denied { .. } => "denied",
+        CallOutcome::Cancelled(_) => "cancelled",
+        CallOutcome::TimedOut { .. } => "timed_out",
+        CallOutcome::NotStarted(_) => "not_started",
+        CallOutcome::Unknown => "unknown",
     }
 }
 
@@ -387,16 +403,16 @@ pub struct PromptPreview {
     /// Names of the offered tools.
     pub tools: Vec<String>,
     /// Tools that are not offered, and why.
-    pub left_out: Vec<LeftOutInfo>,
+    pub left_out: Vec<OmittedTool>,
     /// `tools("…")` of the prompt that mean nothing.
     pub unmatched: Vec<String>,
     /// What it costs.
-    pub tokens: TokensInfo,
+    pub tokens: PromptTokensInfo,
 }
 
 /// A tool that is not offered.
 #[derive(Clone, Debug, Serialize, ToSchema)]
-pub struct LeftOutInfo {
+pub struct OmittedTool {
     /// The tool.
     pub name: String,
     /// The first reason that holds.
@@ -405,7 +421,7 @@ pub struct LeftOutInfo {
 
 /// Tokens of everything that is sent before the conversation.
 #[derive(Clone, Debug, Serialize, ToSchema)]
-pub struct TokensInfo {
+pub struct PromptTokensInfo {
     /// All of it.
     pub total: usize,
     /// The prompt alone.
@@ -444,10 +460,10 @@ impl From<PromptDescription> for PromptPreview {
             left_out: prompt
                 .left_out
                 .into_iter()
-                .map(|left| LeftOutInfo { name: left.name.as_str().to_owned(), why: left.why })
+                .map(|left| OmittedTool { name: left.name.as_str().to_owned(), why: left.why })
                 .collect(),
             unmatched: prompt.unmatched,
-            tokens: TokensInfo {
+            tokens: PromptTokensInfo {
                 total: prompt.tokens.total,
                 prompt: prompt.tokens.prompt,
                 sources: prompt.tokens.sources.into_iter().map(source).collect(),
@@ -461,45 +477,52 @@ impl From<PromptDescription> for PromptPreview {
 pub(super) fn mode_and_protocol(
     mode: Option<&str>,
     protocol: Option<&str>,
-) -> Result<(Option<Mode>, Option<Protocol>), ApiError> {
+) -> Result<(Option<ToolMode>, Option<TextProtocolKind>), ApiError> {
     let unknown = |param: &str, given: &str, names: &[&str]| {
         ApiError::bad_request("unknown_value", format!("there is no {param} `{given}`"))
             .param(param)
             .remedy(names.join(", "))
     };
     let protocol = protocol
-        .map(|name| Protocol::named(name).ok_or_else(|| unknown("protocol", name, &Protocol::NAMES)))
+        .map(|name| {
+            TextProtocolKind::from_name(name)
+                .ok_or_else(|| unknown("protocol", name, &TextProtocolKind::NAMES))
+        })
         .transpose()?;
-    let mode =
-        mode.map(|name| Mode::named(name).ok_or_else(|| unknown("mode", name, &Mode::NAMES))).transpose()?;
-    Ok((mode.or(protocol.map(|_| Mode::Text)), protocol))
+    let mode = mode
+        .map(|name| ToolMode::from_name(name).ok_or_else(|| unknown("mode", name, &ToolMode::NAMES)))
+        .transpose()?;
+    Ok((mode.or(protocol.map(|_| ToolMode::Text)), protocol))
 }
 
 /// Every way of telling tools: natively, and in each text protocol.
-pub(super) const WAYS: [(Mode, Option<Protocol>); 3] =
-    [(Mode::Native, None), (Mode::Text, Some(Protocol::Vcp)), (Mode::Text, Some(Protocol::Xml))];
+pub(super) const PROMPT_MODES: [(ToolMode, Option<TextProtocolKind>); 3] = [
+    (ToolMode::Native, None),
+    (ToolMode::Text, Some(TextProtocolKind::Vcp)),
+    (ToolMode::Text, Some(TextProtocolKind::Xml)),
+];
 
 /// What the tools of an agent look like and cost in each way of telling them: native, and every text protocol.
 #[utoipa::path(get, path = "/v1/prompts", tag = "tools", params(ToolsQuery), responses(
-    (status = 200, description = "One for each way", body = Listed<PromptPreview>),
-    (status = 404, description = "There is no such agent", body = ErrorBody),
+    (status = 200, description = "One for each way", body = ListPage<PromptPreview>),
+    (status = 404, description = "There is no such agent", body = ErrorResponse),
 ))]
-async fn prompts(
+async fn list_prompts(
     State(state): State<AppState>,
     principal: Principal,
     Query(query): Query<ToolsQuery>,
-) -> Result<axum::Json<Listed<PromptPreview>>, ApiError> {
-    principal.need(Scope::Chat)?;
+) -> Result<axum::Json<ListPage<PromptPreview>>, ApiError> {
+    principal.require(KeyScope::Chat)?;
     if let Some(agent) = &query.agent {
-        usable(&state, &principal, agent).await?;
+        require_agent(&state, &principal, agent).await?;
     }
     let user = Some(principal.user);
-    let mut previews = Vec::with_capacity(WAYS.len());
-    for (mode, protocol) in WAYS {
-        let offer = state.app.offer_to(&user, query.agent.as_deref(), Some(mode), protocol)?;
+    let mut previews = Vec::with_capacity(PROMPT_MODES.len());
+    for (mode, protocol) in PROMPT_MODES {
+        let offer = state.app.select_tools_for_user(&user, query.agent.as_deref(), Some(mode), protocol)?;
         previews.push(PromptDescription::from(&offer).into());
     }
-    Ok(axum::Json(Listed::whole(previews)))
+    Ok(axum::Json(ListPage::complete(previews)))
 }
 
 /// A reply to be looked through.
@@ -518,7 +541,7 @@ pub struct ParseText {
 
 /// What a reply holds.
 #[derive(Clone, Debug, Serialize, ToSchema)]
-pub struct Parsed {
+pub struct ParsedReply {
     /// Calls and refused blocks, in the order of the text.
     pub requests: Vec<ParsedRequest>,
     /// What else there is to know, in the order of the text.
@@ -575,9 +598,9 @@ pub struct ParsedWarning {
     pub message: String,
 }
 
-impl From<InspectionDescription> for Parsed {
-    fn from(found: InspectionDescription) -> Self {
-        let requests = found.requests.into_iter().map(|request| ParsedRequest {
+impl From<InspectionDescription> for ParsedReply {
+    fn from(inspection: InspectionDescription) -> Self {
+        let requests = inspection.requests.into_iter().map(|request| ParsedRequest {
             format: request.format,
             leaked: request.leaked,
             name: request.name,
@@ -592,48 +615,54 @@ impl From<InspectionDescription> for Parsed {
             start: request.start,
             end: request.end,
         });
-        let warnings = found.warnings.into_iter().map(|warning| ParsedWarning {
-            kind: word(&warning.kind),
+        let warnings = inspection.warnings.into_iter().map(|warning| ParsedWarning {
+            kind: variant_name(&warning.kind),
             line: warning.line,
             column: warning.column,
             at: warning.at,
             message: warning.message,
         });
-        Self { requests: requests.collect(), warnings: warnings.collect(), text: found.text }
+        Self { requests: requests.collect(), warnings: warnings.collect(), text: inspection.text }
     }
 }
 
 /// Look for calls in a reply, and say what would become of each. Runs nothing.
 #[utoipa::path(post, path = "/v1/parse", tag = "tools", request_body = ParseText, responses(
-    (status = 200, description = "What it holds", body = Parsed),
-    (status = 400, description = "There is no such protocol", body = ErrorBody),
-    (status = 404, description = "There is no such agent", body = ErrorBody),
-    (status = 413, description = "The text is too long", body = ErrorBody),
-    (status = 409, description = "An answer that is remembered cannot be read: `number` says which", body = ErrorBody),
+    (status = 200, description = "What it holds", body = ParsedReply),
+    (status = 400, description = "There is no such protocol", body = ErrorResponse),
+    (status = 404, description = "There is no such agent", body = ErrorResponse),
+    (status = 413, description = "The text is too long", body = ErrorResponse),
+    (status = 409, description = "An answer that is remembered cannot be read: `number` says which", body = ErrorResponse),
 ))]
 async fn parse(
     State(state): State<AppState>,
     principal: Principal,
     Json(body): Json<ParseText>,
-) -> Result<axum::Json<Parsed>, ApiError> {
-    principal.need(Scope::Chat)?;
+) -> Result<axum::Json<ParsedReply>, ApiError> {
+    principal.require(KeyScope::Chat)?;
     if body.text.len() > PARSED_BYTES_MAX {
         let what = format!("at most {PARSED_BYTES_MAX} bytes are looked through");
         return Err(ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "text_too_long", what).param("text"));
     }
     if let Some(agent) = &body.agent {
-        usable(&state, &principal, agent).await?;
+        require_agent(&state, &principal, agent).await?;
     }
     let (_, protocol) = mode_and_protocol(None, body.protocol.as_deref())?;
-    let remembered = remembered(&state, &principal).await?;
+    let remembered = load_remembered(&state, &principal).await?;
     let user = Some(principal.user);
-    let offer = state.app.offer_to(&user, body.agent.as_deref(), Some(Mode::Text), protocol)?;
-    let (agent, registry) = (state.app.agent_for(body.agent.as_deref(), &user)?, state.app.tools_of(&user));
-    let reading = protocol.map_or(Reading::Any, Reading::As);
+    let offer =
+        state.app.select_tools_for_user(&user, body.agent.as_deref(), Some(ToolMode::Text), protocol)?;
+    let (agent, registry) = (state.app.agent_for(body.agent.as_deref(), &user)?, state.app.tools_for(&user));
+    let reading = protocol.map_or(ProtocolFilter::Any, ProtocolFilter::Only);
     // Looking through a megabyte takes a while, and other requests should not wait for it.
-    let found = tokio::task::spawn_blocking(move || {
-        let asked = Asked { agent: &agent, registry: &registry, offer: &offer, remembered: &remembered };
+    let inspection = tokio::task::spawn_blocking(move || {
+        let asked = InspectionContext {
+            agent: &agent,
+            registry: &registry,
+            selection: &offer,
+            remembered: &remembered,
+        };
         InspectionDescription::from(&inspect::inspect(&body.text, reading, asked))
     });
-    Ok(axum::Json(found.await.map_err(ApiError::internal)?.into()))
+    Ok(axum::Json(inspection.await.map_err(ApiError::internal)?.into()))
 }

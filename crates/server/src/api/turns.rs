@@ -2,15 +2,15 @@
 
 mod list;
 
-use super::events::{StreamedEvent, cut_of, stream_of};
-use crate::error::{ApiError, ErrorBody};
-use crate::extract::{JsonText, Path, parse};
-use crate::hub::{Behind, NewTurn, OnDisconnect, Replayed, Started, Thread};
-use crate::net::Connection;
+use super::events::{SseFrame, canceller_of, event_stream};
+use crate::error::{ApiError, ErrorResponse};
+use crate::extract::{JsonText, Path, parse_json};
+use crate::hub::{ConversationRef, IdempotentReplay, OnDisconnect, ParentRef, StartedTurn, TurnSpec};
+use crate::net::ConnectionInfo;
 use crate::principal::Principal;
 use crate::state::AppState;
 use crate::telemetry::TraceParent;
-use crate::viewer::{From, message};
+use crate::viewer::{ResumeFrom, fold_message};
 use axum::Extension;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
@@ -18,16 +18,16 @@ use http::{HeaderMap, HeaderValue, StatusCode, header};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 use throughline::TurnRequest;
-use throughline::config::Mode;
+use throughline::config::ToolMode;
 use throughline_engine::TurnId;
 use throughline_store::LogError;
-use throughline_store::catalog::{Idempotency, Parent};
+use throughline_store::catalog::{IdempotencyKey, TurnParent};
 use throughline_wire::{ClosedStep, Media, Message, UserPart};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-/// Longest `Idempotency-Key`, in bytes.
+/// Longest `IdempotencyKey-FileKey`, in bytes.
 const KEY_BYTES_MAX: usize = 255;
 
 /// `/v1/turns`.
@@ -95,7 +95,7 @@ pub enum InputPart {
 #[serde(deny_unknown_fields)]
 pub struct PastMessage {
     /// Who said it.
-    pub role: Role,
+    pub role: PastMessageRole,
     /// What.
     pub content: String,
 }
@@ -103,7 +103,7 @@ pub struct PastMessage {
 /// Who said something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Role {
+pub enum PastMessageRole {
     /// The user.
     User,
     /// The model.
@@ -124,8 +124,8 @@ pub struct TurnStarted {
     pub events_url: String,
 }
 
-impl std::convert::From<Started> for TurnStarted {
-    fn from(started: Started) -> Self {
+impl std::convert::From<StartedTurn> for TurnStarted {
+    fn from(started: StartedTurn) -> Self {
         let turn_id = started.turn_id.as_str().to_owned();
         Self {
             events_url: format!("/v1/turns/{turn_id}/events"),
@@ -138,14 +138,14 @@ impl std::convert::From<Started> for TurnStarted {
 
 /// A turn as it stands.
 #[derive(Clone, Debug, Serialize, ToSchema)]
-pub struct Snapshot {
+pub struct TurnSnapshot {
     /// `running`, or how it ended: `completed`, `length`, `limit`, `error`, `cancelled`, `interrupted`.
     pub status: String,
     /// The last event that is in it: go on with `events?after=<last_seq>`.
     pub last_seq: u64,
     /// The message with its blocks: the fold of the events.
     #[schema(value_type = crate::api::openapi::MessageSchema)]
-    pub message: throughline::Message,
+    pub message: throughline::AssistantMessage,
     /// Tokens of all steps.
     #[schema(value_type = crate::api::openapi::UsageSchema)]
     pub usage: Value,
@@ -154,7 +154,7 @@ pub struct Snapshot {
 /// Start a turn.
 ///
 /// With `Accept: text/event-stream` the answer is the turn's event stream itself, and `Location` names the turn. The same
-/// `Idempotency-Key` with the same body gives the same turn, for 24 hours.
+/// `IdempotencyKey-FileKey` with the same body gives the same turn, for 24 hours.
 #[utoipa::path(post, path = "/v1/turns", tag = "turns", request_body = StartTurn,
     params(("Idempotency-Key" = Option<String>, Header, description = "Makes a request safe to send again"),
         ("traceparent" = Option<String>, Header, description = "The span of whoever asks (W3C Trace Context): the turn's \
@@ -162,39 +162,39 @@ pub struct Snapshot {
     responses(
         (status = 201, description = "It runs", body = TurnStarted),
         (status = 200, description = "Its events, if they were asked for at once; or the turn of an earlier request with this key",
-            content((StreamedEvent = "text/event-stream"), (TurnStarted = "application/json"))),
-        (status = 400, description = "It cannot be begun like this", body = ErrorBody),
-        (status = 404, description = "There is no such conversation, parent or file", body = ErrorBody),
-        (status = 409, description = "A turn of the conversation runs: `turn_id` says which", body = ErrorBody),
-        (status = 413, description = "It says too much", body = ErrorBody),
-        (status = 422, description = "The key was used for another request", body = ErrorBody),
-        (status = 429, description = "Too many turns", body = ErrorBody),
-        (status = 503, description = "The server is stopping, or its store is away", body = ErrorBody),
+            content((SseFrame = "text/event-stream"), (TurnStarted = "application/json"))),
+        (status = 400, description = "It cannot be begun like this", body = ErrorResponse),
+        (status = 404, description = "There is no such conversation, parent or file", body = ErrorResponse),
+        (status = 409, description = "A turn of the conversation runs: `turn_id` says which", body = ErrorResponse),
+        (status = 413, description = "It says too much", body = ErrorResponse),
+        (status = 422, description = "The key was used for another request", body = ErrorResponse),
+        (status = 429, description = "Too many turns", body = ErrorResponse),
+        (status = 503, description = "The server is stopping, or its store is away", body = ErrorResponse),
     ))]
 async fn start(
     State(state): State<AppState>,
     principal: Principal,
-    connection: Option<Extension<Connection>>,
+    connection: Option<Extension<ConnectionInfo>>,
     headers: HeaderMap,
     JsonText(text): JsonText,
 ) -> Result<Response, ApiError> {
     let idempotency = idempotency(&headers, &text)?;
-    let body: StartTurn = parse(&text)?;
-    let mut new = NewTurn { idempotency, ..new_turn(&state, &principal.user, body).await? };
+    let body: StartTurn = parse_json(&text)?;
+    let mut new = TurnSpec { idempotency, ..new_turn(&state, &principal.user, body).await? };
     new.request.trace_parent = TraceParent::of_headers(&headers).map(|parent| parent.to_string());
     let started = state.hub.start(&principal, new).await?;
     let location = format!("/v1/turns/{}", started.turn_id.as_str());
     if wants_events(&headers) {
-        let viewer = state.hub.viewer(&principal, &started.turn_id, From::After(0)).await?;
-        let mut response = stream_of(&state.hub, viewer, cut_of(connection));
+        let viewer = state.hub.viewer(&principal, &started.turn_id, ResumeFrom::After(0)).await?;
+        let mut response = event_stream(&state.hub, viewer, canceller_of(connection));
         if let Ok(location) = HeaderValue::from_str(&location) {
             response.headers_mut().insert(header::LOCATION, location);
         }
         return Ok(response);
     }
-    let status = match started.replayed {
-        Replayed::No => StatusCode::CREATED,
-        Replayed::Yes => StatusCode::OK,
+    let status = match started.replay {
+        IdempotentReplay::No => StatusCode::CREATED,
+        IdempotentReplay::Yes => StatusCode::OK,
     };
     Ok((status, [(header::LOCATION, location)], axum::Json(TurnStarted::from(started))).into_response())
 }
@@ -203,19 +203,19 @@ async fn start(
 #[utoipa::path(get, path = "/v1/turns/{turn_id}", tag = "turns",
     params(("turn_id" = String, Path, description = "Which turn")),
     responses(
-        (status = 200, description = "As it stands", body = Snapshot),
-        (status = 404, description = "There is none", body = ErrorBody),
-        (status = 410, description = "Its events are no longer kept", body = ErrorBody),
-        (status = 503, description = "It has not begun yet", body = ErrorBody),
+        (status = 200, description = "As it stands", body = TurnSnapshot),
+        (status = 404, description = "There is none", body = ErrorResponse),
+        (status = 410, description = "Its events are no longer kept", body = ErrorResponse),
+        (status = 503, description = "It has not begun yet", body = ErrorResponse),
     ))]
 async fn get(
     State(state): State<AppState>,
     principal: Principal,
     Path(turn): Path<String>,
-) -> Result<axum::Json<Snapshot>, ApiError> {
+) -> Result<axum::Json<TurnSnapshot>, ApiError> {
     let turn = TurnId::new(turn);
-    state.hub.has_begun(&principal.user, &turn).await?;
-    let (message, _) = message(&*state.log, &turn).await.map_err(|error| match error {
+    state.hub.wait_for_log(&principal.user, &turn).await?;
+    let (message, _) = fold_message(&*state.log, &turn).await.map_err(|error| match error {
         LogError::UnknownTurn { .. } => {
             ApiError::gone("events_gone", "the events of this turn are no longer kept")
         }
@@ -229,19 +229,19 @@ async fn get(
         }
     };
     let usage = serde_json::to_value(message.usage).map_err(ApiError::internal)?;
-    Ok(axum::Json(Snapshot { status, last_seq: message.seq.0, message, usage }))
+    Ok(axum::Json(TurnSnapshot { status, last_seq: message.seq.0, message, usage }))
 }
 
 /// A turn as the hub takes it.
 ///
 /// # Errors
 /// What makes no sense, is too large, or is not there.
-pub async fn new_turn(state: &AppState, user: &str, body: StartTurn) -> Result<NewTurn, ApiError> {
-    let mode = body.mode.as_deref().map(mode).transpose()?;
-    let thread = thread(&body)?;
+pub async fn new_turn(state: &AppState, user: &str, body: StartTurn) -> Result<TurnSpec, ApiError> {
+    let mode = body.mode.as_deref().map(parse_mode).transpose()?;
+    let conversation = conversation_ref(&body)?;
     let history =
-        body.messages.map(|messages| history(messages, state.limits.history_bytes_max)).transpose()?;
-    let (input, files) = parts(state, user, body.input).await?;
+        body.messages.map(|messages| past_messages(messages, state.limits.history_bytes_max)).transpose()?;
+    let (input, files) = input_parts(state, user, body.input).await?;
     let request = TurnRequest {
         input: input.into(),
         history: history.unwrap_or_default(),
@@ -250,22 +250,22 @@ pub async fn new_turn(state: &AppState, user: &str, body: StartTurn) -> Result<N
         mode,
         ..TurnRequest::default()
     };
-    Ok(NewTurn { request, thread, files, on_disconnect: body.on_disconnect, ..NewTurn::default() })
+    Ok(TurnSpec { request, conversation, files, on_disconnect: body.on_disconnect, ..TurnSpec::default() })
 }
 
-fn mode(name: &str) -> Result<Mode, ApiError> {
-    Mode::named(name).ok_or_else(|| {
+fn parse_mode(name: &str) -> Result<ToolMode, ApiError> {
+    ToolMode::from_name(name).ok_or_else(|| {
         let message = format!("there is no mode `{name}`; there are native, text and auto");
         ApiError::bad_request("unknown_value", message).param("mode")
     })
 }
 
-fn thread(body: &StartTurn) -> Result<Thread, ApiError> {
+fn conversation_ref(body: &StartTurn) -> Result<ConversationRef, ApiError> {
     let wrong = |message, param| Err(ApiError::bad_request("contradiction", message).param(param));
-    let behind = match (&body.parent_id, body.parent_seq) {
-        (None, None) => Behind::Leaf,
-        (Some(None), None) => Behind::Nothing,
-        (Some(Some(turn)), seq) => Behind::Turn(Parent { turn_id: turn.clone(), seq }),
+    let parent = match (&body.parent_id, body.parent_seq) {
+        (None, None) => ParentRef::Leaf,
+        (Some(None), None) => ParentRef::Root,
+        (Some(Some(turn)), seq) => ParentRef::Turn(TurnParent { turn_id: turn.clone(), seq }),
         (None | Some(None), Some(_)) => {
             return wrong("`parent_seq` is an event of `parent_id`, which is not given", "parent_seq");
         }
@@ -274,23 +274,25 @@ fn thread(body: &StartTurn) -> Result<Thread, ApiError> {
         (Some(_), Some(_)) => {
             wrong("`messages` stand in place of a conversation; give one of the two", "messages")
         }
-        (Some(id), None) => Ok(Thread::In { conversation_id: id.clone(), behind }),
-        (None, _) if behind != Behind::Leaf => {
+        (Some(id), None) => Ok(ConversationRef::Existing { conversation_id: id.clone(), parent }),
+        (None, _) if parent != ParentRef::Leaf => {
             wrong("`parent_id` is a turn of `conversation_id`, which is not given", "conversation_id")
         }
-        (None, Some(_)) => Ok(Thread::Alone),
-        (None, None) => Ok(Thread::New),
+        (None, Some(_)) => Ok(ConversationRef::Standalone),
+        (None, None) => Ok(ConversationRef::New),
     }
 }
 
-fn history(messages: Vec<PastMessage>, bytes_max: u32) -> Result<Vec<Message>, ApiError> {
+fn past_messages(messages: Vec<PastMessage>, bytes_max: u32) -> Result<Vec<Message>, ApiError> {
     let bytes: usize = messages.iter().map(|message| message.content.len()).sum();
     if bytes > bytes_max as usize {
-        return Err(too_large("messages", "history_bytes_max", bytes_max));
+        return Err(over_limit("messages", "history_bytes_max", bytes_max));
     }
     let of = |message: PastMessage| match message.role {
-        Role::User => Message::User(vec![UserPart::Text { text: message.content }]),
-        Role::Assistant => Message::Step(ClosedStep { text: message.content, ..ClosedStep::default() }),
+        PastMessageRole::User => Message::User(vec![UserPart::Text { text: message.content }]),
+        PastMessageRole::Assistant => {
+            Message::Step(ClosedStep { text: message.content, ..ClosedStep::default() })
+        }
     };
     Ok(messages.into_iter().map(of).collect())
 }
@@ -299,7 +301,7 @@ fn history(messages: Vec<PastMessage>, bytes_max: u32) -> Result<Vec<Message>, A
 ///
 /// # Errors
 /// Nothing or too much is said; a file is not there, or is no picture.
-pub async fn parts(
+pub async fn input_parts(
     state: &AppState,
     user: &str,
     input: Vec<InputPart>,
@@ -312,7 +314,7 @@ pub async fn parts(
         })
         .sum();
     if bytes > state.limits.message_bytes_max as usize {
-        return Err(too_large("input", "message_bytes_max", state.limits.message_bytes_max));
+        return Err(over_limit("input", "message_bytes_max", state.limits.message_bytes_max));
     }
     let nothing = |part: &InputPart| matches!(part, InputPart::Text { text } if text.trim().is_empty());
     if input.iter().all(nothing) {
@@ -323,7 +325,7 @@ pub async fn parts(
         parts.push(match part {
             InputPart::Text { text } => UserPart::Text { text },
             InputPart::Image { file_id } => {
-                let (_, media) = file(state, user, &file_id).await?;
+                let (_, media) = find_file(state, user, &file_id).await?;
                 if !media.media_type.starts_with("image/") {
                     let message = format!("file `{file_id}` is no picture but {}", media.media_type);
                     let error = ApiError::unprocessable("not_an_image", message).param("file_id");
@@ -333,7 +335,7 @@ pub async fn parts(
                 UserPart::Image(media)
             }
             InputPart::File { file_id } => {
-                let (name, media) = file(state, user, &file_id).await?;
+                let (name, media) = find_file(state, user, &file_id).await?;
                 files.push(file_id);
                 UserPart::File { name, media }
             }
@@ -342,14 +344,14 @@ pub async fn parts(
     Ok((parts, files))
 }
 
-async fn file(state: &AppState, user: &str, id: &str) -> Result<(String, Media), ApiError> {
+async fn find_file(state: &AppState, user: &str, id: &str) -> Result<(String, Media), ApiError> {
     let not_found = || ApiError::not_found("file", id).param("file_id");
     let row = state.catalog.file(user, id).await?.ok_or_else(not_found)?;
     let media = state.media.of_file(&row).await.map_err(ApiError::internal)?.ok_or_else(not_found)?;
     Ok((row.name, media))
 }
 
-pub(crate) fn too_large(param: &str, limit: &'static str, max: u32) -> ApiError {
+pub(crate) fn over_limit(param: &str, limit: &'static str, max: u32) -> ApiError {
     ApiError::new(
         StatusCode::PAYLOAD_TOO_LARGE,
         "over_limit",
@@ -367,7 +369,7 @@ fn wants_events(headers: &HeaderMap) -> bool {
 }
 
 /// The request's key, with a hash of its body.
-fn idempotency(headers: &HeaderMap, body: &[u8]) -> Result<Option<Idempotency>, ApiError> {
+fn idempotency(headers: &HeaderMap, body: &[u8]) -> Result<Option<IdempotencyKey>, ApiError> {
     let Some(key) = headers.get("idempotency-key") else { return Ok(None) };
     let invalid = || {
         let message = format!("`Idempotency-Key` has 1 to {KEY_BYTES_MAX} visible characters");
@@ -378,7 +380,7 @@ fn idempotency(headers: &HeaderMap, body: &[u8]) -> Result<Option<Idempotency>, 
         return Err(invalid());
     }
     let body_hash = blake3::hash(body).to_hex().to_string();
-    Ok(Some(Idempotency { key: key.to_owned(), body_hash }))
+    Ok(Some(IdempotencyKey { key: key.to_owned(), body_hash }))
 }
 
 /// A field that may be absent, `null` or there.

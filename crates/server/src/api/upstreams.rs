@@ -1,10 +1,10 @@
 //! Upstreams: where models are, and whether each can be used. A key itself is never told. // R: R4
 
-mod connecting;
+mod connect;
 
-use super::page::Listed;
+use super::page::ListPage;
 use crate::error::ApiError;
-use crate::principal::{Principal, Scope};
+use crate::principal::{KeyScope, Principal};
 use crate::state::AppState;
 use axum::extract::State;
 use serde::Serialize;
@@ -17,7 +17,7 @@ use utoipa_axum::routes;
 
 /// `/v1/upstreams`.
 pub fn routes() -> OpenApiRouter<AppState> {
-    OpenApiRouter::new().routes(routes!(list)).merge(connecting::routes())
+    OpenApiRouter::new().routes(routes!(list)).merge(connect::routes())
 }
 
 /// A model endpoint.
@@ -54,31 +54,31 @@ pub struct UpstreamInfo {
 
 /// List upstreams: where models are, and whether a key is there. Never the key.
 #[utoipa::path(get, path = "/v1/upstreams", tag = "tools", responses(
-    (status = 200, description = "All of them, by name", body = Listed<UpstreamInfo>),
+    (status = 200, description = "All of them, by name", body = ListPage<UpstreamInfo>),
 ))]
 async fn list(
     State(state): State<AppState>,
     principal: Principal,
-) -> Result<axum::Json<Listed<UpstreamInfo>>, ApiError> {
-    principal.need(Scope::Chat)?;
-    crate::own_agents::load(&state.app, &*state.catalog, &principal.user).await?;
-    let runs_it = principal.scopes.has(Scope::Admin);
-    let agents = state.app.agents_of(&Some(principal.user));
-    let stored = match &state.connections {
+) -> Result<axum::Json<ListPage<UpstreamInfo>>, ApiError> {
+    principal.require(KeyScope::Chat)?;
+    crate::user_agents::load_user_agents(&state.app, &*state.catalog, &principal.user).await?;
+    let is_admin = principal.scopes.has(KeyScope::Admin);
+    let agents = state.app.agents_for(&Some(principal.user));
+    let stored = match &state.upstream_keys {
         // A file that cannot be read says nothing of upstreams, which work without it.
-        Some(connections) if runs_it => connections.kept().await.ok(),
+        Some(connections) if is_admin => connections.load().await.ok(),
         _ => None,
     };
-    let is_stored = |name: &str| stored.as_ref().map(|kept| kept.get(name).is_some());
-    let described = |upstream: &Upstream| UpstreamInfo {
+    let is_stored = |name: &str| stored.as_ref().map(|keys| keys.get(name).is_some());
+    let describe = |upstream: &Upstream| UpstreamInfo {
         is_stored: is_stored(upstream.name()),
-        ..info(&state.app, upstream, &agents, runs_it)
+        ..upstream_info(&state.app, upstream, &agents, is_admin)
     };
-    Ok(axum::Json(Listed::whole(state.app.upstreams().iter().map(described).collect())))
+    Ok(axum::Json(ListPage::complete(state.app.upstreams().iter().map(describe).collect())))
 }
 
 /// `runs_it`: told to whoever runs the server.
-fn info(app: &Throughline, upstream: &Upstream, agents: &[Agent], runs_it: bool) -> UpstreamInfo {
+fn upstream_info(app: &Throughline, upstream: &Upstream, agents: &[Agent], is_admin: bool) -> UpstreamInfo {
     let used = agents.iter().flat_map(|agent| &agent.models);
     let models: BTreeSet<&str> =
         used.filter(|choice| choice.name == upstream.name()).map(|choice| choice.model.as_str()).collect();
@@ -87,8 +87,8 @@ fn info(app: &Throughline, upstream: &Upstream, agents: &[Agent], runs_it: bool)
         dialect: upstream.wire_format().name().to_owned(),
         key: key_state(upstream),
         key_from: upstream.key_origin().map(KeyOrigin::name),
-        key_variable: upstream.key_variable().filter(|_| runs_it).map(str::to_owned),
-        address: runs_it.then(|| upstream.address()),
+        key_variable: upstream.key_variable().filter(|_| is_admin).map(str::to_owned),
+        address: is_admin.then(|| upstream.address()),
         is_stored: None,
         model_facts: models
             .iter()

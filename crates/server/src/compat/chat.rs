@@ -4,37 +4,40 @@
 //! But an answer that ended with calls for the client's own tools leaves the turn waiting for their results, which come
 //! with another request.
 
-mod answer;
-mod body;
-mod lift;
-mod resumed;
+mod file_extractor;
+mod request_body;
+mod responder;
+mod resume;
 
-use crate::api::events::{StreamedEvent, cut_of};
-use crate::api::turns::too_large;
-use crate::compat::models::{self, Named};
-use crate::error::{ApiError, ErrorBody};
+use crate::api::events::{SseFrame, canceller_of};
+use crate::api::turns::over_limit;
+use crate::compat::models::{self, ModelSelector};
+use crate::error::{ApiError, ErrorResponse};
 use crate::extract::Path;
-use crate::hub::{Behind, NewTurn, OnDisconnect, Thread};
-use crate::net::Connection;
-use crate::principal::{Principal, Scope};
+use crate::hub::{ConversationRef, OnDisconnect, ParentRef, TurnSpec};
+use crate::net::ConnectionInfo;
+use crate::principal::{KeyScope, Principal};
 use crate::state::AppState;
 use crate::surface::chat_completions::question::CallQuestion;
 use crate::surface::chat_completions::request::{
-    ApprovalWish, ChatRequest, DeclaredTool, Senses, Talk, UploadedFile, files_wanted,
+    ApprovalPreference, ChatRequest, ChatTranscript, DeclaredTool, InputModalities, UploadedFile,
+    referenced_files,
 };
-use crate::surface::chat_completions::{AnswerText, Asking, Head, Projection, Refusal, UsageChunk};
+use crate::surface::chat_completions::{
+    AnswerText, ApprovalChannel, ChatProjection, ChunkHead, InvalidRequestError, UsageChunk,
+};
 use crate::telemetry::TraceParent;
-use answer::Answer;
 use axum::Extension;
 use axum::extract::{Request, State};
 use axum::response::Response;
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use jiff::Timestamp;
+use responder::ChatResponder;
 use std::collections::BTreeMap;
-use throughline::config::Render;
-use throughline::tools::Toggle;
-use throughline::{Agent, Approval, ClientTool, Persona, TurnRequest, Upstream};
+use throughline::config::ToolRendering;
+use throughline::tools::ToolToggle;
+use throughline::{Agent, ApprovalMode, ClientToolSpec, PersonaMode, TurnRequest, Upstream};
 use throughline_engine::TurnId;
 use throughline_wire::{ClosedStep, Dialect, Message, UserPart};
 use utoipa_axum::router::OpenApiRouter;
@@ -44,13 +47,13 @@ use utoipa_axum::routes;
 pub const CONVERSATION_HEADER: &str = "throughline-conversation-id";
 
 /// Names the fields of the request that the answer was given without.
-const LEFT_OUT_HEADER: &str = "throughline-ignored";
+const IGNORED_HEADER: &str = "throughline-ignored";
 
 /// Says `ask` or `deny`, for clients that can set headers and no fields.
 pub const APPROVAL_HEADER: &str = "throughline-approval";
 
 /// What a call is told that would ask a person, where nobody can be asked.
-const NOBODY_IS_ASKED: &str = "nobody can be asked in this chat: its client does not show questions. The user can allow the \
+const NO_APPROVER_TEXT: &str = "nobody can be asked in this chat: its client does not show questions. The user can allow the \
     tool by a rule, have tools shown in the text (`render`), or answer on Throughline's own page";
 
 /// `/v1/chat/completions`.
@@ -63,16 +66,16 @@ pub fn routes() -> OpenApiRouter<AppState> {
     description = "As OpenAI's; `model` is an agent or `upstream/model`. What only this server knows is in `throughline`."),
     responses(
         (status = 200, description = "A `chat.completion`, or its chunks",
-            content((Object = "application/json"), (StreamedEvent = "text/event-stream"))),
-        (status = 400, description = "It cannot be answered like this", body = ErrorBody),
-        (status = 502, description = "The model could not be asked, or broke off", body = ErrorBody),
+            content((Object = "application/json"), (SseFrame = "text/event-stream"))),
+        (status = 400, description = "It cannot be answered like this", body = ErrorResponse),
+        (status = 502, description = "The model could not be asked, or broke off", body = ErrorResponse),
     ))]
 async fn complete(
     State(state): State<AppState>,
     principal: Principal,
     request: Request,
 ) -> Result<Response, ApiError> {
-    answered(state, principal, request).await
+    run_completion(state, principal, request).await
 }
 
 /// The same for a client that is configured with `/render/{render}/v1` as its address: the address says how tools are shown,
@@ -82,10 +85,10 @@ async fn complete(
     params(("render" = String, Path, description = "`none`, `text`, `details`, `reasoning` or `owui_event`")),
     responses(
         (status = 200, description = "A `chat.completion`, or its chunks",
-            content((Object = "application/json"), (StreamedEvent = "text/event-stream"))),
-        (status = 400, description = "It cannot be answered like this", body = ErrorBody),
-        (status = 404, description = "There is no such rendering or model", body = ErrorBody),
-        (status = 502, description = "The model could not be asked, or broke off", body = ErrorBody),
+            content((Object = "application/json"), (SseFrame = "text/event-stream"))),
+        (status = 400, description = "It cannot be answered like this", body = ErrorResponse),
+        (status = 404, description = "There is no such rendering or model", body = ErrorResponse),
+        (status = 502, description = "The model could not be asked, or broke off", body = ErrorResponse),
     ))]
 async fn complete_rendered(
     State(state): State<AppState>,
@@ -93,83 +96,89 @@ async fn complete_rendered(
     Path(render): Path<String>,
     request: Request,
 ) -> Result<Response, ApiError> {
-    let render = models::rendering(&render)?;
-    answered(state.rendering(render), principal, request).await
+    let render = models::parse_rendering(&render)?;
+    run_completion(state.with_render(render), principal, request).await
 }
 
-async fn answered(state: AppState, principal: Principal, request: Request) -> Result<Response, ApiError> {
-    principal.need(Scope::Chat)?;
+async fn run_completion(
+    state: AppState,
+    principal: Principal,
+    request: Request,
+) -> Result<Response, ApiError> {
+    principal.require(KeyScope::Chat)?;
     let (Parts { uri, headers, extensions, .. }, body) = request.into_parts();
-    let cut = cut_of(extensions.get::<Connection>().cloned().map(Extension));
-    let body = body::read(&state, &principal, &headers, body).await?;
-    let files = files(&state, &principal, files_wanted(&body)).await?;
-    let agents = models::known(&state, &principal).await?;
-    let named = models::named(&agents, body["model"].as_str().unwrap_or_default());
-    let upstream = models::upstream(&state.app, &agents, &named);
-    let senses = upstream.as_ref().map(senses_of).unwrap_or_default();
-    let mut request = ChatRequest::read(&body, &|id| files.get(id).cloned(), senses)?;
+    let canceller = canceller_of(extensions.get::<ConnectionInfo>().cloned().map(Extension));
+    let body = request_body::read_body(&state, &principal, &headers, body).await?;
+    let files = load_files(&state, &principal, referenced_files(&body)).await?;
+    let agents = models::visible_agents(&state, &principal).await?;
+    let selector = models::parse_selector(&agents, body["model"].as_str().unwrap_or_default());
+    let upstream = models::upstream_of(&state.app, &agents, &selector);
+    let modalities = upstream.as_ref().map(input_modalities).unwrap_or_default();
+    let mut request = ChatRequest::read(&body, &|id| files.get(id).cloned(), modalities)?;
     drop(body);
-    within_limits(&state, &request.talk, request.instructions.as_deref())?;
+    check_limits(&state, &request.transcript, request.instructions.as_deref())?;
     if request.conversation_id.is_none()
         && let Some(id) = headers.get(CONVERSATION_HEADER).and_then(|id| id.to_str().ok())
     {
         request.conversation_id = Some(id.to_owned());
     }
-    let render = request.render.or(named.render).unwrap_or(state.render);
+    let render = request.render.or(selector.render).unwrap_or(state.render);
     if request.approval.is_none()
-        && let Some(wish) = headers.get(APPROVAL_HEADER)
+        && let Some(requested) = headers.get(APPROVAL_HEADER)
     {
-        request.approval = Some(ApprovalWish::of_header(wish.to_str().unwrap_or_default())?);
+        request.approval = Some(ApprovalPreference::of_header(requested.to_str().unwrap_or_default())?);
     }
-    let text = answer_text(&agents, &named, &request);
-    let projection = Projection::new(request.usage_chunk, render).with_text(text);
-    let asking = request.asking(projection.render())?;
-    let mut projection = projection.asking(asking);
-    let page = state.page_address.of(&uri, &headers);
-    let head = |id: String| Head { id, created: Timestamp::now().as_second(), model: request.model.clone() };
+    let text = answer_text_mode(&agents, &selector, &request);
+    let projection = ChatProjection::new(request.usage_chunk, render).with_text(text);
+    let asking = request.approval_channel(projection.render())?;
+    let mut projection = projection.with_approval_channel(asking);
+    let page = state.page_address.resolve(&uri, &headers);
+    let head =
+        |id: String| ChunkHead { id, created: Timestamp::now().as_second(), model: request.model.clone() };
 
-    let mut resumed = resumed::waiting_turn(&state, &principal, &request, &mut projection).await?;
+    let mut resumed = resume::turn_awaiting_results(&state, &principal, &request, &mut projection).await?;
     if resumed.is_none() {
-        resumed = resumed::asking_turn(&state, &principal, &request, &mut projection).await?;
+        resumed = resume::turn_awaiting_answer(&state, &principal, &request, &mut projection).await?;
     }
     if let Some(resumed) = resumed {
         // Two answers of one turn are two completions.
         let head = head(format!("chatcmpl-{}-{}", resumed.message_id, resumed.after));
         let answer =
-            Answer::of(&state, &principal, &resumed.turn, resumed.after, head, projection, page).await?;
-        resumed.go_on(&state, &principal).await?;
-        return answer.deliver(request.delivery, cut).await;
+            ChatResponder::open(&state, &principal, &resumed.turn, resumed.after, head, projection, page)
+                .await?;
+        resumed.deliver(&state, &principal).await?;
+        return answer.deliver(request.delivery, canceller).await;
     }
-    request.forget_codes();
+    request.strip_codes();
     let dialect = upstream.map(|upstream| upstream.speaks());
-    let left_out = left_out(dialect, &request);
+    let ignored = ignored_fields_header(dialect, &request);
 
     let delivery = request.delivery;
     let model = request.model.clone();
-    let mut new = new_turn(&state, named, dialect, request, asking)?;
-    new.request.first_step_attempts_max = tries_again_itself(&headers).then_some(1);
+    let mut new = new_turn(&state, selector, dialect, request, asking)?;
+    new.request.first_step_attempts_max = client_retries(&headers).then_some(1);
     new.request.trace_parent = TraceParent::of_headers(&headers).map(|parent| parent.to_string());
-    let started = state.hub.start(&principal, new).await.map_err(as_openai_says)?;
+    let started = state.hub.start(&principal, new).await.map_err(to_openai_error)?;
     let id = format!("chatcmpl-{}", started.message_id);
-    let head = Head { id, created: Timestamp::now().as_second(), model };
-    let answer = Answer::of(&state, &principal, &started.turn_id, 0, head, projection, page).await?;
-    let mut response = answer.deliver(delivery, cut).await?;
-    if let Some(left_out) = left_out {
-        response.headers_mut().insert(LEFT_OUT_HEADER, left_out);
+    let head = ChunkHead { id, created: Timestamp::now().as_second(), model };
+    let answer = ChatResponder::open(&state, &principal, &started.turn_id, 0, head, projection, page).await?;
+    let mut response = answer.deliver(delivery, canceller).await?;
+    if let Some(ignored) = ignored {
+        response.headers_mut().insert(IGNORED_HEADER, ignored);
     }
     Ok(response)
 }
 
 /// Where JSON is asked for and tools may be called, a step's text waits for what follows it; else it comes as it is written.
-fn answer_text(agents: &[Agent], named: &Named, request: &ChatRequest) -> AnswerText {
-    let agent = models::agent_of(agents, named).filter(|_| named.persona() == Persona::Agent);
-    let servers = agent.is_some_and(|agent| agent.tool_call.tools == Toggle::On);
-    let may_call = !request.tools.is_empty() || (servers && request.server_tools == Toggle::On);
+fn answer_text_mode(agents: &[Agent], selector: &ModelSelector, request: &ChatRequest) -> AnswerText {
+    let agent = models::agent_of(agents, selector).filter(|_| selector.persona() == PersonaMode::Agent);
+    let servers = agent.is_some_and(|agent| agent.tool_call.tools == ToolToggle::On);
+    let may_call = !request.tools.is_empty() || (servers && request.server_tools == ToolToggle::On);
     if request.sampling.wants_json() && may_call { AnswerText::LastStep } else { AnswerText::EveryStep }
 }
 
 /// Text, that is: pictures and files have a limit of their own.
-fn within_limits(state: &AppState, talk: &Talk, instructions: Option<&str>) -> Result<(), ApiError> {
+fn check_limits(state: &AppState, talk: &ChatTranscript, instructions: Option<&str>) -> Result<(), ApiError> {
     let parts = |parts: &[UserPart]| -> usize {
         let text = parts.iter().map(|part| match part {
             UserPart::Text { text } => text.len(),
@@ -184,7 +193,7 @@ fn within_limits(state: &AppState, talk: &Talk, instructions: Option<&str>) -> R
         step.text.len() + step.thinking.len() + calls.sum::<usize>()
     };
     let history = talk.history.iter().map(|message| match message {
-        Message::User(said) => parts(said),
+        Message::User(input) => parts(input),
         Message::Step(closed) => step(closed),
     });
     let history = instructions.map_or(0, str::len) + history.sum::<usize>();
@@ -194,7 +203,7 @@ fn within_limits(state: &AppState, talk: &Talk, instructions: Option<&str>) -> R
         (history, "history_bytes_max", limits.history_bytes_max),
     ] {
         if bytes > max as usize {
-            return Err(too_large("messages", name, max));
+            return Err(over_limit("messages", name, max));
         }
     }
     Ok(())
@@ -202,42 +211,42 @@ fn within_limits(state: &AppState, talk: &Talk, instructions: Option<&str>) -> R
 
 /// The fields of the request that the model was not told of, if there are any: an answer that silently is another one is
 /// worse than none.
-fn left_out(dialect: Option<Dialect>, request: &ChatRequest) -> Option<HeaderValue> {
-    let mut names: Vec<&str> = request.unknown.iter().map(String::as_str).collect();
-    names.extend(dialect.into_iter().flat_map(|dialect| request.sampling.left_out(dialect)));
+fn ignored_fields_header(dialect: Option<Dialect>, request: &ChatRequest) -> Option<HeaderValue> {
+    let mut names: Vec<&str> = request.unknown_fields.iter().map(String::as_str).collect();
+    names.extend(dialect.into_iter().flat_map(|dialect| request.sampling.ignored_fields(dialect)));
     (!names.is_empty()).then(|| HeaderValue::try_from(names.join(", ")).ok())?
 }
 
 fn new_turn(
     state: &AppState,
-    named: Named,
+    selector: ModelSelector,
     dialect: Option<Dialect>,
     request: ChatRequest,
-    asking: Asking,
-) -> Result<NewTurn, ApiError> {
-    let approval = approval(state, request.approval, asking);
-    let (settings, in_words) = match dialect {
-        Some(dialect) => (request.sampling.settings(dialect)?, request.sampling.in_words(dialect)),
+    asking: ApprovalChannel,
+) -> Result<TurnSpec, ApiError> {
+    let approval = approval_mode(state, request.approval, asking);
+    let (settings, json_instructions) = match dialect {
+        Some(dialect) => (request.sampling.settings(dialect)?, request.sampling.json_instruction(dialect)),
         // Which model it is is found out, and refused, when the turn is started.
         None => Default::default(),
     };
-    let instructions = request.instructions.into_iter().chain(in_words.map(str::to_owned));
+    let instructions = request.instructions.into_iter().chain(json_instructions.map(str::to_owned));
     let instructions = instructions.reduce(|before, more| format!("{before}\n\n{more}"));
     // A conversation's history is the server's: the hub puts it in, and what the client tells of it is not needed.
-    let thread = match request.conversation_id {
-        Some(conversation_id) => Thread::In { conversation_id, behind: Behind::Leaf },
-        None => Thread::Alone,
+    let conversation = match request.conversation_id {
+        Some(conversation_id) => ConversationRef::Existing { conversation_id, parent: ParentRef::Leaf },
+        None => ConversationRef::Standalone,
     };
-    let persona = named.persona();
+    let persona = selector.persona();
     let request = TurnRequest {
-        input: request.talk.input.into(),
-        history: request.talk.history,
-        agent: named.agent,
-        model: named.model,
+        input: request.transcript.input.into(),
+        history: request.transcript.history,
+        agent: selector.agent,
+        model: selector.model,
         instructions,
         settings,
         approval,
-        own_tools: request.tools.into_iter().map(own_tool).collect(),
+        request_tools: request.tools.into_iter().map(client_tool).collect(),
         tool_choice: request.tool_choice,
         tools: request.server_tools,
         persona,
@@ -246,47 +255,51 @@ fn new_turn(
     // The answer itself sees to it, since the turn must go on waiting when it was handed over.
     // Nobody comes back to an answer that broke off with its server.
     let after_restart = Some(OnDisconnect::Cancel);
-    Ok(NewTurn {
+    Ok(TurnSpec {
         request,
-        thread,
+        conversation,
         on_disconnect: OnDisconnect::Continue,
         after_restart,
-        ..NewTurn::default()
+        ..TurnSpec::default()
     })
 }
 
 /// Who is asked; `None` = as the server is set up.
-fn approval(state: &AppState, wish: Option<ApprovalWish>, asking: Asking) -> Option<Approval> {
-    let denied = |reason: &str| Some(Approval::DenyAll { reason: reason.to_owned() });
-    match (wish, asking, state.app.approval()) {
-        (Some(ApprovalWish::Deny), ..) => denied("the request says that nobody is to be asked"),
-        (_, Asking::Nobody, Approval::Ask) => denied(NOBODY_IS_ASKED),
+fn approval_mode(
+    state: &AppState,
+    requested: Option<ApprovalPreference>,
+    asking: ApprovalChannel,
+) -> Option<ApprovalMode> {
+    let denied = |reason: &str| Some(ApprovalMode::DenyAll { reason: reason.to_owned() });
+    match (requested, asking, state.app.approval()) {
+        (Some(ApprovalPreference::Deny), ..) => denied("the request says that nobody is to be asked"),
+        (_, ApprovalChannel::DenyAll, ApprovalMode::Ask) => denied(NO_APPROVER_TEXT),
         _ => None,
     }
 }
 
-fn senses_of(upstream: &Upstream) -> Senses {
+fn input_modalities(upstream: &Upstream) -> InputModalities {
     let quirks = upstream.quirks();
     // Others have no form for it, whatever their models hear.
     let takes_sound = matches!(upstream.speaks(), Dialect::OpenaiChat | Dialect::Gemini);
     let takes_addresses = upstream.speaks() != Dialect::Ollama;
-    Senses {
-        hears: quirks.audio && takes_sound,
-        fetches_images: quirks.fetches_images && quirks.vision && takes_addresses,
+    InputModalities {
+        audio: quirks.audio && takes_sound,
+        image_urls: quirks.fetches_images && quirks.vision && takes_addresses,
     }
 }
 
 /// Whether the client sends a failed request again by itself. Then the first model call is made once and its failure told as it
 /// is, so that its tries and ours do not multiply: OpenAI's SDKs, and what is built on them, say so in a header; the AI SDK and
 /// async-openai say who they are.
-fn tries_again_itself(headers: &HeaderMap) -> bool {
+fn client_retries(headers: &HeaderMap) -> bool {
     let agent = headers.get(header::USER_AGENT).and_then(|agent| agent.to_str().ok()).unwrap_or_default();
     headers.contains_key("x-stainless-retry-count")
         || ["ai-sdk/", "async-openai"].iter().any(|name| agent.contains(name))
 }
 
 /// A model that is not there has its own status and code, which clients look for.
-fn as_openai_says(error: ApiError) -> ApiError {
+fn to_openai_error(error: ApiError) -> ApiError {
     match error.code {
         "unknown_model" => ApiError { status: StatusCode::NOT_FOUND, code: "model_not_found", ..error },
         _ => error,
@@ -297,20 +310,24 @@ fn as_openai_says(error: ApiError) -> ApiError {
 ///
 /// # Errors
 /// The log cannot be read.
-pub(crate) async fn questions_of(state: &AppState, turn: &TurnId) -> Result<Vec<CallQuestion>, ApiError> {
-    let begun = Projection::new(UsageChunk::Unwanted, Render::None).asking(Asking::Text);
-    Ok(resumed::caught_up(state, turn, begun, u64::MAX).await?.projection.questions())
+pub(crate) async fn pending_questions(
+    state: &AppState,
+    turn: &TurnId,
+) -> Result<Vec<CallQuestion>, ApiError> {
+    let projection = ChatProjection::new(UsageChunk::Unwanted, ToolRendering::None)
+        .with_approval_channel(ApprovalChannel::Text);
+    Ok(resume::project_up_to(state, turn, projection, u64::MAX).await?.projection.questions())
 }
 
-fn own_tool(tool: DeclaredTool) -> ClientTool {
-    let mut own = ClientTool::new(tool.name);
-    own.description = tool.description;
-    own.input_schema = Some(tool.parameters);
-    own
+fn client_tool(tool: DeclaredTool) -> ClientToolSpec {
+    let mut client_tool = ClientToolSpec::new(tool.name);
+    client_tool.description = tool.description;
+    client_tool.input_schema = Some(tool.parameters);
+    client_tool
 }
 
 /// The files that the request names, as far as they are the user's. // R: T12
-async fn files(
+async fn load_files(
     state: &AppState,
     principal: &Principal,
     wanted: Vec<String>,
@@ -324,9 +341,9 @@ async fn files(
     Ok(files)
 }
 
-impl From<Refusal> for ApiError {
-    fn from(refusal: Refusal) -> Self {
-        let Refusal { code, message, remedy, param } = refusal;
+impl From<InvalidRequestError> for ApiError {
+    fn from(refusal: InvalidRequestError) -> Self {
+        let InvalidRequestError { code, message, remedy, param } = refusal;
         let mut error = Self::bad_request(code, message);
         error.remedy = remedy;
         error.param = (!param.is_empty()).then_some(param);

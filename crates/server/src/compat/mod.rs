@@ -4,12 +4,12 @@
 
 pub mod chat;
 pub mod models;
-pub mod pass_on;
+pub mod passthrough;
 
 use crate::state::AppState;
 use utoipa_axum::router::OpenApiRouter;
 
 /// All routes. One line an API, sorted.
 pub fn routes() -> OpenApiRouter<AppState> {
-    OpenApiRouter::new().merge(chat::routes()).merge(models::routes()).merge(pass_on::routes())
+    OpenApiRouter::new().merge(chat::routes()).merge(models::routes()).merge(passthrough::routes())
 }

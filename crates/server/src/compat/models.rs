@@ -1,22 +1,22 @@
-//! `GET /v1/models`, and what a model's name means: an agent, or a model at an upstream.
+//! `GET /v1/model_entries`, and what a model's name means: an agent, or a model at an upstream.
 
-use crate::error::{ApiError, ErrorBody};
+use crate::error::{ApiError, ErrorResponse};
 use crate::extract::Path;
-use crate::own_agents::load;
-use crate::principal::{Principal, Scope};
+use crate::principal::{KeyScope, Principal};
 use crate::state::AppState;
+use crate::user_agents::load_user_agents;
 use axum::Json;
 use axum::extract::State;
 use serde::Serialize;
 use std::collections::BTreeSet;
-use throughline::config::Render;
+use throughline::config::ToolRendering;
 use throughline::models::ModelFacts;
-use throughline::{Agent, Persona, Throughline, Upstream};
+use throughline::{Agent, PersonaMode, Throughline, Upstream};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-/// `/v1/models`.
+/// `/v1/model_entries`.
 pub fn routes() -> OpenApiRouter<AppState> {
     OpenApiRouter::new().routes(routes!(list)).routes(routes!(list_rendered)).routes(routes!(get))
 }
@@ -26,13 +26,13 @@ pub fn routes() -> OpenApiRouter<AppState> {
 pub struct ModelList {
     /// `list`
     object: &'static str,
-    /// Agents by name, as `agent:rendering` too where the server lists these, then models as `upstream/model`.
-    data: Vec<Model>,
+    /// Agents by name, as `agent:parse_rendering` too where the server lists these, then models as `upstream_of/model`.
+    data: Vec<ModelEntry>,
 }
 
 /// One model, in OpenAI's form.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
-pub struct Model {
+pub struct ModelEntry {
     /// To be sent as `model`.
     id: String,
     /// `model`
@@ -43,12 +43,12 @@ pub struct Model {
     owned_by: String,
     /// What is known of the model, of an agent's first one.
     #[serde(flatten)]
-    facts: Facts,
+    facts: ModelProperties,
 }
 
 /// What is known of a model. Absent = not known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, ToSchema)]
-pub struct Facts {
+pub struct ModelProperties {
     /// Tokens that it reads.
     #[serde(skip_serializing_if = "Option::is_none")]
     context_length: Option<u64>,
@@ -66,7 +66,7 @@ pub struct Facts {
     audio: Option<bool>,
 }
 
-impl From<ModelFacts> for Facts {
+impl From<ModelFacts> for ModelProperties {
     fn from(facts: ModelFacts) -> Self {
         let ModelFacts { context_tokens, output_tokens, vision, tools, audio } = facts;
         Self { context_length: context_tokens, max_output_tokens: output_tokens, vision, tools, audio }
@@ -78,9 +78,9 @@ impl From<ModelFacts> for Facts {
     (status = 200, description = "Agents by name, then models", body = ModelList),
 ))]
 async fn list(State(state): State<AppState>, principal: Principal) -> Result<Json<ModelList>, ApiError> {
-    principal.need(Scope::Chat)?;
-    let agents = known(&state, &principal).await?;
-    Ok(Json(ModelList { object: "list", data: models(&state.app, &agents, &state.listed_renders) }))
+    principal.require(KeyScope::Chat)?;
+    let agents = visible_agents(&state, &principal).await?;
+    Ok(Json(ModelList { object: "list", data: model_entries(&state.app, &agents, &state.listed_renders) }))
 }
 
 /// The same for a client that is configured with `/render/{render}/v1` as its address: the address has chosen already.
@@ -88,26 +88,26 @@ async fn list(State(state): State<AppState>, principal: Principal) -> Result<Jso
     params(("render" = String, Path, description = "`none`, `text`, `details`, `reasoning` or `owui_event`")),
     responses(
         (status = 200, description = "Agents by name, then models", body = ModelList),
-        (status = 404, description = "There is no such rendering", body = ErrorBody),
+        (status = 404, description = "There is no such rendering", body = ErrorResponse),
     ))]
 async fn list_rendered(
     State(state): State<AppState>,
     principal: Principal,
     Path(render): Path<String>,
 ) -> Result<Json<ModelList>, ApiError> {
-    principal.need(Scope::Chat)?;
-    rendering(&render)?;
-    let agents = known(&state, &principal).await?;
-    Ok(Json(ModelList { object: "list", data: models(&state.app, &agents, &[]) }))
+    principal.require(KeyScope::Chat)?;
+    parse_rendering(&render)?;
+    let agents = visible_agents(&state, &principal).await?;
+    Ok(Json(ModelList { object: "list", data: model_entries(&state.app, &agents, &[]) }))
 }
 
 /// The rendering that an address names.
 ///
 /// # Errors
 /// 404: there is none of that name.
-pub(super) fn rendering(name: &str) -> Result<Render, ApiError> {
-    let names = Render::ALL.map(|(name, _)| name).join(", ");
-    Render::named(name)
+pub(super) fn parse_rendering(name: &str) -> Result<ToolRendering, ApiError> {
+    let names = ToolRendering::ALL.map(|(name, _)| name).join(", ");
+    ToolRendering::from_name(name)
         .ok_or_else(|| ApiError::not_found("rendering", name).remedy(format!("there are {names}")))
 }
 
@@ -115,54 +115,57 @@ pub(super) fn rendering(name: &str) -> Result<Render, ApiError> {
 #[utoipa::path(get, path = "/v1/models/{*id}", tag = "openai",
     params(("id" = String, Path, description = "An agent, or `upstream/model`")),
     responses(
-        (status = 200, description = "There is one", body = Model),
-        (status = 404, description = "There is none", body = ErrorBody),
+        (status = 200, description = "There is one", body = ModelEntry),
+        (status = 404, description = "There is none", body = ErrorResponse),
     ))]
 async fn get(
     State(state): State<AppState>,
     principal: Principal,
     Path(id): Path<String>,
-) -> Result<Json<Model>, ApiError> {
-    principal.need(Scope::Chat)?;
-    let agents = known(&state, &principal).await?;
-    let mut models = models(&state.app, &agents, &[]).into_iter();
+) -> Result<Json<ModelEntry>, ApiError> {
+    principal.require(KeyScope::Chat)?;
+    let agents = visible_agents(&state, &principal).await?;
+    let mut models = model_entries(&state.app, &agents, &[]).into_iter();
     if let Some(model) = models.find(|model| model.id == id) {
         return Ok(Json(model));
     }
     match agent_and_render(&agents, &id) {
-        Some((agent, _)) => Ok(Json(Model::agent(&id, facts_of(&state.app, agent)))),
+        Some((agent, _)) => Ok(Json(ModelEntry::agent(&id, properties_of(&state.app, agent)))),
         None => {
             Err(ApiError::not_found("model", &id).remedy("GET /v1/models lists what there is").param("model"))
         }
     }
 }
 
-impl Model {
-    fn agent(name: &str, facts: Facts) -> Self {
+impl ModelEntry {
+    fn agent(name: &str, facts: ModelProperties) -> Self {
         Self { id: name.to_owned(), object: "model", created: 0, owned_by: "throughline".to_owned(), facts }
     }
 }
 
 /// The agents that this user can name, those that were made over the API among them. R: O4
-pub(super) async fn known(state: &AppState, principal: &Principal) -> Result<Vec<Agent>, ApiError> {
-    load(&state.app, &*state.catalog, &principal.user).await?;
-    Ok(state.app.agents_of(&Some(principal.user.clone())))
+pub(super) async fn visible_agents(state: &AppState, principal: &Principal) -> Result<Vec<Agent>, ApiError> {
+    load_user_agents(&state.app, &*state.catalog, &principal.user).await?;
+    Ok(state.app.agents_for(&Some(principal.user.clone())))
 }
 
 /// Agents, each once more for every rendering that is listed, and models.
-fn models(app: &Throughline, agents: &[Agent], renders: &[Render]) -> Vec<Model> {
+fn model_entries(app: &Throughline, agents: &[Agent], renders: &[ToolRendering]) -> Vec<ModelEntry> {
     let suffixes = renders.iter().map(|render| format!(":{}", render.name()));
     let suffixes: Vec<String> = std::iter::once(String::new()).chain(suffixes).collect();
-    let named = |agent: &Agent| {
-        let (name, facts) = (agent.name.clone(), facts_of(app, agent));
-        suffixes.iter().map(move |suffix| Model::agent(&format!("{name}{suffix}"), facts)).collect::<Vec<_>>()
+    let entries_of = |agent: &Agent| {
+        let (name, facts) = (agent.name.clone(), properties_of(app, agent));
+        suffixes
+            .iter()
+            .map(move |suffix| ModelEntry::agent(&format!("{name}{suffix}"), facts))
+            .collect::<Vec<_>>()
     };
-    let mut models: Vec<Model> = agents.iter().flat_map(named).collect();
+    let mut models: Vec<ModelEntry> = agents.iter().flat_map(entries_of).collect();
     let choices: BTreeSet<(&str, &str)> = agents
         .iter()
         .flat_map(|agent| agent.models.iter().map(|model| (model.name.as_str(), model.model.as_str())))
         .collect();
-    models.extend(choices.into_iter().map(|(upstream, model)| Model {
+    models.extend(choices.into_iter().map(|(upstream, model)| ModelEntry {
         id: format!("{upstream}/{model}"),
         object: "model",
         created: 0,
@@ -172,54 +175,54 @@ fn models(app: &Throughline, agents: &[Agent], renders: &[Render]) -> Vec<Model>
     models
 }
 
-fn facts_of(app: &Throughline, agent: &Agent) -> Facts {
+fn properties_of(app: &Throughline, agent: &Agent) -> ModelProperties {
     let first = agent.models.first();
     first.map(|first| app.model_facts(&first.name, &first.model).into()).unwrap_or_default()
 }
 
 /// Who is asked under a model's name.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Named {
+pub(super) struct ModelSelector {
     /// The agent; `None` = the server's own.
     pub agent: Option<String>,
-    /// `upstream/model` in place of the agent's.
+    /// `upstream_of/model` in place of the agent's.
     pub model: Option<String>,
     /// As the name's suffix says.
-    pub render: Option<Render>,
+    pub render: Option<ToolRendering>,
 }
 
-impl Named {
+impl ModelSelector {
     /// A model that is named itself is asked alone: whoever names it wants it, and not what an agent makes of it. So is one
     /// that nobody knows here, where there is one upstream that may.
-    pub(super) fn persona(&self) -> Persona {
+    pub(super) fn persona(&self) -> PersonaMode {
         match self.agent {
-            Some(_) => Persona::Agent,
-            None => Persona::BareModel,
+            Some(_) => PersonaMode::Agent,
+            None => PersonaMode::BareModel,
         }
     }
 }
 
-/// `agent`, `agent:rendering`, `upstream/model`, or a model's name where there is one upstream.
-pub(super) fn named(agents: &[Agent], name: &str) -> Named {
-    let agent = |agent: &str, render| Named { agent: Some(agent.to_owned()), model: None, render };
+/// `agent`, `agent:parse_rendering`, `upstream_of/model`, or a model's name where there is one upstream.
+pub(super) fn parse_selector(agents: &[Agent], name: &str) -> ModelSelector {
+    let agent = |agent: &str, render| ModelSelector { agent: Some(agent.to_owned()), model: None, render };
     if agents.iter().any(|known| known.name == name) {
         return agent(name, None);
     }
     match agent_and_render(agents, name) {
         Some((known, render)) => agent(&known.name, Some(render)),
-        None => Named { agent: None, model: Some(name.to_owned()), render: None },
+        None => ModelSelector { agent: None, model: Some(name.to_owned()), render: None },
     }
 }
 
 /// Only behind an agent's name: `llama2:text` is a model of Ollama's.
-fn agent_and_render<'a>(agents: &'a [Agent], name: &str) -> Option<(&'a Agent, Render)> {
+fn agent_and_render<'a>(agents: &'a [Agent], name: &str) -> Option<(&'a Agent, ToolRendering)> {
     let (agent, render) = name.rsplit_once(':')?;
-    let render = Render::named(render)?;
+    let render = ToolRendering::from_name(render)?;
     agents.iter().find(|known| known.name == agent).map(|agent| (agent, render))
 }
 
 /// The upstream at which the first model is asked, if it is known here.
-pub(super) fn upstream(app: &Throughline, agents: &[Agent], named: &Named) -> Option<Upstream> {
+pub(super) fn upstream_of(app: &Throughline, agents: &[Agent], named: &ModelSelector) -> Option<Upstream> {
     let upstreams = app.upstreams();
     let of = |name: &str| upstreams.iter().find(|upstream| upstream.name() == name).cloned();
     if let Some(model) = &named.model {
@@ -231,7 +234,7 @@ pub(super) fn upstream(app: &Throughline, agents: &[Agent], named: &Named) -> Op
 }
 
 /// The agent that answers, if it is named or the only one.
-pub(super) fn agent_of<'a>(agents: &'a [Agent], named: &Named) -> Option<&'a Agent> {
+pub(super) fn agent_of<'a>(agents: &'a [Agent], named: &ModelSelector) -> Option<&'a Agent> {
     match (&named.agent, agents) {
         (Some(name), _) => agents.iter().find(|agent| agent.name == *name),
         (None, [only]) => Some(only),

@@ -14,7 +14,7 @@ use tokio::time::{Instant, Sleep};
 
 /// What is wrong with a body, as far as it was read. The handler that read it knows only that it broke off.
 #[derive(Debug, Default)]
-pub(super) struct Verdict(AtomicU8);
+pub(super) struct BodyStatus(AtomicU8);
 
 const TOO_LARGE: u8 = 1;
 const TOO_SLOW: u8 = 2;
@@ -22,7 +22,7 @@ const TOO_DEEP: u8 = 3;
 
 /// The bounds of one body.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Bounds {
+pub(super) struct BodyLimits {
     pub(super) bytes_max: u64,
     pub(super) time_max: Duration,
     /// How deep it may nest, if it is JSON.
@@ -39,7 +39,7 @@ const DRAINED_MAX: Duration = Duration::from_secs(5);
 /// Reads and forgets the rest of a body, within bounds. One that says that it is larger than they are is not begun with, nor
 /// one whose client waits to be told to send it.
 pub(crate) async fn drain(mut body: Body, headers: &HeaderMap) {
-    let rest = async {
+    let discarding = async {
         let mut read = 0;
         while let Some(Ok(frame)) = std::future::poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await {
             read += frame.data_ref().map_or(0, |data| data.len() as u64);
@@ -53,22 +53,22 @@ pub(crate) async fn drain(mut body: Body, headers: &HeaderMap) {
         return;
     }
     // It took too long: whoever sends it sees the connection break.
-    let _ = tokio::time::timeout(DRAINED_MAX, rest).await;
+    let _ = tokio::time::timeout(DRAINED_MAX, discarding).await;
 }
 
-impl Verdict {
+impl BodyStatus {
     /// The error to answer with in place of what the handler made of it.
-    pub(super) fn error(&self, bounds: Bounds) -> Option<ApiError> {
+    pub(super) fn error(&self, limits: BodyLimits) -> Option<ApiError> {
         match self.0.load(Ordering::Acquire) {
-            TOO_LARGE => Some(too_large(bounds)),
+            TOO_LARGE => Some(body_too_large(limits)),
             TOO_SLOW => Some(ApiError::new(
                 StatusCode::REQUEST_TIMEOUT,
                 "body_ms_max",
-                format!("the body did not arrive within {} ms", bounds.time_max.as_millis()),
+                format!("the body did not arrive within {} ms", limits.time_max.as_millis()),
             )),
             TOO_DEEP => Some(ApiError::bad_request(
                 "json_depth_max",
-                format!("the JSON nests deeper than {}", bounds.depth_max.unwrap_or_default()),
+                format!("the JSON nests deeper than {}", limits.depth_max.unwrap_or_default()),
             )),
             _ => None,
         }
@@ -76,42 +76,42 @@ impl Verdict {
 }
 
 /// 413 with the limit's name.
-pub(super) fn too_large(bounds: Bounds) -> ApiError {
-    let Bounds { bytes_max, name, .. } = bounds;
+pub(super) fn body_too_large(limits: BodyLimits) -> ApiError {
+    let BodyLimits { bytes_max, name, .. } = limits;
     ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, name, format!("the body is larger than {bytes_max} bytes"))
-        .with("bytes_max", bytes_max)
+        .with_extra("bytes_max", bytes_max)
         .remedy(format!("raise `{name}` of [server.limits], or upload files first (POST /v1/files)"))
 }
 
 /// A body that breaks off where it goes over a bound.
-pub(super) struct Bounded {
+pub(super) struct LimitedBody {
     body: Body,
-    bounds: Bounds,
+    limits: BodyLimits,
     read: u64,
     deadline: Pin<Box<Sleep>>,
-    depth: Depth,
-    verdict: Arc<Verdict>,
+    depth: JsonDepth,
+    status: Arc<BodyStatus>,
 }
 
-impl Bounded {
-    pub(super) fn new(body: Body, bounds: Bounds) -> (Self, Arc<Verdict>) {
-        let verdict = Arc::new(Verdict::default());
-        let deadline = Box::pin(tokio::time::sleep(bounds.time_max));
-        let depth = Depth::default();
-        (Self { body, bounds, read: 0, deadline, depth, verdict: verdict.clone() }, verdict)
+impl LimitedBody {
+    pub(super) fn new(body: Body, limits: BodyLimits) -> (Self, Arc<BodyStatus>) {
+        let status = Arc::new(BodyStatus::default());
+        let deadline = Box::pin(tokio::time::sleep(limits.time_max));
+        let depth = JsonDepth::default();
+        (Self { body, limits, read: 0, deadline, depth, status: status.clone() }, status)
     }
 
     fn is_too_large(&self) -> bool {
-        self.read > self.bounds.bytes_max
+        self.read > self.limits.bytes_max
     }
 
-    fn broken(&self, why: u8) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        self.verdict.0.store(why, Ordering::Release);
+    fn fail(&self, why: u8) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        self.status.0.store(why, Ordering::Release);
         Poll::Ready(Some(Err(axum::Error::new(std::io::Error::from(std::io::ErrorKind::InvalidData)))))
     }
 }
 
-impl HttpBody for Bounded {
+impl HttpBody for LimitedBody {
     type Data = Bytes;
     type Error = axum::Error;
 
@@ -124,31 +124,29 @@ impl HttpBody for Bounded {
                 Poll::Ready(frame) => frame,
                 Poll::Pending => {
                     return match self.deadline.as_mut().poll(cx) {
-                        Poll::Ready(()) => {
-                            self.broken(if self.is_too_large() { TOO_LARGE } else { TOO_SLOW })
-                        }
+                        Poll::Ready(()) => self.fail(if self.is_too_large() { TOO_LARGE } else { TOO_SLOW }),
                         Poll::Pending => Poll::Pending,
                     };
                 }
             };
             let Some(Ok(data)) = frame.as_ref().map(|frame| frame.as_ref().map(|frame| frame.data_ref()))
             else {
-                return if self.is_too_large() { self.broken(TOO_LARGE) } else { Poll::Ready(frame) };
+                return if self.is_too_large() { self.fail(TOO_LARGE) } else { Poll::Ready(frame) };
             };
             let data = data.map(|data| data.as_ref()).unwrap_or_default();
-            let was_too_large = self.is_too_large();
+            let had_exceeded = self.is_too_large();
             self.read += data.len() as u64;
             if self.is_too_large() {
-                if !was_too_large {
+                if !had_exceeded {
                     self.deadline.as_mut().reset(Instant::now() + DRAINED_MAX);
                 }
-                if self.read > self.bounds.bytes_max.saturating_add(DRAINED_BYTES_MAX) {
-                    return self.broken(TOO_LARGE);
+                if self.read > self.limits.bytes_max.saturating_add(DRAINED_BYTES_MAX) {
+                    return self.fail(TOO_LARGE);
                 }
                 continue;
             }
-            if self.bounds.depth_max.is_some_and(|max| self.depth.over(data, max)) {
-                return self.broken(TOO_DEEP);
+            if self.limits.depth_max.is_some_and(|max| self.depth.exceeds(data, max)) {
+                return self.fail(TOO_DEEP);
             }
             return Poll::Ready(frame);
         }
@@ -165,40 +163,40 @@ impl HttpBody for Bounded {
 
 /// How deep a JSON text is at the place that was reached. What is no JSON is the reader's affair.
 #[derive(Clone, Copy, Debug, Default)]
-struct Depth {
+struct JsonDepth {
     depth: u32,
-    place: Place,
+    state: JsonScanState,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Place {
+enum JsonScanState {
     #[default]
     Outside,
-    InText,
-    BehindBackslash,
+    InString,
+    AfterBackslash,
 }
 
-impl Depth {
+impl JsonDepth {
     /// Reads on, and says whether it has gone over the bound.
-    fn over(&mut self, bytes: &[u8], max: u32) -> bool {
+    fn exceeds(&mut self, bytes: &[u8], max: u32) -> bool {
         for byte in bytes {
-            self.place = match (self.place, byte) {
-                (Place::Outside, b'{' | b'[') => {
+            self.state = match (self.state, byte) {
+                (JsonScanState::Outside, b'{' | b'[') => {
                     self.depth += 1;
                     if self.depth > max {
                         return true;
                     }
-                    Place::Outside
+                    JsonScanState::Outside
                 }
-                (Place::Outside, b'}' | b']') => {
+                (JsonScanState::Outside, b'}' | b']') => {
                     self.depth = self.depth.saturating_sub(1);
-                    Place::Outside
+                    JsonScanState::Outside
                 }
-                (Place::Outside, b'"') => Place::InText,
-                (Place::Outside, _) => Place::Outside,
-                (Place::InText, b'"') => Place::Outside,
-                (Place::InText, b'\\') => Place::BehindBackslash,
-                (Place::InText | Place::BehindBackslash, _) => Place::InText,
+                (JsonScanState::Outside, b'"') => JsonScanState::InString,
+                (JsonScanState::Outside, _) => JsonScanState::Outside,
+                (JsonScanState::InString, b'"') => JsonScanState::Outside,
+                (JsonScanState::InString, b'\\') => JsonScanState::AfterBackslash,
+                (JsonScanState::InString | JsonScanState::AfterBackslash, _) => JsonScanState::InString,
             };
         }
         false
@@ -212,8 +210,8 @@ mod tests {
     fn check(text: &str, max: u32, over: bool) {
         for cut in 0..=text.len() {
             let (a, b) = text.as_bytes().split_at(cut);
-            let mut depth = Depth::default();
-            assert_eq!(depth.over(a, max) || depth.over(b, max), over, "{text} cut at {cut}");
+            let mut depth = JsonDepth::default();
+            assert_eq!(depth.exceeds(a, max) || depth.exceeds(b, max), over, "{text} cut at {cut}");
         }
     }
 

@@ -3,30 +3,30 @@
 //!
 //! One layer around all routes. Nothing is open because somebody forgot to close it: a route without a rule is refused.
 
+mod api_key;
 mod body;
-mod first;
-mod key;
-mod keys;
-mod live;
-mod rule;
-mod site;
+mod first_key;
+mod key_ring;
+mod live_streams;
+mod origin_check;
+mod route_rules;
 mod ticket;
 
-pub use first::{FirstKey, FirstKeyError};
-pub use key::{ApiKey, NoRandomness};
-pub use keys::{Keys, LOCAL_USER, MintError, NewKey, Pass};
+pub use api_key::{ApiKey, RandomnessError};
+pub use first_key::{FirstKey, FirstKeyError};
+pub use key_ring::{KeyInfo, KeyStore, LOCAL_USER, MintError, NewApiKey};
 
 use crate::error::ApiError;
 use crate::media_type;
-use crate::net::Connection;
-use crate::principal::{Principal, Scopes};
+use crate::net::ConnectionInfo;
+use crate::principal::{KeyScopes, Principal};
 use axum::Router;
 use axum::body::{Body, HttpBody};
 use axum::extract::{MatchedPath, Request, State};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 pub(crate) use body::drain;
-use body::{Bounded, Bounds};
+use body::{BodyLimits, LimitedBody};
 use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
 use http::header::{
     AUTHORIZATION, CACHE_CONTROL, CONNECTION, CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY,
@@ -34,18 +34,18 @@ use http::header::{
 };
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
-use keys::KeyRing;
-use live::{Ends, Live, Stoppable};
-use rule::{Kind, Needs};
-use site::{GoodKey, Sites, Visit};
+use key_ring::KeyRing;
+use live_streams::{CloseMode, LiveStreams, RevocableBody};
+use origin_check::{AllowedSites, KeyProof, SiteAdmission};
+use route_rules::{RequestKind, RouteAccess};
 use std::num::NonZeroU32;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
-use throughline::config::{Auth, ServerLimits, ServerSettings};
-use ticket::{NoTicket, Tickets};
+use throughline::config::{AuthMode, ServerLimits, ServerSettings};
+use ticket::{TicketError, TicketStore};
 
 /// Raw HTML is never rendered, and nothing is loaded from elsewhere.
-const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; \
+const CONTENT_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; \
     media-src 'self' blob:; worker-src 'self'; connect-src 'self'; font-src 'self'; base-uri 'none'; \
     form-action 'none'; frame-ancestors 'none'";
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -55,83 +55,85 @@ const API_KEY: HeaderName = HeaderName::from_static("api-key");
 /// The longest id of a request that is taken over from a proxy.
 const REQUEST_ID_BYTES_MAX: usize = 64;
 /// How long a link that signs a browser in can be used; it dies with the process, too.
-const LINK_LASTS: Duration = Duration::from_secs(24 * 60 * 60);
+const SIGN_IN_LINK_TTL: Duration = Duration::from_secs(24 * 60 * 60);
 /// How long a browser stays signed in.
-const BROWSER_KEY_LASTS: Duration = Duration::from_secs(90 * 24 * 60 * 60);
+const BROWSER_KEY_TTL: Duration = Duration::from_secs(90 * 24 * 60 * 60);
 /// What the owner of a browser's key sees in the list of keys.
-const BROWSER: &str = "browser";
+const BROWSER_KEY_NAME: &str = "browser";
 /// How often keys with open streams are looked at again, so that one that is revoked or expires closes them within a second.
-const LOOK_EVERY: Duration = Duration::from_millis(500);
+const KEY_CHECK_INTERVAL: Duration = Duration::from_millis(500);
 
 /// The gate. Cheap to clone; all clones are one.
 #[derive(Clone)]
-pub struct Gate(Arc<Inner>);
+pub struct Gate(Arc<GateInner>);
 
-struct Inner {
-    auth: Auth,
-    ring: KeyRing,
-    tickets: Tickets,
+struct GateInner {
+    auth: AuthMode,
+    key_ring: KeyRing,
+    tickets: TicketStore,
     /// Tickets of links that sign a browser in.
-    links: Tickets,
-    live: Live,
+    sign_in_tickets: TicketStore,
+    live_streams: LiveStreams,
     /// What a new configuration can change.
-    settings: RwLock<Arc<Changeable>>,
+    settings: RwLock<Arc<GateSettings>>,
 }
 
-struct Changeable {
-    sites: Sites,
+struct GateSettings {
+    allowed_sites: AllowedSites,
     limits: ServerLimits,
     new_turns: DefaultKeyedRateLimiter<String>,
 }
 
-impl Changeable {
+impl GateSettings {
     fn of(settings: &ServerSettings) -> Self {
         // The configuration refuses 0.
         let per_minute = NonZeroU32::new(settings.limits.turns_per_minute_max).unwrap_or(NonZeroU32::MIN);
         Self {
-            sites: Sites::of(settings),
+            allowed_sites: AllowedSites::of(settings),
             limits: settings.limits,
             new_turns: RateLimiter::keyed(Quota::per_minute(per_minute)),
         }
     }
 }
 
-impl Changeable {
-    fn one_more_turn(&self, principal: &Principal) -> Result<(), ApiError> {
-        let Err(until) = self.new_turns.check_key(&principal.counted_as().to_owned()) else { return Ok(()) };
+impl GateSettings {
+    fn check_turn_quota(&self, principal: &Principal) -> Result<(), ApiError> {
+        let Err(retry_at) = self.new_turns.check_key(&principal.counted_as().to_owned()) else {
+            return Ok(());
+        };
         let now = governor::clock::Clock::now(&governor::clock::DefaultClock::default());
         let message = format!("more than {} new turns in a minute", self.limits.turns_per_minute_max);
-        Err(ApiError::too_many("turns_per_minute_max", message, until.wait_time_from(now).as_secs() + 1))
+        Err(ApiError::too_many("turns_per_minute_max", message, retry_at.wait_time_from(now).as_secs() + 1))
     }
 }
 
 /// What a request was found to be.
-struct Admitted {
+struct AdmittedRequest {
     principal: Option<Principal>,
-    bounds: Bounds,
+    body_limits: BodyLimits,
 }
 
 impl Gate {
     /// A gate for these settings and keys.
-    pub fn new(settings: &ServerSettings, keys: Arc<dyn Keys>) -> Self {
-        Self(Arc::new(Inner {
+    pub fn new(settings: &ServerSettings, keys: Arc<dyn KeyStore>) -> Self {
+        Self(Arc::new(GateInner {
             auth: settings.auth,
-            ring: KeyRing::new(keys),
-            tickets: Tickets::new(),
-            links: Tickets::new(),
-            live: Live::default(),
-            settings: RwLock::new(Arc::new(Changeable::of(settings))),
+            key_ring: KeyRing::new(keys),
+            tickets: TicketStore::new(),
+            sign_in_tickets: TicketStore::new(),
+            live_streams: LiveStreams::default(),
+            settings: RwLock::new(Arc::new(GateSettings::of(settings))),
         }))
     }
 
     /// These routes behind the gate.
-    pub fn around(&self, routes: Router) -> Router {
-        routes.layer(middleware::from_fn_with_state(self.clone(), pass))
+    pub fn wrap(&self, routes: Router) -> Router {
+        routes.layer(middleware::from_fn_with_state(self.clone(), handle))
     }
 
     /// Takes names, pages and limits of a new configuration. Who may come in at all is decided at the start.
     pub fn reload(&self, settings: &ServerSettings) {
-        let new = Arc::new(Changeable::of(settings));
+        let new = Arc::new(GateSettings::of(settings));
         *self.0.settings.write().unwrap_or_else(PoisonError::into_inner) = new;
     }
 
@@ -139,8 +141,8 @@ impl Gate {
     ///
     /// # Errors
     /// 429: there have been too many within a minute.
-    pub fn one_more_turn(&self, principal: &Principal) -> Result<(), ApiError> {
-        self.settings().one_more_turn(principal)
+    pub fn check_turn_quota(&self, principal: &Principal) -> Result<(), ApiError> {
+        self.settings().check_turn_quota(principal)
     }
 
     /// A ticket in place of the key of this request, for what cannot send one.
@@ -148,13 +150,13 @@ impl Gate {
     /// # Errors
     /// 429: too many are open.
     pub fn ticket(&self, principal: &Principal) -> Result<(String, Duration), ApiError> {
-        let lasts = Duration::from_millis(self.settings().limits.ticket_ms);
-        match self.0.tickets.issue(principal.key_id.clone(), lasts) {
-            Ok(ticket) => Ok((ticket, lasts)),
-            Err(NoTicket::TooMany) => {
-                Err(ApiError::too_many("tickets_open", "too many tickets are open", lasts.as_secs().max(1)))
+        let ttl = Duration::from_millis(self.settings().limits.ticket_ms);
+        match self.0.tickets.issue(principal.key_id.clone(), ttl) {
+            Ok(ticket) => Ok((ticket, ttl)),
+            Err(TicketError::TooMany) => {
+                Err(ApiError::too_many("tickets_open", "too many tickets are open", ttl.as_secs().max(1)))
             }
-            Err(NoTicket::NoRandomness) => Err(ApiError::internal(NoRandomness)),
+            Err(TicketError::NoRandomness) => Err(ApiError::internal(RandomnessError)),
         }
     }
 
@@ -162,16 +164,16 @@ impl Gate {
     ///
     /// # Errors
     /// The system has no random bytes.
-    pub fn sign_in_link(&self) -> Result<String, NoRandomness> {
-        self.0.links.issue(None, LINK_LASTS).map_err(|_| NoRandomness)
+    pub fn sign_in_link(&self) -> Result<String, RandomnessError> {
+        self.0.sign_in_tickets.issue(None, SIGN_IN_LINK_TTL).map_err(|_| RandomnessError)
     }
 
     /// A key for the browser that was given such a link, which is used up by that.
     ///
     /// # Errors
     /// 401: there is no such link, or it was used, or is too old. The store.
-    pub async fn sign_in(&self, ticket: &str) -> Result<(ApiKey, Pass), ApiError> {
-        if self.0.links.take(ticket).is_none() {
+    pub async fn sign_in(&self, ticket: &str) -> Result<(ApiKey, KeyInfo), ApiError> {
+        if self.0.sign_in_tickets.take(ticket).is_none() {
             return Err(ApiError::new(
                 StatusCode::UNAUTHORIZED,
                 "sign_in",
@@ -181,8 +183,12 @@ impl Gate {
                 "each start of `throughline serve` prints another one; `throughline keys create` makes a key",
             ));
         }
-        let expires_at = jiff::Timestamp::now().as_millisecond() + BROWSER_KEY_LASTS.as_millis() as i64;
-        let new = NewKey { name: BROWSER.to_owned(), scopes: Scopes::all(), expires_at: Some(expires_at) };
+        let expires_at = jiff::Timestamp::now().as_millisecond() + BROWSER_KEY_TTL.as_millis() as i64;
+        let new = NewApiKey {
+            name: BROWSER_KEY_NAME.to_owned(),
+            scopes: KeyScopes::all(),
+            expires_at: Some(expires_at),
+        };
         self.mint(LOCAL_USER, new).await.map_err(ApiError::internal)
     }
 
@@ -190,8 +196,8 @@ impl Gate {
     ///
     /// # Errors
     /// As [`MintError`] says.
-    pub async fn mint(&self, user: &str, new: NewKey) -> Result<(ApiKey, Pass), MintError> {
-        self.0.ring.mint(user, new).await
+    pub async fn mint(&self, user: &str, new: NewApiKey) -> Result<(ApiKey, KeyInfo), MintError> {
+        self.0.key_ring.mint(user, new).await
     }
 
     /// Makes a key worthless, and ends its streams and sockets. `false`: this user has no such key.
@@ -199,9 +205,9 @@ impl Gate {
     /// # Errors
     /// The store.
     pub async fn revoke(&self, user: &str, key_id: &str) -> Result<bool, ApiError> {
-        let revoked = self.0.ring.revoke(user, key_id).await?;
+        let revoked = self.0.key_ring.revoke(user, key_id).await?;
         if revoked {
-            self.0.live.end(key_id);
+            self.0.live_streams.close_all(key_id);
         }
         Ok(revoked)
     }
@@ -210,91 +216,98 @@ impl Gate {
     ///
     /// # Errors
     /// The store.
-    pub async fn keys(&self, user: &str) -> Result<Vec<Pass>, ApiError> {
-        self.0.ring.of(user).await
+    pub async fn keys(&self, user: &str) -> Result<Vec<KeyInfo>, ApiError> {
+        self.0.key_ring.list(user).await
     }
 
     /// Looks at the keys of open streams for ever: those that expired, or were revoked by another program, end theirs.
-    pub async fn tend(&self) {
-        let mut every = tokio::time::interval(LOOK_EVERY);
+    pub async fn watch_live_keys(&self) {
+        let mut every = tokio::time::interval(KEY_CHECK_INTERVAL);
         every.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
             every.tick().await;
-            for key_id in self.0.live.keys() {
-                if !self.0.ring.is_still_good(&key_id).await {
-                    self.0.live.end(&key_id);
+            for key_id in self.0.live_streams.keys() {
+                if !self.0.key_ring.is_valid(&key_id).await {
+                    self.0.live_streams.close_all(&key_id);
                 }
             }
-            self.0.ring.tidy();
-            self.0.tickets.tidy();
-            self.0.links.tidy();
+            self.0.key_ring.evict_expired();
+            self.0.tickets.evict_expired();
+            self.0.sign_in_tickets.evict_expired();
             self.settings().new_turns.retain_recent();
         }
     }
 
-    fn settings(&self) -> Arc<Changeable> {
+    fn settings(&self) -> Arc<GateSettings> {
         self.0.settings.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Everything that is asked of a request, the cheapest first.
-    async fn admit(&self, settings: &Changeable, parts: &Parts) -> Result<Admitted, ApiError> {
+    async fn admit(&self, settings: &GateSettings, parts: &Parts) -> Result<AdmittedRequest, ApiError> {
         let limits = &settings.limits;
         let Some(pattern) = parts.extensions.get::<MatchedPath>() else {
             // Nothing is there, which is no secret; the fallback says so.
-            return Ok(Admitted { principal: None, bounds: plain_bounds(limits, &parts.headers) });
+            return Ok(AdmittedRequest {
+                principal: None,
+                body_limits: plain_body_limits(limits, &parts.headers),
+            });
         };
         let (pattern, method) = (pattern.as_str(), &parts.method);
-        let Some(needs) = rule::needs(pattern, method) else {
+        let Some(access) = route_rules::required_access(pattern, method) else {
             tracing::error!(pattern, "a route has no rule, so nobody may use it");
             return Err(ApiError::forbidden("no_rule", "nobody may use this"));
         };
-        let kind = rule::kind(pattern, method);
-        let bounds = match kind {
-            Kind::Upload => Bounds {
+        let kind = route_rules::request_kind(pattern, method);
+        let body_limits = match kind {
+            RequestKind::Upload => BodyLimits {
                 bytes_max: limits.upload_bytes_max,
                 time_max: Duration::from_millis(limits.upload_ms_max),
                 depth_max: None,
                 name: "upload_bytes_max",
             },
-            Kind::Chat => Bounds {
+            RequestKind::Chat => BodyLimits {
                 bytes_max: limits.chat_body_bytes_max,
                 time_max: Duration::from_millis(limits.upload_ms_max),
                 depth_max: Some(limits.json_depth_max),
                 name: "chat_body_bytes_max",
             },
-            Kind::Plain | Kind::NewTurn => plain_bounds(limits, &parts.headers),
+            RequestKind::Plain | RequestKind::NewTurn => plain_body_limits(limits, &parts.headers),
         };
-        check_length(&parts.headers, bounds)?;
-        let shown = shown(parts)?;
-        let Needs::Scope(scope) = needs else { return Ok(Admitted { principal: None, bounds }) };
-        let principal = self.principal(shown).await?;
+        check_content_length(&parts.headers, body_limits)?;
+        let credential = credential_of(parts)?;
+        let RouteAccess::Scope(scope) = access else {
+            return Ok(AdmittedRequest { principal: None, body_limits });
+        };
+        let principal = self.principal(credential).await?;
         // Behind the key: who has none is told that, and nothing else.
-        if !rule::is_read(method) {
-            check_intent(&parts.headers)?;
+        if !route_rules::is_read(method) {
+            check_csrf_intent(&parts.headers)?;
         }
-        principal.need(scope)?;
-        if matches!(kind, Kind::NewTurn | Kind::Chat) {
-            settings.one_more_turn(&principal)?;
+        principal.require(scope)?;
+        if matches!(kind, RequestKind::NewTurn | RequestKind::Chat) {
+            settings.check_turn_quota(&principal)?;
         }
-        Ok(Admitted { principal: Some(principal), bounds })
+        Ok(AdmittedRequest { principal: Some(principal), body_limits })
     }
 
     /// Whether a request shows a key in a header that is good. A ticket is none: it stands in an address.
-    async fn shows_good_key(&self, parts: &Parts) -> bool {
-        match (self.0.auth, shown(parts)) {
-            (Auth::Keys, Ok(Shown::Key(text))) => self.0.ring.principal(&text).await.is_ok(),
+    async fn has_valid_key(&self, parts: &Parts) -> bool {
+        match (self.0.auth, credential_of(parts)) {
+            (AuthMode::Keys, Ok(ShownCredential::Key(text))) => {
+                self.0.key_ring.principal(&text).await.is_ok()
+            }
             _ => false,
         }
     }
 
     /// Who asks. There is one way, whatever the key came in.
-    async fn principal(&self, shown: Shown) -> Result<Principal, ApiError> {
-        match (self.0.auth, shown) {
-            (Auth::Off, _) => Ok(Principal::local(LOCAL_USER)),
-            (Auth::Keys, Shown::Nothing) => Err(ApiError::unauthenticated()),
-            (Auth::Keys, Shown::Key(text)) => self.0.ring.principal(&text).await,
-            (Auth::Keys, Shown::Ticket(ticket)) => match self.0.tickets.take(&ticket) {
-                Some(Some(key_id)) => self.0.ring.principal_of(&key_id).await,
+    async fn principal(&self, credential: ShownCredential) -> Result<Principal, ApiError> {
+        match (self.0.auth, credential) {
+            (AuthMode::Off, _) => Ok(Principal::local(LOCAL_USER)),
+            (AuthMode::Keys, ShownCredential::Nothing) => Err(ApiError::unauthenticated()),
+            (AuthMode::Keys, ShownCredential::Key(text)) => self.0.key_ring.principal(&text).await,
+            (AuthMode::Keys, ShownCredential::Ticket(ticket)) => match self.0.tickets.take(&ticket) {
+                Some(Some(key_id)) => self.0.key_ring.principal_of(&key_id).await,
                 Some(None) | None => Err(ApiError::new(
                     StatusCode::UNAUTHORIZED,
                     "ticket",
@@ -307,14 +320,14 @@ impl Gate {
 }
 
 /// What a request shows of who it is.
-enum Shown {
+enum ShownCredential {
     Nothing,
     Key(String),
     Ticket(String),
 }
 
 /// The one place that takes a key out of a request.
-fn shown(parts: &Parts) -> Result<Shown, ApiError> {
+fn credential_of(parts: &Parts) -> Result<ShownCredential, ApiError> {
     let ambiguous = || {
         ApiError::new(
             StatusCode::UNAUTHORIZED,
@@ -323,7 +336,7 @@ fn shown(parts: &Parts) -> Result<Shown, ApiError> {
         )
         .remedy("send one `Authorization: Bearer <key>`")
     };
-    let mut found: Option<String> = None;
+    let mut credential: Option<String> = None;
     for name in [AUTHORIZATION, X_API_KEY, API_KEY] {
         for value in parts.headers.get_all(&name) {
             let text = value.to_str().map_err(|_| ApiError::unauthenticated())?;
@@ -331,22 +344,22 @@ fn shown(parts: &Parts) -> Result<Shown, ApiError> {
                 true => bearer(text).ok_or_else(ApiError::unauthenticated)?,
                 false => text.trim(),
             };
-            match &found {
+            match &credential {
                 Some(other) if other != key => return Err(ambiguous()),
-                _ => found = Some(key.to_owned()),
+                _ => credential = Some(key.to_owned()),
             }
         }
     }
-    if let Some(key) = found {
-        return Ok(Shown::Key(key));
+    if let Some(key) = credential {
+        return Ok(ShownCredential::Key(key));
     }
     // In the address only where nothing else can be sent, since addresses are logged.
     let ticket = parts
         .uri
         .query()
-        .filter(|_| rule::is_read(&parts.method))
+        .filter(|_| route_rules::is_read(&parts.method))
         .and_then(|query| query.split('&').find_map(|pair| pair.strip_prefix("ticket=")));
-    Ok(ticket.map_or(Shown::Nothing, |ticket| Shown::Ticket(ticket.to_owned())))
+    Ok(ticket.map_or(ShownCredential::Nothing, |ticket| ShownCredential::Ticket(ticket.to_owned())))
 }
 
 fn bearer(text: &str) -> Option<&str> {
@@ -355,7 +368,7 @@ fn bearer(text: &str) -> Option<&str> {
 }
 
 /// A form of another page can send a body, but neither of these: what changes something shows that it comes from a program.
-fn check_intent(headers: &HeaderMap) -> Result<(), ApiError> {
+fn check_csrf_intent(headers: &HeaderMap) -> Result<(), ApiError> {
     let has_key = [AUTHORIZATION, X_API_KEY, API_KEY].iter().any(|name| headers.contains_key(name));
     let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     let kind = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
@@ -371,8 +384,8 @@ fn check_intent(headers: &HeaderMap) -> Result<(), ApiError> {
     .param("Content-Type"))
 }
 
-fn plain_bounds(limits: &ServerLimits, headers: &HeaderMap) -> Bounds {
-    Bounds {
+fn plain_body_limits(limits: &ServerLimits, headers: &HeaderMap) -> BodyLimits {
+    BodyLimits {
         bytes_max: limits.body_bytes_max.into(),
         time_max: Duration::from_millis(limits.body_ms_max),
         depth_max: media_type::is_json(headers).then_some(limits.json_depth_max),
@@ -381,35 +394,35 @@ fn plain_bounds(limits: &ServerLimits, headers: &HeaderMap) -> Bounds {
 }
 
 /// What says that it is too large is not read at all, whoever sends it.
-fn check_length(headers: &HeaderMap, bounds: Bounds) -> Result<(), ApiError> {
+fn check_content_length(headers: &HeaderMap, body_limits: BodyLimits) -> Result<(), ApiError> {
     let length = headers
         .get(http::header::CONTENT_LENGTH)
         .and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
     match length {
-        Some(length) if length > bounds.bytes_max => Err(body::too_large(bounds)),
+        Some(length) if length > body_limits.bytes_max => Err(body::body_too_large(body_limits)),
         _ => Ok(()),
     }
 }
 
 /// The layer.
-async fn pass(State(gate): State<Gate>, request: Request, next: Next) -> Response {
+async fn handle(State(gate): State<Gate>, request: Request, next: Next) -> Response {
     let began = Instant::now();
     let (parts, body) = request.into_parts();
     let request_id = request_id(&parts.headers);
     let (method, path) = (parts.method.clone(), parts.uri.path().to_owned());
     let settings = gate.settings();
-    let visit = match settings.sites.admit(&parts, GoodKey::NotShown) {
-        Err(_) if gate.shows_good_key(&parts).await => settings.sites.admit(&parts, GoodKey::Shown),
-        visit => visit,
+    let admission = match settings.allowed_sites.admit(&parts, KeyProof::Absent) {
+        Err(_) if gate.has_valid_key(&parts).await => settings.allowed_sites.admit(&parts, KeyProof::Valid),
+        admission => admission,
     };
-    let (mut response, user) = match visit {
+    let (mut response, user) = match admission {
         Err(error) => (error.into_response(), None),
-        Ok(Visit::Preflight(page)) => {
+        Ok(SiteAdmission::Preflight(page)) => {
             let mut response = StatusCode::NO_CONTENT.into_response();
             page.preflight_headers(response.headers_mut());
             (response, None)
         }
-        Ok(Visit::Request(page)) => {
+        Ok(SiteAdmission::Request(page)) => {
             let (mut response, user) = match gate.admit(&settings, &parts).await {
                 Err(error) => {
                     if error.status == StatusCode::PAYLOAD_TOO_LARGE {
@@ -419,14 +432,14 @@ async fn pass(State(gate): State<Gate>, request: Request, next: Next) -> Respons
                 }
                 Ok(admitted) => {
                     let user = admitted.principal.as_ref().map(|principal| principal.user.clone());
-                    (gate.answer(admitted, parts, body, next).await, user)
+                    (gate.run_handler(admitted, parts, body, next).await, user)
                 }
             };
             page.headers(response.headers_mut());
             (response, user)
         }
     };
-    finish(response.headers_mut(), &request_id);
+    set_default_headers(response.headers_mut(), &request_id);
     // The path alone: what stands behind it may be a ticket.
     tracing::info!(
         target: "throughline::access",
@@ -439,23 +452,29 @@ async fn pass(State(gate): State<Gate>, request: Request, next: Next) -> Respons
 
 impl Gate {
     /// The handler's answer, within the bounds of its body and as long as the key is good.
-    async fn answer(&self, admitted: Admitted, mut parts: Parts, body: Body, next: Next) -> Response {
-        let Admitted { principal, bounds } = admitted;
-        let connection = parts.extensions.get::<Connection>().cloned();
+    async fn run_handler(
+        &self,
+        admitted: AdmittedRequest,
+        mut parts: Parts,
+        body: Body,
+        next: Next,
+    ) -> Response {
+        let AdmittedRequest { principal, body_limits } = admitted;
+        let connection = parts.extensions.get::<ConnectionInfo>().cloned();
         let key_id = principal.as_ref().and_then(|principal| principal.key_id.clone());
         if let Some(principal) = principal {
             parts.extensions.insert(principal);
         }
         parts.extensions.insert(self.clone());
-        let (body, verdict) = match body.is_end_stream() {
+        let (body, body_status) = match body.is_end_stream() {
             true => (body, None),
             false => {
-                let (bounded, verdict) = Bounded::new(body, bounds);
-                (Body::new(bounded), Some(verdict))
+                let (limited_body, body_status) = LimitedBody::new(body, body_limits);
+                (Body::new(limited_body), Some(body_status))
             }
         };
         let response = next.run(Request::from_parts(parts, body)).await;
-        if let Some(error) = verdict.and_then(|verdict| verdict.error(bounds)) {
+        if let Some(error) = body_status.and_then(|body_status| body_status.error(body_limits)) {
             let mut response = error.into_response();
             // The rest of the body is not waited for.
             response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
@@ -463,15 +482,15 @@ impl Gate {
         }
         match key_id {
             None => response,
-            Some(key_id) => self.follow(response, &key_id, connection),
+            Some(key_id) => self.track_stream(response, &key_id, connection),
         }
     }
 
     /// Notes what goes on after the answer's head, so that it ends with its key.
-    fn follow(&self, response: Response, key_id: &str, connection: Option<Connection>) -> Response {
+    fn track_stream(&self, response: Response, key_id: &str, connection: Option<ConnectionInfo>) -> Response {
         if response.status() == StatusCode::SWITCHING_PROTOCOLS {
             if let Some(connection) = connection {
-                self.0.live.add(key_id, Ends::Saying, &connection.cut);
+                self.0.live_streams.add(key_id, CloseMode::CloseFrame, &connection.canceller);
             }
             return response;
         }
@@ -482,9 +501,9 @@ impl Gate {
         if !is_stream {
             return response;
         }
-        let cut = Arc::default();
-        self.0.live.add(key_id, Ends::AtOnce, &cut);
-        response.map(|body| Body::new(Stoppable::new(body, cut)))
+        let canceller = Arc::default();
+        self.0.live_streams.add(key_id, CloseMode::Abort, &canceller);
+        response.map(|body| Body::new(RevocableBody::new(body, canceller)))
     }
 }
 
@@ -503,9 +522,9 @@ fn request_id(headers: &HeaderMap) -> HeaderValue {
 }
 
 /// What every answer carries, unless its handler knows better: a file that is downloaded has a policy of its own.
-fn finish(headers: &mut HeaderMap, request_id: &HeaderValue) {
+fn set_default_headers(headers: &mut HeaderMap, request_id: &HeaderValue) {
     for (name, value) in [
-        (CONTENT_SECURITY_POLICY, POLICY),
+        (CONTENT_SECURITY_POLICY, CONTENT_POLICY),
         (X_CONTENT_TYPE_OPTIONS, "nosniff"),
         (REFERRER_POLICY, "no-referrer"),
         (X_FRAME_OPTIONS, "DENY"),

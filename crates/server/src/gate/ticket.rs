@@ -1,7 +1,7 @@
 //! Tickets: browsers' `EventSource` and `WebSocket` cannot send a key, and a key in an address would be logged. A ticket stands
 //! for one request of its key, once, for a minute.
 
-use super::key::{NoRandomness, random};
+use super::api_key::{RandomnessError, random_bytes};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use std::collections::HashMap;
@@ -15,48 +15,48 @@ const TICKET_BYTES: usize = 32;
 const OPEN_MAX: usize = 4_096;
 
 /// The tickets that nobody has used yet. They do not outlive the process: a page asks for another one.
-pub(super) struct Tickets {
+pub(super) struct TicketStore {
     /// By hash: whoever can measure how long looking up takes learns nothing of a ticket.
-    open: Mutex<HashMap<blake3::Hash, Ticket>>,
+    open: Mutex<HashMap<blake3::Hash, StoredTicket>>,
 }
 
-struct Ticket {
+struct StoredTicket {
     key_id: Option<String>,
-    until: Instant,
+    expires_at: Instant,
 }
 
 /// Why there is no ticket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum NoTicket {
+pub(super) enum TicketError {
     /// Too many are open.
     TooMany,
     /// No random bytes.
     NoRandomness,
 }
 
-impl From<NoRandomness> for NoTicket {
-    fn from(_: NoRandomness) -> Self {
-        NoTicket::NoRandomness
+impl From<RandomnessError> for TicketError {
+    fn from(_: RandomnessError) -> Self {
+        TicketError::NoRandomness
     }
 }
 
-impl Tickets {
+impl TicketStore {
     pub(super) fn new() -> Self {
         Self { open: Mutex::default() }
     }
 
     /// A ticket of this key; `None` = of a server without keys.
-    pub(super) fn issue(&self, key_id: Option<String>, lasts: Duration) -> Result<String, NoTicket> {
-        let ticket = URL_SAFE_NO_PAD.encode(random::<TICKET_BYTES>()?);
+    pub(super) fn issue(&self, key_id: Option<String>, ttl: Duration) -> Result<String, TicketError> {
+        let ticket = URL_SAFE_NO_PAD.encode(random_bytes::<TICKET_BYTES>()?);
         let now = Instant::now();
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         if open.len() >= OPEN_MAX {
-            open.retain(|_, ticket| now < ticket.until);
+            open.retain(|_, ticket| now < ticket.expires_at);
         }
         if open.len() >= OPEN_MAX {
-            return Err(NoTicket::TooMany);
+            return Err(TicketError::TooMany);
         }
-        open.insert(blake3::hash(ticket.as_bytes()), Ticket { key_id, until: now + lasts });
+        open.insert(blake3::hash(ticket.as_bytes()), StoredTicket { key_id, expires_at: now + ttl });
         Ok(ticket)
     }
 
@@ -64,13 +64,13 @@ impl Tickets {
     pub(super) fn take(&self, ticket: &str) -> Option<Option<String>> {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         let ticket = open.remove(&blake3::hash(ticket.as_bytes()))?;
-        (Instant::now() < ticket.until).then_some(ticket.key_id)
+        (Instant::now() < ticket.expires_at).then_some(ticket.key_id)
     }
 
     /// Forgets those that are too old.
-    pub(super) fn tidy(&self) {
+    pub(super) fn evict_expired(&self) {
         let now = Instant::now();
-        self.open.lock().unwrap_or_else(PoisonError::into_inner).retain(|_, ticket| now < ticket.until);
+        self.open.lock().unwrap_or_else(PoisonError::into_inner).retain(|_, ticket| now < ticket.expires_at);
     }
 }
 
@@ -81,7 +81,7 @@ mod tests {
     // R: R4
     #[tokio::test(start_paused = true)]
     async fn a_ticket_is_good_once_and_for_its_time() {
-        let tickets = Tickets::new();
+        let tickets = TicketStore::new();
         let minute = Duration::from_secs(60);
         let issue = || tickets.issue(Some("k".to_owned()), minute).unwrap();
         let ticket = issue();
@@ -98,12 +98,12 @@ mod tests {
     // R: R2
     #[tokio::test(start_paused = true)]
     async fn so_many_may_be_open_and_old_ones_make_room() {
-        let tickets = Tickets::new();
+        let tickets = TicketStore::new();
         let second = Duration::from_secs(1);
         for _ in 0..OPEN_MAX {
             tickets.issue(None, second).unwrap();
         }
-        assert_eq!(tickets.issue(None, second), Err(NoTicket::TooMany));
+        assert_eq!(tickets.issue(None, second), Err(TicketError::TooMany));
         tokio::time::advance(second).await;
         assert!(tickets.issue(None, second).is_ok());
     }

@@ -2,7 +2,7 @@
 //! come at once, no more turns run than the limit says. // R: R4
 
 use super::Hub;
-use super::running::Running;
+use super::running_turns::TurnEntry;
 use crate::error::ApiError;
 use std::collections::HashMap;
 use std::ops::{Deref, DerefMut};
@@ -10,20 +10,21 @@ use throughline_engine::TurnId;
 
 /// The turns that run, and how many are being started by now.
 #[derive(Default)]
-pub(super) struct Turns {
-    by_id: HashMap<TurnId, Running>,
+pub(super) struct TurnTable {
+    by_id: HashMap<TurnId, TurnEntry>,
     /// By whose limit they count against.
     starting: HashMap<String, u32>,
     /// Counts turns that were parked: a later one comes behind an earlier one.
-    pub parked: u64,
+    pub parked_counter: u64,
 }
 
-impl Turns {
+impl TurnTable {
     /// How many turns count against a limit: those that run and those that are being started. A parked turn runs nothing.
-    fn counted(&self, who: &str) -> usize {
-        let runs =
-            |running: &&Running| running.parked.is_none() && running.begun.counted_as.as_deref() == Some(who);
-        let starting = self.starting.get(who).copied().unwrap_or_default();
+    fn count_for(&self, limit_key: &str) -> usize {
+        let runs = |running: &&TurnEntry| {
+            running.parked.is_none() && running.info.counted_as.as_deref() == Some(limit_key)
+        };
+        let starting = self.starting.get(limit_key).copied().unwrap_or_default();
         self.by_id.values().filter(runs).count() + starting as usize
     }
 
@@ -31,8 +32,8 @@ impl Turns {
     ///
     /// # Errors
     /// 429 `too_many_turns`.
-    pub fn has_room(&self, who: &str, turns_max: u32) -> Result<(), ApiError> {
-        if self.counted(who) < turns_max as usize {
+    pub fn check_capacity(&self, limit_key: &str, turns_max: u32) -> Result<(), ApiError> {
+        if self.count_for(limit_key) < turns_max as usize {
             return Ok(());
         }
         Err(ApiError::too_many("too_many_turns", format!("{turns_max} turns are running already"), 5)
@@ -41,42 +42,42 @@ impl Turns {
     }
 
     /// The turn runs, in the place that was kept for it.
-    pub fn take_in(&mut self, id: TurnId, running: Running, admission: Option<&mut Admission>) {
-        if let Some(who) = admission.and_then(|admission| admission.who.take()) {
-            self.leave(&who);
+    pub fn insert_running(&mut self, id: TurnId, running: TurnEntry, admission: Option<&mut TurnAdmission>) {
+        if let Some(limit_key) = admission.and_then(|admission| admission.limit_key.take()) {
+            self.release_starting(&limit_key);
         }
         self.by_id.insert(id, running);
     }
 
-    fn leave(&mut self, who: &str) {
-        if let Some(starting) = self.starting.get_mut(who) {
+    fn release_starting(&mut self, limit_key: &str) {
+        if let Some(starting) = self.starting.get_mut(limit_key) {
             *starting -= 1;
             if *starting == 0 {
-                self.starting.remove(who);
+                self.starting.remove(limit_key);
             }
         }
     }
 }
 
-impl Deref for Turns {
-    type Target = HashMap<TurnId, Running>;
+impl Deref for TurnTable {
+    type Target = HashMap<TurnId, TurnEntry>;
 
     fn deref(&self) -> &Self::Target {
         &self.by_id
     }
 }
 
-impl DerefMut for Turns {
+impl DerefMut for TurnTable {
     fn deref_mut(&mut self) -> &mut Self::Target {
         &mut self.by_id
     }
 }
 
-/// The place of a turn that is being started. Dropping it gives the place back; [`Turns::take_in`] fills it.
-pub(super) struct Admission {
+/// The place of a turn that is being started. Dropping it gives the place back; [`TurnTable::insert_running`] fills it.
+pub(super) struct TurnAdmission {
     hub: Hub,
     /// `None` = the turn runs and counts by itself.
-    who: Option<String>,
+    limit_key: Option<String>,
 }
 
 impl Hub {
@@ -84,19 +85,19 @@ impl Hub {
     ///
     /// # Errors
     /// 429 `too_many_turns`.
-    pub(super) fn admit(&self, who: &str) -> Result<Admission, ApiError> {
-        let mut turns = self.running();
-        turns.has_room(who, self.0.limits.turns_per_key_max)?;
-        *turns.starting.entry(who.to_owned()).or_default() += 1;
+    pub(super) fn admit(&self, limit_key: &str) -> Result<TurnAdmission, ApiError> {
+        let mut turns = self.turns();
+        turns.check_capacity(limit_key, self.0.limits.turns_per_key_max)?;
+        *turns.starting.entry(limit_key.to_owned()).or_default() += 1;
         drop(turns);
-        Ok(Admission { hub: self.clone(), who: Some(who.to_owned()) })
+        Ok(TurnAdmission { hub: self.clone(), limit_key: Some(limit_key.to_owned()) })
     }
 }
 
-impl Drop for Admission {
+impl Drop for TurnAdmission {
     fn drop(&mut self) {
-        if let Some(who) = self.who.take() {
-            self.hub.running().leave(&who);
+        if let Some(limit_key) = self.limit_key.take() {
+            self.hub.turns().release_starting(&limit_key);
         }
     }
 }

@@ -4,23 +4,23 @@ use super::Hub;
 use crate::error::ApiError;
 use std::collections::VecDeque;
 use throughline::{Event, StoredTurn, Throughline};
-use throughline_engine::{Beside, Seq};
+use throughline_engine::{EventSeq, StepProviderState};
 use throughline_store::LogError;
-use throughline_store::catalog::{Parent, PathTurn};
+use throughline_store::catalog::{PathTurn, TurnParent};
 use throughline_wire::Message;
 
 /// Records read at once to fold them.
 const RECORDS_PER_READ: usize = 1_024;
 
 /// Why there is no history.
-pub(super) enum NoHistory {
+pub(super) enum HistoryError {
     /// A turn of it still runs, so that nobody knows what it will add.
     Running(String),
     /// Anything else.
     Error(ApiError),
 }
 
-impl<E: Into<ApiError>> std::convert::From<E> for NoHistory {
+impl<E: Into<ApiError>> std::convert::From<E> for HistoryError {
     fn from(error: E) -> Self {
         Self::Error(error.into())
     }
@@ -31,8 +31,8 @@ impl Hub {
     pub(super) async fn history(
         &self,
         user: &str,
-        parent: Option<&Parent>,
-    ) -> Result<Vec<Message>, NoHistory> {
+        parent: Option<&TurnParent>,
+    ) -> Result<Vec<Message>, HistoryError> {
         let Some(parent) = parent else { return Ok(Vec::new()) };
         let mut path = VecDeque::from(self.0.catalog.path(user, &parent.turn_id).await?);
         let Some(last) = path.back_mut() else {
@@ -41,32 +41,37 @@ impl Hub {
         last.cut_at = parent.seq;
         let mut history = Vec::new();
         for turn in path {
-            history.extend(self.adds(user, turn).await?);
+            history.extend(self.turn_messages(user, turn).await?);
         }
         Ok(history)
     }
 
     /// What was said before a turn that exists.
-    pub(super) async fn history_before(&self, user: &str, turn: &str) -> Result<Vec<Message>, NoHistory> {
+    pub(super) async fn history_before(&self, user: &str, turn: &str) -> Result<Vec<Message>, HistoryError> {
         let mut path = self.0.catalog.path(user, turn).await?;
         path.pop();
         let mut history = Vec::new();
         for turn in path {
-            history.extend(self.adds(user, turn).await?);
+            history.extend(self.turn_messages(user, turn).await?);
         }
         Ok(history)
     }
 
-    async fn adds(&self, user: &str, turn: PathTurn) -> Result<Vec<Message>, NoHistory> {
+    async fn turn_messages(&self, user: &str, turn: PathTurn) -> Result<Vec<Message>, HistoryError> {
         match (turn.cut_at, turn.adds) {
-            (Some(seq), _) => Ok(self.adds_up_to(user, &turn.id, Seq(seq)).await?),
+            (Some(seq), _) => Ok(self.turn_messages_up_to(user, &turn.id, EventSeq(seq)).await?),
             (None, Some(adds)) => Ok(serde_json::from_str(&adds).map_err(ApiError::internal)?),
-            (None, None) => Err(NoHistory::Running(turn.id)),
+            (None, None) => Err(HistoryError::Running(turn.id)),
         }
     }
 
     /// What a turn had added when an event of it happened. A turn that runs can be forked.
-    async fn adds_up_to(&self, user: &str, turn: &str, seq: Seq) -> Result<Vec<Message>, ApiError> {
+    async fn turn_messages_up_to(
+        &self,
+        user: &str,
+        turn: &str,
+        seq: EventSeq,
+    ) -> Result<Vec<Message>, ApiError> {
         let inner = &self.0;
         let row = inner.catalog.turn(user, turn).await?.ok_or_else(|| ApiError::not_found("turn", turn))?;
         let stored: StoredTurn = serde_json::from_str(&row.stored).map_err(ApiError::internal)?;
@@ -75,22 +80,23 @@ impl Hub {
             let message = format!("turn `{turn}` has no event {}", seq.0);
             return Err(ApiError::bad_request("no_such_event", message).param("parent_seq"));
         }
-        let mut beside = Vec::new();
-        for kept in inner.log.read_beside(turn).await? {
-            let state = serde_json::from_slice(&kept.payload).map_err(ApiError::internal)?;
-            beside.push(Beside { step: kept.step, state });
+        let mut provider_states = Vec::new();
+        for state_row in inner.log.read_provider_state(turn).await? {
+            let state = serde_json::from_slice(&state_row.payload).map_err(ApiError::internal)?;
+            provider_states.push(StepProviderState { step: state_row.step, state });
         }
-        Ok(Throughline::adds(&stored, &events, &beside, Some(seq)))
+        Ok(Throughline::added_messages(&stored, &events, &provider_states, Some(seq)))
     }
 
-    async fn events_up_to(&self, turn: &str, seq: Seq) -> Result<Vec<Event>, LogError> {
+    async fn events_up_to(&self, turn: &str, seq: EventSeq) -> Result<Vec<Event>, LogError> {
         let (mut events, mut after) = (Vec::new(), 0);
         while after < seq.0 {
             let records = self.0.log.read(turn, after, RECORDS_PER_READ).await?;
             let Some(last) = records.last() else { break };
             after = last.seq;
             // A reader ignores what it does not know.
-            let read = records.iter().filter_map(|record| Event::of_kind(&record.kind, &record.payload).ok());
+            let read =
+                records.iter().filter_map(|record| Event::from_json(&record.kind, &record.payload).ok());
             events.extend(read);
         }
         Ok(events)

@@ -6,33 +6,32 @@
 
 mod admission;
 mod drain;
-mod elsewhere;
-mod equal_posts;
 mod history;
-mod merging;
+mod idempotency;
+mod merge_queue;
 mod parked;
-mod queued;
+mod remote_turns;
 mod resume;
-mod running;
-mod seats;
+mod running_turns;
 mod start;
-mod stored;
+mod steering;
+mod turn_record;
+mod viewer_slots;
 
-pub use drain::Drained;
-pub use merging::MERGE_AFTER;
-pub use parked::{Unparked, WaitsFor};
-pub use resume::Resumed;
-pub use running::RunningTurn;
-pub use seats::Seat;
-pub use start::{Behind, NewTurn, OnDisconnect, Replayed, Started, Thread};
+pub use drain::DrainSummary;
+pub use merge_queue::MERGE_AFTER;
+pub use parked::{UnparkOutcome, WaitsFor};
+pub use resume::ResumeSummary;
+pub use running_turns::RunningTurn;
+pub use start::{ConversationRef, IdempotentReplay, OnDisconnect, ParentRef, StartedTurn, TurnSpec};
+pub use viewer_slots::ViewerSlot;
 
 use crate::error::ApiError;
 use crate::principal::Principal;
-use crate::telemetry::{CallHistory, Resumed as CameBack, Telemetry};
-use crate::viewer::{From, Viewer, Watchdog};
-use admission::Turns;
-use equal_posts::IdempotencyLocks;
-use seats::Seats;
+use crate::telemetry::{CallHistory, Telemetry, ViewerResume as CameBack};
+use crate::viewer::{ResumeFrom, Viewer, ViewerWatchdog};
+use admission::TurnTable;
+use idempotency::IdempotencyLocks;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
@@ -43,24 +42,25 @@ use throughline_store::catalog::TurnRow;
 use throughline_store::{Catalog, Log};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use viewer_slots::ViewerSlots;
 
 /// The turns that are running. Cheap to clone; all clones are one.
 #[derive(Clone)]
-pub struct Hub(Arc<Inner>);
+pub struct Hub(Arc<HubInner>);
 
-struct Inner {
+struct HubInner {
     app: Throughline,
     log: Arc<dyn Log>,
     catalog: Arc<dyn Catalog>,
     limits: ServerLimits,
-    turns: Mutex<Turns>,
+    turns: Mutex<TurnTable>,
     idempotency: IdempotencyLocks,
-    seats: Seats,
-    watchdog: Watchdog,
-    telemetry: Measured,
+    viewer_slots: ViewerSlots,
+    watchdog: ViewerWatchdog,
+    telemetry: TelemetryCell,
     /// How long after its end the deltas of a turn are merged; `None` = never.
     merge_after: Option<Duration>,
-    to_merge: OnceLock<merging::ToMerge>,
+    merge_queue: OnceLock<merge_queue::MergeQueue>,
     /// Turns that were open when the server started are running again, or have been ended truthfully.
     ready: AtomicBool,
     /// No turn is started any more.
@@ -74,11 +74,11 @@ struct Inner {
 }
 
 /// Who counts viewers, once somebody does.
-pub(crate) type Measured = Arc<OnceLock<Arc<Telemetry>>>;
+pub(crate) type TelemetryCell = Arc<OnceLock<Arc<Telemetry>>>;
 
 /// Where a turn stands.
 #[derive(Clone, Debug)]
-pub enum Standing {
+pub enum TurnState {
     /// It runs, and can be told something.
     Running(TurnControl),
     /// It is over, or will be in a moment.
@@ -92,19 +92,19 @@ impl Hub {
         limits: ServerLimits,
         merge_after: Option<Duration>,
     ) -> Self {
-        let (log, telemetry) = (app.log().clone(), Measured::default());
-        Self(Arc::new(Inner {
-            watchdog: Watchdog::new(log.clone(), &limits, telemetry.clone()),
+        let (log, telemetry) = (app.log().clone(), TelemetryCell::default());
+        Self(Arc::new(HubInner {
+            watchdog: ViewerWatchdog::new(log.clone(), &limits, telemetry.clone()),
             telemetry,
             app,
             log,
             catalog,
             limits,
             merge_after,
-            to_merge: OnceLock::new(),
+            merge_queue: OnceLock::new(),
             turns: Mutex::default(),
             idempotency: IdempotencyLocks::default(),
-            seats: Seats::default(),
+            viewer_slots: ViewerSlots::default(),
             ready: AtomicBool::new(false),
             stopping: CancellationToken::new(),
             handed_over: CancellationToken::new(),
@@ -114,12 +114,12 @@ impl Hub {
     }
 
     /// The history of calls is written by this. A second one is not heard.
-    pub fn keep_history(&self, history: CallHistory) {
+    pub fn set_call_history(&self, history: CallHistory) {
         // Whoever was first writes it all.
         let _ = self.0.history.set(history);
     }
 
-    fn running(&self) -> MutexGuard<'_, Turns> {
+    fn turns(&self) -> MutexGuard<'_, TurnTable> {
         // Every change is made whole before the lock is let go.
         self.0.turns.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -131,12 +131,12 @@ impl Hub {
 
     /// How many turns run now.
     pub fn turns_running(&self) -> usize {
-        self.running().len()
+        self.turns().len()
     }
 
     /// How many of them run nothing: they wait for their requester.
-    fn turns_parked(&self) -> usize {
-        self.running().values().filter(|running| running.parked.is_some()).count()
+    fn parked_count(&self) -> usize {
+        self.turns().values().filter(|running| running.parked.is_some()).count()
     }
 
     /// Cancelled when viewers are to go: what a surface that is not a [`Viewer`] waits for.
@@ -149,9 +149,9 @@ impl Hub {
     /// # Errors
     /// 404: there is none, or it is another user's. 503: the server is starting and has not come to it yet (`starting`), or
     /// another server runs it (`owned_elsewhere`).
-    pub async fn control(&self, user: &str, turn: &TurnId) -> Result<Standing, ApiError> {
-        if let Some(running) = self.running().get(turn).filter(|running| running.begun.user == user) {
-            return Ok(Standing::Running(running.control.clone()));
+    pub async fn control(&self, user: &str, turn: &TurnId) -> Result<TurnState, ApiError> {
+        if let Some(running) = self.turns().get(turn).filter(|running| running.info.user == user) {
+            return Ok(TurnState::Running(running.control.clone()));
         }
         let row = self.0.catalog.turn(user, turn.as_str()).await?;
         let row = row.ok_or_else(|| ApiError::not_found("turn", turn.as_str()))?;
@@ -167,7 +167,7 @@ impl Hub {
                 1,
             ));
         }
-        Ok(Standing::Ended(Box::new(row)))
+        Ok(TurnState::Ended(Box::new(row)))
     }
 
     /// A cursor in a turn of this user.
@@ -175,34 +175,40 @@ impl Hub {
     /// # Errors
     /// 404: there is none, or it is another user's. 410: it has ended, and its events are gone. 429: too many streams are
     /// open. 503: it has not begun yet.
-    pub async fn viewer(&self, principal: &Principal, turn: &TurnId, from: From) -> Result<Viewer, ApiError> {
+    pub async fn viewer(
+        &self,
+        principal: &Principal,
+        turn: &TurnId,
+        from: ResumeFrom,
+    ) -> Result<Viewer, ApiError> {
         let (inner, user) = (&self.0, principal.user.as_str());
         let control = self
-            .running()
+            .turns()
             .get(turn)
-            .filter(|running| running.begun.user == user)
+            .filter(|running| running.info.user == user)
             .map(|running| running.control.clone());
         if control.is_none() {
-            self.has_begun(user, turn).await?;
+            self.wait_for_log(user, turn).await?;
         }
-        let seat = self.seat(principal.counted_as(), turn)?;
+        let slot = self.viewer_slot(principal.counted_as(), turn)?;
         let (log, handed_over) = (inner.log.clone(), inner.handed_over.clone());
-        let opened = Viewer::open(log, turn.clone(), from, &inner.limits, handed_over, control, seat).await;
-        let came_back = match (from, &opened) {
-            (From::After(0), _) => None,
-            (_, Err(error)) => (error.status == http::StatusCode::GONE).then_some(CameBack::Gone),
-            (From::Snapshot, Ok(_)) => Some(CameBack::Snapshot),
-            (From::After(_), Ok(viewer)) if viewer.begins_anew() => Some(CameBack::Resync),
-            (From::After(_), Ok(_)) => Some(CameBack::Continued),
+        let open_result =
+            Viewer::open(log, turn.clone(), from, &inner.limits, handed_over, control, slot).await;
+        let resume_kind = match (from, &open_result) {
+            (ResumeFrom::After(0), _) => None,
+            (_, Err(error)) => (error.status == http::StatusCode::GONE).then_some(CameBack::Expired),
+            (ResumeFrom::Snapshot, Ok(_)) => Some(CameBack::Snapshot),
+            (ResumeFrom::After(_), Ok(viewer)) if viewer.opens_with_resync() => Some(CameBack::Resync),
+            (ResumeFrom::After(_), Ok(_)) => Some(CameBack::Continued),
         };
-        if let (Some(telemetry), Some(came_back)) = (self.telemetry(), came_back) {
-            telemetry.meter().resumed(came_back);
+        if let (Some(telemetry), Some(resume_kind)) = (self.telemetry(), resume_kind) {
+            telemetry.meter().resumed(resume_kind);
         }
-        opened
+        open_result
     }
 
     /// Tells this of viewers from now on. The first one counts.
-    pub(crate) fn measured(&self, telemetry: Arc<Telemetry>) {
+    pub(crate) fn set_telemetry(&self, telemetry: Arc<Telemetry>) {
         let _ = self.0.telemetry.set(telemetry);
     }
 
@@ -212,7 +218,7 @@ impl Hub {
     }
 
     /// Sees to it that viewers which take nothing are cut.
-    pub(crate) fn watchdog(&self) -> &Watchdog {
+    pub(crate) fn watchdog(&self) -> &ViewerWatchdog {
         &self.0.watchdog
     }
 }

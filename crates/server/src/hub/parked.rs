@@ -13,12 +13,12 @@ use super::Hub;
 use crate::error::ApiError;
 use serde::Serialize;
 use throughline::TurnControl;
-use throughline_engine::{Seq, TurnId};
+use throughline_engine::{EventSeq, TurnId};
 use throughline_store::LogError;
 use utoipa::ToSchema;
 
 /// What the notice of a turn says that was ended to make room.
-const EVICTED: &str =
+const EVICTED_TEXT: &str =
     "Ended by the server: nobody went on with this turn, and newer ones wait (parked_turns_per_key_max).";
 
 /// What a parked turn waits for. All of it comes with another request of whoever asked for the turn.
@@ -33,62 +33,62 @@ pub enum WaitsFor {
 
 /// Since when, and for what, a turn waits.
 #[derive(Clone, Debug)]
-pub(super) struct Parked {
+pub(super) struct ParkedState {
     pub waits_for: WaitsFor,
     /// In milliseconds since 1970.
     pub since: i64,
     /// A lower one was parked before.
     number: u64,
-    stays: Stays,
+    eviction: EvictionState,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stays {
-    Yes,
+enum EvictionState {
+    NotEvicted,
     /// It is being ended, and nobody goes on with it.
     Evicted,
 }
 
-enum GoesOn {
-    Yes,
-    No,
+enum ParkedEnd {
+    Resumed,
+    Ended,
 }
 
 /// Whether a request can go on with a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use = "a turn that is over, or about to be, is not gone on with"]
-pub enum Unparked {
+pub enum UnparkOutcome {
     /// It runs: it can be given what it waits for.
-    GoesOn,
+    Running,
     /// It is over, or being ended to make room: the request is answered by a new turn.
-    Gone,
+    Ended,
 }
 
 impl Hub {
     /// Parks a turn whose answer ended with its event `after`. If it has ended, or goes on already, nothing happens.
     /// Parking a parked turn again makes it the newest.
-    pub fn park(&self, turn: &TurnId, after: Seq, waits_for: WaitsFor) {
+    pub fn park(&self, turn: &TurnId, after: EventSeq, waits_for: WaitsFor) {
         let since = jiff::Timestamp::now().as_millisecond();
-        let mut turns = self.running();
-        turns.parked += 1;
-        let number = turns.parked;
-        let Some(running) = turns.get_mut(turn) else { return };
-        if running.parked.as_ref().is_some_and(|parked| parked.stays == Stays::Evicted) {
+        let mut turns = self.turns();
+        turns.parked_counter += 1;
+        let number = turns.parked_counter;
+        let Some(entry) = turns.get_mut(turn) else { return };
+        if entry.parked.as_ref().is_some_and(|parked| parked.eviction == EvictionState::Evicted) {
             return;
         }
-        running.parked = Some(Parked { waits_for, since, number, stays: Stays::Yes });
-        let who = (running.begun.user.clone(), running.begun.counted_as.clone());
-        let evicted = self.oldest_over_the_limit(&mut turns, &who);
+        entry.parked = Some(ParkedState { waits_for, since, number, eviction: EvictionState::NotEvicted });
+        let limit_key = (entry.info.user.clone(), entry.info.counted_as.clone());
+        let evicted = self.mark_oldest_for_eviction(&mut turns, &limit_key);
         drop(turns);
         if let Some((turn, control)) = evicted {
             tokio::spawn(async move {
                 tracing::info!(turn_id = turn.as_str(), "a parked turn is ended: newer ones wait");
                 // If it has ended meanwhile, all the better.
-                let _ = control.cancel_because(EVICTED).await;
+                let _ = control.cancel_because(EVICTED_TEXT).await;
             });
         }
         let (hub, turn) = (self.clone(), turn.clone());
-        tokio::spawn(async move { hub.count_when_it_goes_on(&turn, after, number).await });
+        tokio::spawn(async move { hub.count_on_resume(&turn, after, number).await });
     }
 
     /// Takes a turn of this user back from the parked ones, before it is given what it waits for. A turn that is not parked
@@ -96,40 +96,41 @@ impl Hub {
     ///
     /// # Errors
     /// 429 `too_many_turns`: it would be one more than may run. It stays parked.
-    pub fn unpark(&self, user: &str, turn: &TurnId) -> Result<Unparked, ApiError> {
-        let mut turns = self.running();
-        let Some(running) = turns.get(turn).filter(|running| running.begun.user == user) else {
-            return Ok(Unparked::Gone);
+    pub fn unpark(&self, user: &str, turn: &TurnId) -> Result<UnparkOutcome, ApiError> {
+        let mut turns = self.turns();
+        let Some(entry) = turns.get(turn).filter(|entry| entry.info.user == user) else {
+            return Ok(UnparkOutcome::Ended);
         };
-        match &running.parked {
-            _ if running.control.is_over() => return Ok(Unparked::Gone),
-            None => return Ok(Unparked::GoesOn),
-            Some(parked) if parked.stays == Stays::Evicted => return Ok(Unparked::Gone),
+        match &entry.parked {
+            _ if entry.control.is_over() => return Ok(UnparkOutcome::Ended),
+            None => return Ok(UnparkOutcome::Running),
+            Some(parked) if parked.eviction == EvictionState::Evicted => return Ok(UnparkOutcome::Ended),
             Some(_) => {}
         }
-        if let Some(who) = &running.begun.counted_as {
-            turns.has_room(who, self.0.limits.turns_per_key_max)?;
+        if let Some(limit_key) = &entry.info.counted_as {
+            turns.check_capacity(limit_key, self.0.limits.turns_per_key_max)?;
         }
-        if let Some(running) = turns.get_mut(turn) {
-            running.parked = None;
+        if let Some(entry) = turns.get_mut(turn) {
+            entry.parked = None;
         }
-        Ok(Unparked::GoesOn)
+        Ok(UnparkOutcome::Running)
     }
 
     /// Marks the oldest parked turn of a key if there is one too many, and gives its handle.
-    fn oldest_over_the_limit(
+    fn mark_oldest_for_eviction(
         &self,
-        turns: &mut super::Turns,
-        who: &(String, Option<String>),
+        turns: &mut super::TurnTable,
+        limit_key: &(String, Option<String>),
     ) -> Option<(TurnId, TurnControl)> {
         let max = self.0.limits.parked_turns_per_key_max as usize;
         let parked = turns
             .iter_mut()
-            .filter(|(_, running)| (&running.begun.user, &running.begun.counted_as) == (&who.0, &who.1));
+            .filter(|(_, entry)| (&entry.info.user, &entry.info.counted_as) == (&limit_key.0, &limit_key.1));
         let mut parked: Vec<_> = parked
-            .filter_map(|(id, running)| {
-                let place = running.parked.as_mut().filter(|parked| parked.stays == Stays::Yes)?;
-                Some((place.number, id, place, &running.control))
+            .filter_map(|(id, entry)| {
+                let parked_state =
+                    entry.parked.as_mut().filter(|parked| parked.eviction == EvictionState::NotEvicted)?;
+                Some((parked_state.number, id, parked_state, &entry.control))
             })
             .collect();
         if parked.len() <= max {
@@ -137,39 +138,39 @@ impl Hub {
         }
         // One is added at a time, so one is enough.
         let (_, id, oldest, control) = parked.iter_mut().min_by_key(|(number, ..)| *number)?;
-        oldest.stays = Stays::Evicted;
+        oldest.eviction = EvictionState::Evicted;
         Some((id.clone(), control.clone()))
     }
 
     /// Waits for the turn to go on, by whatever: then it counts as running again.
-    async fn count_when_it_goes_on(&self, turn: &TurnId, after: Seq, number: u64) {
-        let goes_on = async {
+    async fn count_on_resume(&self, turn: &TurnId, after: EventSeq, number: u64) {
+        let parked_end = async {
             let mut tail = self.0.log.tail(turn.as_str(), after.0).await?;
             while let Some(records) = tail.next().await? {
                 // Until then it only says that it waits, or what has been answered of several things.
                 if records.iter().any(|record| record.kind == "step_start" || record.kind == "tool_start") {
-                    return Ok::<_, LogError>(GoesOn::Yes);
+                    return Ok::<_, LogError>(ParkedEnd::Resumed);
                 }
             }
-            Ok(GoesOn::No)
+            Ok(ParkedEnd::Ended)
         };
-        let goes_on = tokio::select! {
-            goes_on = goes_on => goes_on,
+        let parked_end = tokio::select! {
+            parked_end = parked_end => parked_end,
             () = self.0.handed_over.cancelled() => return,
         };
-        match goes_on {
-            Ok(GoesOn::Yes) => {}
+        match parked_end {
+            Ok(ParkedEnd::Resumed) => {}
             // It has ended, and is no longer among those that run in a moment.
-            Ok(GoesOn::No) => return,
+            Ok(ParkedEnd::Ended) => return,
             Err(error) => {
                 tracing::warn!(%error, turn_id = turn.as_str(), "a parked turn cannot be followed");
                 return;
             }
         }
-        if let Some(running) = self.running().get_mut(turn)
-            && running.parked.as_ref().is_some_and(|parked| parked.number == number)
+        if let Some(entry) = self.turns().get_mut(turn)
+            && entry.parked.as_ref().is_some_and(|parked| parked.number == number)
         {
-            running.parked = None;
+            entry.parked = None;
         }
     }
 }

@@ -1,35 +1,35 @@
 //! Turns that were running when the server stopped, however it stopped: they go on before it calls itself ready. R: S2, S3
 
-use super::history::NoHistory;
-use super::running::{Begun, model_of};
-use super::{Hub, OnDisconnect, WaitsFor, stored};
-use crate::chat_questions::is_asked_in_a_chat;
+use super::history::HistoryError;
+use super::running_turns::{TurnInfo, model_of};
+use super::{Hub, OnDisconnect, WaitsFor, turn_record};
+use crate::chat_questions::is_pending_in_chat;
 use crate::turn_log;
 use futures_util::StreamExt;
 use futures_util::stream;
 use std::collections::HashSet;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
-use throughline::{Accepted, Event, HistoryOf};
-use throughline_engine::{REQUESTER, Seq, TurnId};
+use throughline::{CommandAck, Event, HistorySource};
+use throughline_engine::{EventSeq, REQUESTER, TurnId};
 use throughline_store::StoreError;
 use throughline_store::catalog::OpenTurn;
 
 /// Turns that are read and begun again beside each other.
-const AT_ONCE: usize = 16;
+const RESUME_CONCURRENCY: usize = 16;
 
 /// What became of turns that were open.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Resumed {
+pub struct ResumeSummary {
     /// Those that go on, or had ended without anyone keeping their end.
     pub turns: usize,
     /// Those that cannot be gone on with here: a later release wrote them, or they cannot be read.
-    pub left: usize,
+    pub skipped: usize,
 }
 
-enum Became {
+enum ResumeOutcome {
     Resumed,
-    Left,
+    Skipped,
 }
 
 impl Hub {
@@ -38,33 +38,36 @@ impl Hub {
     ///
     /// # Errors
     /// The catalog cannot be read.
-    pub async fn resume_open(&self) -> Result<Resumed, StoreError> {
+    pub async fn resume_open(&self) -> Result<ResumeSummary, StoreError> {
         let open = self.0.catalog.open_turns().await?;
         if let Some(history) = self.0.history.get() {
             history.rebuild(open.iter().map(|turn| (turn.user.clone(), turn.id.clone())));
         }
-        let became: Vec<Became> =
-            stream::iter(open).map(|turn| self.resume(turn)).buffer_unordered(AT_ONCE).collect().await;
-        let left = became.iter().filter(|became| matches!(became, Became::Left)).count();
+        let outcomes: Vec<ResumeOutcome> = stream::iter(open)
+            .map(|turn| self.resume_turn(turn))
+            .buffer_unordered(RESUME_CONCURRENCY)
+            .collect()
+            .await;
+        let skipped = outcomes.iter().filter(|outcomes| matches!(outcomes, ResumeOutcome::Skipped)).count();
         self.0.ready.store(true, Ordering::Release);
-        Ok(Resumed { turns: became.len() - left, left })
+        Ok(ResumeSummary { turns: outcomes.len() - skipped, skipped })
     }
 
     /// Who looked at it before comes back within seconds, or does not: that nobody looks now says nothing yet.
-    fn cancel_if_nobody_comes(&self, turn: TurnId) {
+    fn cancel_unless_viewed(&self, turn: TurnId) {
         let (hub, wait) = (self.clone(), Duration::from_millis(self.0.limits.reconnect_ms));
         self.0.tasks.spawn(async move {
             tokio::select! {
                 () = tokio::time::sleep(wait) => {}
                 () = hub.0.stopping.cancelled() => return,
             }
-            let unseen = hub
-                .running()
+            let on_disconnect = hub
+                .turns()
                 .get(&turn)
                 .filter(|running| running.viewers == 0)
                 .map(|running| running.control.clone());
-            if let Some(control) = unseen
-                && control.cancel().await == Accepted::Yes
+            if let Some(control) = on_disconnect
+                && control.cancel().await == CommandAck::Accepted
             {
                 tracing::info!(turn_id = turn.as_str(), "cancelled: nobody came back to it");
             }
@@ -72,7 +75,7 @@ impl Hub {
     }
 
     /// The last event of a turn that has handed calls or a question to whoever asked for it, who answers with another request.
-    async fn waits_for_its_requester(&self, user: &str, turn: &TurnId) -> Option<(Seq, WaitsFor)> {
+    async fn requester_wait(&self, user: &str, turn: &TurnId) -> Option<(EventSeq, WaitsFor)> {
         let events = turn_log::raw_events(&*self.0.log, turn.as_str()).await.unwrap_or_default();
         let mut handed_over = HashSet::new();
         for event in &events {
@@ -84,85 +87,86 @@ impl Hub {
             }
         }
         let last = events.last().and_then(|event| event["seq"].as_u64());
-        let last = last.map(Seq)?;
-        if is_asked_in_a_chat(&*self.0.catalog, user, turn).await {
+        let last = last.map(EventSeq)?;
+        if is_pending_in_chat(&*self.0.catalog, user, turn).await {
             return Some((last, WaitsFor::Approval));
         }
         (!handed_over.is_empty()).then_some((last, WaitsFor::ToolResults))
     }
 
     /// When a turn began, by its first event; now, if there is none yet. In milliseconds since 1970.
-    async fn began_at(&self, turn: &TurnId) -> i64 {
+    async fn started_at(&self, turn: &TurnId) -> i64 {
         let first = self.0.log.read(turn.as_str(), 0, 1).await.unwrap_or_default();
-        let first = first.first().and_then(|record| Event::of_kind(&record.kind, &record.payload).ok());
+        let first = first.first().and_then(|record| Event::from_json(&record.kind, &record.payload).ok());
         first.map_or_else(|| jiff::Timestamp::now().as_millisecond(), |event| event.timestamp)
     }
 
-    async fn resume(&self, open: OpenTurn) -> Became {
+    async fn resume_turn(&self, open: OpenTurn) -> ResumeOutcome {
         let OpenTurn { id, user, conversation_id, stored } = open;
         let turn_id = TurnId::new(id.as_str());
-        let (stored, promised) = match stored::read(&stored) {
+        let (stored, metadata) = match turn_record::read(&stored) {
             Ok(stored) => stored,
             Err(error) => {
                 tracing::error!(turn_id = id, %error, "a turn that was running cannot be read: it counts as interrupted");
-                self.write_end(&user, &turn_id, Self::interrupted()).await;
-                return Became::Left;
+                self.write_end(&user, &turn_id, Self::interrupted_end()).await;
+                return ResumeOutcome::Skipped;
             }
         };
         let history = match stored.history {
-            HistoryOf::Turn => Vec::new(),
-            HistoryOf::Conversation => match self.history_before(&user, &id).await {
+            HistorySource::Turn => Vec::new(),
+            HistorySource::Conversation => match self.history_before(&user, &id).await {
                 Ok(history) => history,
-                Err(NoHistory::Running(before)) => {
+                Err(HistoryError::Running(before)) => {
                     tracing::error!(
                         turn_id = id,
                         before,
                         "a turn that was running follows one without an end"
                     );
-                    return Became::Left;
+                    return ResumeOutcome::Skipped;
                 }
-                Err(NoHistory::Error(error)) => {
+                Err(HistoryError::Error(error)) => {
                     tracing::error!(
                         turn_id = id,
                         error = error.message,
                         "what was said before a turn cannot be read"
                     );
-                    return Became::Left;
+                    return ResumeOutcome::Skipped;
                 }
             },
         };
-        let begun = Begun {
+        let info = TurnInfo {
             user: user.clone(),
-            counted_as: promised.counted_as,
+            counted_as: metadata.counted_as,
             conversation_id: conversation_id.clone(),
             agent: stored.setup.agent.clone(),
             model: model_of(&stored),
-            started_at: self.began_at(&turn_id).await,
+            started_at: self.started_at(&turn_id).await,
             on_disconnect: OnDisconnect::Continue,
         };
-        let (hooks, ends) = self.hooks(&user, conversation_id);
+        let (hooks, end_receiver) = self.hooks(&user, conversation_id);
         match self.0.app.resume(stored, history, hooks).await {
             Ok(turn) => {
-                let waits = match promised.after_restart {
-                    OnDisconnect::Cancel => self.waits_for_its_requester(&user, &turn_id).await,
+                let requester_wait = match metadata.after_restart {
+                    OnDisconnect::Cancel => self.requester_wait(&user, &turn_id).await,
                     OnDisconnect::Continue => None,
                 };
-                let unseen = match waits {
+                let on_disconnect = match requester_wait {
                     Some(_) => OnDisconnect::Continue,
-                    None => promised.after_restart,
+                    None => metadata.after_restart,
                 };
-                let control = self.take_in(Begun { on_disconnect: unseen, ..begun }, None, turn, ends);
-                self.say_again(&user, &turn_id, &control).await;
-                if let Some((after, waits_for)) = waits {
+                let control =
+                    self.insert_running(TurnInfo { on_disconnect, ..info }, None, turn, end_receiver);
+                self.resend_queued(&user, &turn_id, &control).await;
+                if let Some((after, waits_for)) = requester_wait {
                     self.park(&turn_id, after, waits_for);
-                } else if unseen == OnDisconnect::Cancel {
-                    self.cancel_if_nobody_comes(turn_id);
+                } else if on_disconnect == OnDisconnect::Cancel {
+                    self.cancel_unless_viewed(turn_id);
                 }
-                Became::Resumed
+                ResumeOutcome::Resumed
             }
             Err(error) => {
                 tracing::error!(turn_id = id, %error, "a turn that was running cannot be gone on with");
-                Became::Left
+                ResumeOutcome::Skipped
             }
         }
     }

@@ -1,36 +1,38 @@
 //! From a request to a running turn: the row first, then the turn, and the answer only when its first event is durable.
 //! R: S2, E2
 
-use super::admission::Admission;
-use super::history::NoHistory;
-use super::running::{Begun, model_of};
-use super::stored::{self, Promised};
-use super::{Hub, Standing};
+use super::admission::TurnAdmission;
+use super::history::HistoryError;
+use super::running_turns::{TurnInfo, model_of};
+use super::turn_record::{self, HubMetadata};
+use super::{Hub, TurnState};
 use crate::error::ApiError;
-use crate::own_agents;
 use crate::principal::Principal;
+use crate::user_agents;
 use std::time::Duration;
 use throughline::TurnRequest;
 use throughline_engine::{ConversationId, MessageId, TurnId};
-use throughline_store::catalog::{Created, Idempotency, NewTurn as NewRow, Parent, TurnPlace, TurnRow};
+use throughline_store::catalog::{
+    IdempotencyKey, NewTurnRow as NewRow, TurnCreation, TurnParent, TurnPlacement, TurnRow,
+};
 use throughline_wire::UserPart;
 use uuid::Uuid;
 
 /// How long a turn that has just ended may take until the catalog knows; whoever read its last event may start the next.
-const SETTLES_WITHIN: Duration = Duration::from_secs(5);
+const FINALIZE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A turn that is to be started.
 #[derive(Clone, Debug, Default)]
-pub struct NewTurn {
+pub struct TurnSpec {
     /// What the library is asked for. Its ids, user, and what is remembered are put in by the hub; so is the history,
     /// unless the turn stands alone.
     pub request: TurnRequest,
     /// Where it stands.
-    pub thread: Thread,
+    pub conversation: ConversationRef,
     /// Ids of the files in its input.
     pub files: Vec<String>,
     /// What makes a repeated request recognisable.
-    pub idempotency: Option<Idempotency>,
+    pub idempotency: Option<IdempotencyKey>,
     /// What happens when nobody looks any more.
     pub on_disconnect: OnDisconnect,
     /// What happens if nobody comes back after a restart of the server; `None` = the same.
@@ -39,30 +41,30 @@ pub struct NewTurn {
 
 /// Where a turn stands.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Thread {
+pub enum ConversationRef {
     /// In no conversation: the request brings its history along.
     #[default]
-    Alone,
+    Standalone,
     /// It begins a conversation.
     New,
     /// In this conversation.
-    In {
+    Existing {
         /// Which one.
         conversation_id: String,
         /// Behind what.
-        behind: Behind,
+        parent: ParentRef,
     },
 }
 
 /// What a turn continues in its conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Behind {
+pub enum ParentRef {
     /// The branch that was last gone on with.
     Leaf,
     /// Nothing: it begins the conversation anew, beside what is there. An edit of the first message.
-    Nothing,
+    Root,
     /// A turn, or one event of it.
-    Turn(Parent),
+    Turn(TurnParent),
 }
 
 /// What happens to a turn when its last viewer is gone.
@@ -80,7 +82,7 @@ pub enum OnDisconnect {
 
 /// A turn that runs now, or ran already under the same idempotency key.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Started {
+pub struct StartedTurn {
     /// Which turn.
     pub turn_id: TurnId,
     /// The message that it writes.
@@ -88,12 +90,12 @@ pub struct Started {
     /// The conversation that it belongs to, if any.
     pub conversation_id: Option<String>,
     /// Whether this is the turn of an earlier request.
-    pub replayed: Replayed,
+    pub replay: IdempotentReplay,
 }
 
 /// Whether a request has started its turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Replayed {
+pub enum IdempotentReplay {
     /// It has.
     No,
     /// An earlier one with the same key and body had.
@@ -101,8 +103,8 @@ pub enum Replayed {
 }
 
 /// Whether a turn can be started now.
-enum Tried {
-    Started(Started),
+enum StartAttempt {
+    Started(StartedTurn),
     /// This turn of the conversation runs.
     Busy(String),
 }
@@ -113,7 +115,7 @@ impl Hub {
     /// # Errors
     /// What keeps it from beginning; later everything is told by its events. 409 `conversation_busy`: a turn of the
     /// conversation runs, its id is in `turn_id`. 422 `idempotency_key_reused`. 429 `too_many_turns`. 503 `stopping`. 507 `no_room`.
-    pub async fn start(&self, principal: &Principal, new: NewTurn) -> Result<Started, ApiError> {
+    pub async fn start(&self, principal: &Principal, new: TurnSpec) -> Result<StartedTurn, ApiError> {
         let inner = &self.0;
         if inner.stopping.is_cancelled() {
             let error = ApiError::unavailable("stopping", "the server is stopping and starts no turns", 5);
@@ -123,90 +125,91 @@ impl Hub {
         let _task = inner.tasks.token();
         let user = principal.user.as_str();
         let now = jiff::Timestamp::now().as_millisecond();
-        let _equal_posts = match &new.idempotency {
+        let _idempotency_guard = match &new.idempotency {
             Some(key) => Some(inner.idempotency.lock(user, &key.key).await),
             None => None,
         };
         if let Some(key) = &new.idempotency
-            && let Some(created) = inner.catalog.turn_of_key(user, key, now).await?
+            && let Some(created) = inner.catalog.turn_by_idempotency_key(user, key, now).await?
         {
             match created {
-                Created::Same(row) => return Ok(replayed(*row)),
-                Created::OtherBody => return Err(key_reused()),
+                TurnCreation::Replayed(row) => return Ok(replayed_turn(*row)),
+                TurnCreation::KeyReused => return Err(idempotency_key_reused()),
                 _ => {}
             }
         }
         // Before anything is waited for, and given back on every way out of here but a turn that runs.
         let mut admission = self.admit(principal.counted_as())?;
-        inner.log.takes_new_turns()?;
+        inner.log.accepts_new_turns()?;
         match self.try_start(principal, new.clone(), now, &mut admission).await? {
-            Tried::Started(started) => Ok(started),
-            Tried::Busy(turn) if self.settles(user, &turn).await => {
+            StartAttempt::Started(started) => Ok(started),
+            StartAttempt::Busy(turn) if self.wait_for_finalize(user, &turn).await => {
                 match self.try_start(principal, new, now, &mut admission).await? {
-                    Tried::Started(started) => Ok(started),
-                    Tried::Busy(turn) => Err(self.conversation_busy(&turn).await),
+                    StartAttempt::Started(started) => Ok(started),
+                    StartAttempt::Busy(turn) => Err(self.conversation_busy(&turn).await),
                 }
             }
-            Tried::Busy(turn) => Err(self.conversation_busy(&turn).await),
+            StartAttempt::Busy(turn) => Err(self.conversation_busy(&turn).await),
         }
     }
 
     async fn try_start(
         &self,
         principal: &Principal,
-        new: NewTurn,
+        new: TurnSpec,
         now: i64,
-        admission: &mut Admission,
-    ) -> Result<Tried, ApiError> {
+        admission: &mut TurnAdmission,
+    ) -> Result<StartAttempt, ApiError> {
         let (inner, user) = (&self.0, principal.user.as_str());
-        let NewTurn { mut request, thread, files, idempotency, on_disconnect, after_restart } = new;
-        let (place, parent) = match thread {
-            Thread::Alone => (TurnPlace::Alone, None),
-            Thread::New => (TurnPlace::NewConversation { id: mint("conv"), title: None }, None),
-            Thread::In { conversation_id, behind } => {
-                let found = inner.catalog.conversation(user, &conversation_id).await?;
-                let Some(found) = found else {
+        let TurnSpec { mut request, conversation, files, idempotency, on_disconnect, after_restart } = new;
+        let (placement, parent) = match conversation {
+            ConversationRef::Standalone => (TurnPlacement::Standalone, None),
+            ConversationRef::New => {
+                (TurnPlacement::NewConversation { id: new_id("conv"), title: None }, None)
+            }
+            ConversationRef::Existing { conversation_id, parent: parent_ref } => {
+                let summary = inner.catalog.conversation(user, &conversation_id).await?;
+                let Some(summary) = summary else {
                     let error = ApiError::not_found("conversation", &conversation_id);
                     return Err(error.param("conversation_id"));
                 };
-                if let Some(running) = found.running_turn_id {
-                    return Ok(Tried::Busy(running));
+                if let Some(running) = summary.running_turn_id {
+                    return Ok(StartAttempt::Busy(running));
                 }
-                let parent = match behind {
-                    Behind::Leaf => found.conversation.leaf_id.map(Parent::whole),
-                    Behind::Nothing => None,
-                    Behind::Turn(parent) => Some(parent),
+                let parent = match parent_ref {
+                    ParentRef::Leaf => summary.conversation.leaf_id.map(TurnParent::after_turn),
+                    ParentRef::Root => None,
+                    ParentRef::Turn(parent) => Some(parent),
                 };
-                (TurnPlace::In { conversation_id, parent: parent.clone() }, parent)
+                (TurnPlacement::InConversation { conversation_id, parent: parent.clone() }, parent)
             }
         };
-        let conversation_id = match &place {
-            TurnPlace::Alone => None,
-            TurnPlace::NewConversation { id, .. } | TurnPlace::In { conversation_id: id, .. } => {
-                Some(id.clone())
-            }
+        let conversation_id = match &placement {
+            TurnPlacement::Standalone => None,
+            TurnPlacement::NewConversation { id, .. }
+            | TurnPlacement::InConversation { conversation_id: id, .. } => Some(id.clone()),
         };
         if conversation_id.is_some() {
             request.history = match self.history(user, parent.as_ref()).await {
                 Ok(history) => history,
-                Err(NoHistory::Running(turn)) => return Ok(Tried::Busy(turn)),
-                Err(NoHistory::Error(error)) => return Err(error),
+                Err(HistoryError::Running(turn)) => return Ok(StartAttempt::Busy(turn)),
+                Err(HistoryError::Error(error)) => return Err(error),
             };
         }
-        if let TurnPlace::In { conversation_id, .. } = &place {
-            request.remembered.extend(self.remembered(user, conversation_id).await?);
+        if let TurnPlacement::InConversation { conversation_id, .. } = &placement {
+            request.remembered.extend(self.remembered_in(user, conversation_id).await?);
         }
         request.conversation_id = conversation_id.clone().map(ConversationId::new);
         request.user = Some(user.to_owned());
-        own_agents::load(&inner.app, &*inner.catalog, user).await?;
+        user_agents::load_user_agents(&inner.app, &*inner.catalog, user).await?;
         let prepared = inner.app.prepare(request).await?;
         let turn = prepared.stored();
         let counted_as = Some(principal.counted_as().to_owned());
-        let promised = Promised {
+        let metadata = HubMetadata {
             after_restart: after_restart.unwrap_or(on_disconnect),
             counted_as: counted_as.clone(),
         };
-        let begun = Begun {
+        let info = TurnInfo {
             user: user.to_owned(),
             counted_as,
             conversation_id: conversation_id.clone(),
@@ -218,80 +221,85 @@ impl Hub {
         let row = NewRow {
             id: prepared.turn_id().as_str().to_owned(),
             message_id: prepared.message_id().as_str().to_owned(),
-            place,
+            placement,
             idempotency,
-            stored: stored::write(turn, &promised).map_err(ApiError::internal)?,
-            agent: begun.agent.clone(),
-            model: begun.model.clone(),
+            stored: turn_record::write(turn, &metadata).map_err(ApiError::internal)?,
+            agent: info.agent.clone(),
+            model: info.model.clone(),
             mode: Some(turn.setup.mode.clone()),
             input_text: text_of(&turn.start.input),
-            files: files.into_iter().chain(prepared.files()).collect(),
+            files: files.into_iter().chain(prepared.file_ids()).collect(),
             created_at: now,
         };
         match inner.catalog.create_turn(user, row).await? {
-            Created::New => {}
-            Created::Same(row) => return Ok(Tried::Started(replayed(*row))),
-            Created::OtherBody => return Err(key_reused()),
-            Created::ConversationBusy { turn_id } => return Ok(Tried::Busy(turn_id)),
-            Created::NoConversation => {
+            TurnCreation::New => {}
+            TurnCreation::Replayed(row) => return Ok(StartAttempt::Started(replayed_turn(*row))),
+            TurnCreation::KeyReused => return Err(idempotency_key_reused()),
+            TurnCreation::ConversationBusy { turn_id } => return Ok(StartAttempt::Busy(turn_id)),
+            TurnCreation::ConversationNotFound => {
                 let id = conversation_id.unwrap_or_default();
                 return Err(ApiError::not_found("conversation", &id).param("conversation_id"));
             }
-            Created::NoParent => {
+            TurnCreation::ParentNotFound => {
                 let id = parent.map(|parent| parent.turn_id).unwrap_or_default();
                 let error = ApiError::not_found("turn", &id).param("parent_id");
                 return Err(error.remedy("the parent must be a turn of the same conversation"));
             }
         }
         let (turn_id, message_id) = (prepared.turn_id().clone(), prepared.message_id().clone());
-        let (hooks, ends) = self.hooks(user, conversation_id.clone());
-        let mut turn = match inner.app.begin(prepared, hooks).await {
+        let (hooks, end_receiver) = self.hooks(user, conversation_id.clone());
+        let mut turn = match inner.app.start_prepared(prepared, hooks).await {
             Ok(turn) => turn,
             Err(error) => {
-                self.write_end(user, &turn_id, Self::interrupted()).await;
+                self.write_end(user, &turn_id, Self::interrupted_end()).await;
                 return Err(error.into());
             }
         };
         // The row was not worth an fsync of its own: the first event makes both durable, and whoever asked is told then.
-        let logged = turn.next().await.is_some();
-        self.take_in(begun, Some(admission), turn, ends);
-        if !logged {
+        let has_first_event = turn.next().await.is_some();
+        self.insert_running(info, Some(admission), turn, end_receiver);
+        if !has_first_event {
             return Err(ApiError::unavailable("store_unavailable", "the turn could not be logged", 5));
         }
-        Ok(Tried::Started(Started { turn_id, message_id, conversation_id, replayed: Replayed::No }))
+        Ok(StartAttempt::Started(StartedTurn {
+            turn_id,
+            message_id,
+            conversation_id,
+            replay: IdempotentReplay::No,
+        }))
     }
 
     /// Waits for a turn whose last event is in the log already, until the catalog knows as well. `false`: it runs.
-    async fn settles(&self, user: &str, turn: &str) -> bool {
+    async fn wait_for_finalize(&self, user: &str, turn: &str) -> bool {
         let turn = TurnId::new(turn);
-        let settled = self.running().get(&turn).map(|running| running.settled.clone());
-        let Some(settled) = settled else {
+        let finalized = self.turns().get(&turn).map(|running| running.finalized.clone());
+        let Some(finalized) = finalized else {
             // It settled a moment ago, or is not ours to wait for.
-            return matches!(self.control(user, &turn).await, Ok(Standing::Ended(row)) if row.end.is_some());
+            return matches!(self.control(user, &turn).await, Ok(TurnState::Ended(row)) if row.end.is_some());
         };
         if !crate::viewer::has_ended(&*self.0.log, &turn).await {
             return false;
         }
-        tokio::time::timeout(SETTLES_WITHIN, settled.cancelled()).await.is_ok()
+        tokio::time::timeout(FINALIZE_TIMEOUT, finalized.cancelled()).await.is_ok()
     }
 }
 
-fn replayed(row: TurnRow) -> Started {
-    Started {
+fn replayed_turn(row: TurnRow) -> StartedTurn {
+    StartedTurn {
         turn_id: TurnId::new(row.id),
         message_id: MessageId::new(row.message_id),
         conversation_id: row.conversation_id,
-        replayed: Replayed::Yes,
+        replay: IdempotentReplay::Yes,
     }
 }
 
-fn key_reused() -> ApiError {
+fn idempotency_key_reused() -> ApiError {
     let message = "this `Idempotency-Key` was used for another request in the last 24 hours";
     let error = ApiError::unprocessable("idempotency_key_reused", message).param("Idempotency-Key");
     error.remedy("take a new key for a new request")
 }
 
-fn mint(kind: &str) -> String {
+fn new_id(kind: &str) -> String {
     format!("{kind}_{}", Uuid::now_v7().simple())
 }
 

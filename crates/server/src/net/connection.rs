@@ -1,6 +1,6 @@
 //! One connection: what is known of it, and how its bytes move.
 
-use super::cut::Cut;
+use super::canceller::ConnectionCanceller;
 use socket2::SockRef;
 use std::convert::Infallible;
 use std::io;
@@ -17,19 +17,19 @@ use tokio::time::Sleep;
 
 /// What every request of a connection carries in its extensions.
 #[derive(Clone, Debug)]
-pub struct Connection {
+pub struct ConnectionInfo {
     /// Who is at the other end. Behind a proxy that is the proxy.
     pub peer: SocketAddr,
     /// The address that was dialled.
     pub local: SocketAddr,
     /// Ends the connection at once, with a reset: whatever the kernel still holds for a client that does not read is thrown
     /// away. Also of a WebSocket.
-    pub cut: Arc<Cut>,
+    pub canceller: Arc<ConnectionCanceller>,
     /// Set once the server is to stop: what is under way may end, and nothing new should be sent here.
     pub(crate) draining: Arc<AtomicBool>,
 }
 
-impl Connection {
+impl ConnectionInfo {
     /// Whether the server is stopping.
     pub fn is_draining(&self) -> bool {
         self.draining.load(Ordering::Acquire)
@@ -37,90 +37,99 @@ impl Connection {
 }
 
 /// Bytes as they are, or TLS.
-pub(crate) enum Transport {
+pub(crate) enum ClientTransport {
     Plain(TcpStream),
     #[cfg(feature = "tls-server")]
     Tls(Box<tokio_rustls::server::TlsStream<TcpStream>>),
 }
 
-impl Transport {
+impl ClientTransport {
     fn socket(&self) -> &TcpStream {
         match self {
-            Transport::Plain(socket) => socket,
+            ClientTransport::Plain(socket) => socket,
             #[cfg(feature = "tls-server")]
-            Transport::Tls(stream) => stream.get_ref().0,
+            ClientTransport::Tls(stream) => stream.get_ref().0,
         }
     }
 
     /// Whether client and server have agreed on HTTP/2, which takes TLS.
     pub(crate) fn is_http2(&self) -> bool {
         match self {
-            Transport::Plain(_) => false,
+            ClientTransport::Plain(_) => false,
             #[cfg(feature = "tls-server")]
-            Transport::Tls(stream) => stream.get_ref().1.alpn_protocol() == Some(b"h2"),
+            ClientTransport::Tls(stream) => stream.get_ref().1.alpn_protocol() == Some(b"h2"),
         }
     }
 }
 
 /// A transport that ends when it is cut.
-pub(crate) struct Guarded {
-    transport: Transport,
-    cut: Arc<Cut>,
+pub(crate) struct TimeoutStream {
+    transport: ClientTransport,
+    canceller: Arc<ConnectionCanceller>,
     /// For how long a viewer may take nothing.
-    patience: Duration,
+    write_timeout: Duration,
     /// Rings when the client has taken nothing for so long. There is none while it takes what is written.
     stalled: Option<Pin<Box<Sleep>>>,
     /// Several answers travel on it at once, so that what one of them takes says nothing about another.
-    is_shared: bool,
+    is_multiplexed: bool,
     /// Dropped with the transport, wherever an upgrade has taken it.
     _closed: oneshot::Sender<Infallible>,
 }
 
-impl Guarded {
+impl TimeoutStream {
     /// The receiver ends when the transport is closed.
     pub(crate) fn new(
-        transport: Transport,
-        cut: Arc<Cut>,
-        patience: Duration,
+        transport: ClientTransport,
+        canceller: Arc<ConnectionCanceller>,
+        write_timeout: Duration,
     ) -> (Self, oneshot::Receiver<Infallible>) {
         let (_closed, closed) = oneshot::channel();
-        let is_shared = transport.is_http2();
-        (Self { transport, cut, patience, stalled: None, is_shared, _closed }, closed)
+        let is_multiplexed = transport.is_http2();
+        (Self { transport, canceller, write_timeout, stalled: None, is_multiplexed, _closed }, closed)
     }
 
     /// Without it the kernel would keep what was not read, and try to deliver it.
-    fn throw_away(&self) {
+    fn discard_unsent(&self) {
         let _ = SockRef::from(self.transport.socket()).set_linger(Some(Duration::ZERO));
     }
 
     fn reset<T>(&self) -> Poll<io::Result<T>> {
-        self.throw_away();
+        self.discard_unsent();
         Poll::Ready(Err(io::ErrorKind::ConnectionReset.into()))
     }
 
-    /// As [`Self::unless_cut`], of a write: what the client takes gives it its time anew.
-    fn written(&mut self, polled: Poll<io::Result<usize>>, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+    /// As [`Self::poll_unless_cancelled`], of a write: what the client takes gives it its time anew.
+    fn poll_written(
+        &mut self,
+        polled: Poll<io::Result<usize>>,
+        cx: &mut Context<'_>,
+    ) -> Poll<io::Result<usize>> {
         if let Poll::Ready(Ok(bytes)) = &polled {
             self.stalled = None;
-            if !self.is_shared {
-                self.cut.took(*bytes);
+            if !self.is_multiplexed {
+                self.canceller.add_bytes_written(*bytes);
             }
         }
-        self.unless_cut(polled, cx)
+        self.poll_unless_cancelled(polled, cx)
     }
 
     /// What was done, unless the client does not take it: then the connection may be cut meanwhile, or its time is over.
-    fn unless_cut<T>(&mut self, polled: Poll<io::Result<T>>, cx: &mut Context<'_>) -> Poll<io::Result<T>> {
+    fn poll_unless_cancelled<T>(
+        &mut self,
+        polled: Poll<io::Result<T>>,
+        cx: &mut Context<'_>,
+    ) -> Poll<io::Result<T>> {
         if polled.is_ready() {
             return polled;
         }
-        if self.cut.poll_writing(cx).is_ready() {
+        if self.canceller.poll_write_cancelled(cx).is_ready() {
             return self.reset();
         }
-        if self.cut.is_watched() {
-            let stalled = self.stalled.get_or_insert_with(|| Box::pin(tokio::time::sleep(self.patience)));
+        if self.canceller.is_watched() {
+            let stalled =
+                self.stalled.get_or_insert_with(|| Box::pin(tokio::time::sleep(self.write_timeout)));
             if stalled.as_mut().poll(cx).is_ready() {
-                self.cut.too_slow();
+                self.canceller.cancel_on_timeout();
                 return self.reset();
             }
         }
@@ -128,94 +137,94 @@ impl Guarded {
     }
 }
 
-impl Drop for Guarded {
+impl Drop for TimeoutStream {
     fn drop(&mut self) {
         // Who serves it may have let go of it without asking once more.
-        if self.cut.is_cut() {
-            self.throw_away();
+        if self.canceller.is_cancelled() {
+            self.discard_unsent();
         }
     }
 }
 
-impl AsyncRead for Guarded {
+impl AsyncRead for TimeoutStream {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        if self.cut.is_cut() {
+        if self.canceller.is_cancelled() {
             return self.reset();
         }
         let polled = match &mut self.transport {
-            Transport::Plain(socket) => Pin::new(socket).poll_read(cx, buf),
+            ClientTransport::Plain(socket) => Pin::new(socket).poll_read(cx, buf),
             #[cfg(feature = "tls-server")]
-            Transport::Tls(stream) => Pin::new(stream).poll_read(cx, buf),
+            ClientTransport::Tls(stream) => Pin::new(stream).poll_read(cx, buf),
         };
-        if polled.is_pending() && self.cut.poll_reading(cx).is_ready() {
+        if polled.is_pending() && self.canceller.poll_read_cancelled(cx).is_ready() {
             return self.reset();
         }
         polled
     }
 }
 
-impl AsyncWrite for Guarded {
+impl AsyncWrite for TimeoutStream {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        if self.cut.is_cut() {
+        if self.canceller.is_cancelled() {
             return self.reset();
         }
         let polled = match &mut self.transport {
-            Transport::Plain(socket) => Pin::new(socket).poll_write(cx, bytes),
+            ClientTransport::Plain(socket) => Pin::new(socket).poll_write(cx, bytes),
             #[cfg(feature = "tls-server")]
-            Transport::Tls(stream) => Pin::new(stream).poll_write(cx, bytes),
+            ClientTransport::Tls(stream) => Pin::new(stream).poll_write(cx, bytes),
         };
-        self.written(polled, cx)
+        self.poll_written(polled, cx)
     }
 
     fn poll_write_vectored(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-        pieces: &[io::IoSlice<'_>],
+        slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        if self.cut.is_cut() {
+        if self.canceller.is_cancelled() {
             return self.reset();
         }
         let polled = match &mut self.transport {
-            Transport::Plain(socket) => Pin::new(socket).poll_write_vectored(cx, pieces),
+            ClientTransport::Plain(socket) => Pin::new(socket).poll_write_vectored(cx, slices),
             #[cfg(feature = "tls-server")]
-            Transport::Tls(stream) => Pin::new(stream).poll_write_vectored(cx, pieces),
+            ClientTransport::Tls(stream) => Pin::new(stream).poll_write_vectored(cx, slices),
         };
-        self.written(polled, cx)
+        self.poll_written(polled, cx)
     }
 
     fn is_write_vectored(&self) -> bool {
         match &self.transport {
-            Transport::Plain(socket) => socket.is_write_vectored(),
+            ClientTransport::Plain(socket) => socket.is_write_vectored(),
             #[cfg(feature = "tls-server")]
-            Transport::Tls(stream) => stream.is_write_vectored(),
+            ClientTransport::Tls(stream) => stream.is_write_vectored(),
         }
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        if self.cut.is_cut() {
+        if self.canceller.is_cancelled() {
             return self.reset();
         }
         let polled = match &mut self.transport {
-            Transport::Plain(socket) => Pin::new(socket).poll_flush(cx),
+            ClientTransport::Plain(socket) => Pin::new(socket).poll_flush(cx),
             #[cfg(feature = "tls-server")]
-            Transport::Tls(stream) => Pin::new(stream).poll_flush(cx),
+            ClientTransport::Tls(stream) => Pin::new(stream).poll_flush(cx),
         };
-        self.unless_cut(polled, cx)
+        self.poll_unless_cancelled(polled, cx)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        if self.cut.is_cut() {
+        if self.canceller.is_cancelled() {
             return self.reset();
         }
         let polled = match &mut self.transport {
-            Transport::Plain(socket) => Pin::new(socket).poll_shutdown(cx),
+            ClientTransport::Plain(socket) => Pin::new(socket).poll_shutdown(cx),
             #[cfg(feature = "tls-server")]
-            Transport::Tls(stream) => Pin::new(stream).poll_shutdown(cx),
+            ClientTransport::Tls(stream) => Pin::new(stream).poll_shutdown(cx),
         };
-        self.unless_cut(polled, cx)
+        self.poll_unless_cancelled(polled, cx)
     }
 }

@@ -2,19 +2,19 @@
 //!
 //! It knows nothing of turns, keys or routes: it is given a router.
 
+mod canceller;
 mod connection;
-mod cut;
 mod listener;
 #[cfg(feature = "tls-server")]
 pub mod tls;
 
-pub use connection::Connection;
-pub use cut::{Cut, Tell};
+pub use canceller::{ConnectionCanceller, TimeoutCallback};
+pub use connection::ConnectionInfo;
 
 use axum::Router;
 use axum::body::Body;
 use axum::extract::Request;
-use connection::{Guarded, Transport};
+use connection::{ClientTransport, TimeoutStream};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
@@ -25,7 +25,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use throughline::config::{Auth, ServerLimits, ServerSettings};
+use throughline::config::{AuthMode, ServerLimits, ServerSettings};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
@@ -42,16 +42,16 @@ const HTTP2_SEND_BYTES: usize = 64 << 10;
 const HTTP2_PING: (Duration, Duration) = (Duration::from_secs(20), Duration::from_secs(10));
 /// How long nothing is accepted when the system has no file or memory left for a connection: as often as this, it is tried
 /// again.
-const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
+const ACCEPT_RETRY_INTERVAL: Duration = Duration::from_millis(100);
 /// How long connections may take to end once nothing more is to be answered.
-const CLOSING_MAX: Duration = Duration::from_secs(2);
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 /// How long a port may still be held by a process that is dying, as after `kill -9` and a start at once.
-pub const BIND_WAIT: Duration = Duration::from_secs(1);
+pub const BIND_RETRY_FOR: Duration = Duration::from_secs(1);
 /// Between two attempts.
-const BIND_AGAIN: Duration = Duration::from_millis(25);
+const BIND_RETRY_INTERVAL: Duration = Duration::from_millis(25);
 /// How often the certificate's file is looked at.
 #[cfg(feature = "tls-server")]
-const CERTIFICATE_EVERY: Duration = Duration::from_secs(1);
+const CERTIFICATE_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Why the server does not start.
 #[derive(Debug, thiserror::Error)]
@@ -61,7 +61,7 @@ pub enum BindError {
     #[error(
         "{address} can be reached from elsewhere, and without keys whoever does could use every tool and model"
     )]
-    Open {
+    PublicWithoutKeys {
         /// Where it was to listen.
         address: SocketAddr,
     },
@@ -79,7 +79,7 @@ pub enum BindError {
     },
     /// The address is not one of this machine.
     #[error("{address} is not an address of this machine")]
-    NotHere {
+    NotLocal {
         /// Where it was to listen.
         address: SocketAddr,
     },
@@ -105,7 +105,7 @@ impl BindError {
     /// What can be done about it.
     pub fn remedy(&self) -> String {
         match self {
-            BindError::Open { .. } => {
+            BindError::PublicWithoutKeys { .. } => {
                 "take `auth = \"off\"` out of [server], or listen on 127.0.0.1".to_owned()
             }
             BindError::InUse { address } => format!(
@@ -116,7 +116,7 @@ impl BindError {
                 "choose a port from 1024 on: --listen 127.0.0.1:8787; for 443, put a proxy in front"
                     .to_owned()
             }
-            BindError::NotHere { .. } => {
+            BindError::NotLocal { .. } => {
                 "--listen 127.0.0.1:8787 for this machine alone, 0.0.0.0:8787 for every network".to_owned()
             }
             BindError::Io { .. } => "--listen chooses another address".to_owned(),
@@ -135,37 +135,37 @@ impl BindError {
 
 /// How serving ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Served {
+pub enum ServeOutcome {
     /// What was under way had its time.
     Drained,
     /// Somebody could not wait.
-    AtOnce,
+    Aborted,
 }
 
 /// Binds a socket.
 #[derive(Debug)]
-pub struct Server;
+pub struct HttpServer;
 
 /// A server whose socket listens. Clients may connect, and wait until it serves.
-pub struct Bound {
+pub struct BoundServer {
     listener: TcpListener,
     address: SocketAddr,
     limits: ServerLimits,
     #[cfg(feature = "tls-server")]
-    tls: Option<Arc<tls::Tls>>,
+    tls: Option<Arc<tls::TlsReloader>>,
 }
 
-impl Server {
-    /// Listens, and tries a port that is taken again for [`BIND_WAIT`]. Needs a runtime.
+impl HttpServer {
+    /// Listens, and tries a port that is taken again for [`BIND_RETRY_FOR`]. Needs a runtime.
     ///
     /// # Errors
     /// As [`bind`](Self::bind).
-    pub async fn bind_patiently(settings: &ServerSettings) -> Result<Bound, BindError> {
-        let until = tokio::time::Instant::now() + BIND_WAIT;
+    pub async fn bind_with_retry(settings: &ServerSettings) -> Result<BoundServer, BindError> {
+        let deadline = tokio::time::Instant::now() + BIND_RETRY_FOR;
         loop {
             match Self::bind(settings) {
-                Err(BindError::InUse { .. }) if tokio::time::Instant::now() < until => {
-                    tokio::time::sleep(BIND_AGAIN).await;
+                Err(BindError::InUse { .. }) if tokio::time::Instant::now() < deadline => {
+                    tokio::time::sleep(BIND_RETRY_INTERVAL).await;
                 }
                 bound_or_refused => return bound_or_refused,
             }
@@ -176,26 +176,26 @@ impl Server {
     ///
     /// # Errors
     /// The address cannot be had, must not be had without keys, or certificate and key cannot be used.
-    pub fn bind(settings: &ServerSettings) -> Result<Bound, BindError> {
+    pub fn bind(settings: &ServerSettings) -> Result<BoundServer, BindError> {
         let address = settings.listen;
-        if settings.auth == Auth::Off && !address.ip().is_loopback() {
-            return Err(BindError::Open { address });
+        if settings.auth == AuthMode::Off && !address.ip().is_loopback() {
+            return Err(BindError::PublicWithoutKeys { address });
         }
         #[cfg(feature = "tls-server")]
-        let tls = settings.tls.as_ref().map(tls::Tls::load).transpose()?.map(Arc::new);
+        let tls = settings.tls.as_ref().map(tls::TlsReloader::load).transpose()?.map(Arc::new);
         #[cfg(not(feature = "tls-server"))]
         if settings.tls.is_some() {
             return Err(BindError::NoTls);
         }
-        let refused = |source: io::Error| match source.kind() {
+        let bind_error = |source: io::Error| match source.kind() {
             io::ErrorKind::AddrInUse => BindError::InUse { address },
             io::ErrorKind::PermissionDenied => BindError::Denied { address },
-            io::ErrorKind::AddrNotAvailable => BindError::NotHere { address },
+            io::ErrorKind::AddrNotAvailable => BindError::NotLocal { address },
             _ => BindError::Io { address, source },
         };
-        let listener = listener::listen(address).map_err(refused)?;
-        let address = listener.local_addr().map_err(refused)?;
-        Ok(Bound {
+        let listener = listener::listen(address).map_err(bind_error)?;
+        let address = listener.local_addr().map_err(bind_error)?;
+        Ok(BoundServer {
             listener,
             address,
             limits: settings.limits,
@@ -205,7 +205,7 @@ impl Server {
     }
 }
 
-impl Bound {
+impl BoundServer {
     /// Where it listens, with the port that was given.
     pub fn address(&self) -> SocketAddr {
         self.address
@@ -225,30 +225,30 @@ impl Bound {
     pub async fn serve(
         self,
         app: Router,
-        mut wishes: mpsc::Receiver<()>,
+        mut shutdown_signals: mpsc::Receiver<()>,
         drain: impl Future<Output = ()>,
-    ) -> Served {
+    ) -> ServeOutcome {
         let tasks = TaskTracker::new();
-        let (closing, at_once) = (CancellationToken::new(), CancellationToken::new());
-        let shared = Arc::new(Shared {
+        let (closing, abort) = (CancellationToken::new(), CancellationToken::new());
+        let context = Arc::new(ServeContext {
             app,
             limits: self.limits,
             draining: Arc::default(),
             closing: closing.clone(),
-            at_once: at_once.clone(),
+            abort: abort.clone(),
         });
         #[cfg(feature = "tls-server")]
-        let refreshing = self.tls.clone().map(|tls| tokio::spawn(refresh(tls)));
+        let refreshing = self.tls.clone().map(|tls| tokio::spawn(refresh_certificates(tls)));
         tokio::select! {
             // Once nobody can wish any more, nobody does.
-            Some(()) = wishes.recv() => {}
-            never = accept(&self, &shared, &tasks) => match never {},
+            Some(()) = shutdown_signals.recv() => {}
+            never = accept_loop(&self, &context, &tasks) => match never {},
         }
         #[cfg(feature = "tls-server")]
         if let Some(refreshing) = refreshing {
             refreshing.abort();
         }
-        shared.draining.store(true, Ordering::Release);
+        context.draining.store(true, Ordering::Release);
         // From now on the port is free for whoever comes next.
         drop(self.listener);
         tasks.close();
@@ -256,20 +256,20 @@ impl Bound {
             drain.await;
             closing.cancel();
             // A client that keeps its connection open without asking for anything is no reason to stay.
-            let _ = tokio::time::timeout(CLOSING_MAX, tasks.wait()).await;
+            let _ = tokio::time::timeout(CLOSE_TIMEOUT, tasks.wait()).await;
         };
-        let served = tokio::select! {
-            () = drained => Served::Drained,
-            Some(()) = wishes.recv() => Served::AtOnce,
+        let outcome = tokio::select! {
+            () = drained => ServeOutcome::Drained,
+            Some(()) = shutdown_signals.recv() => ServeOutcome::Aborted,
         };
-        at_once.cancel();
+        abort.cancel();
         tasks.wait().await;
-        served
+        outcome
     }
 }
 
 /// What all connections need.
-struct Shared {
+struct ServeContext {
     app: Router,
     limits: ServerLimits,
     /// The server is to stop.
@@ -277,72 +277,72 @@ struct Shared {
     /// Connections end after the answer that they are at.
     closing: CancellationToken,
     /// Connections end.
-    at_once: CancellationToken,
+    abort: CancellationToken,
 }
 
 /// Accepts for ever.
-async fn accept(bound: &Bound, shared: &Arc<Shared>, tasks: &TaskTracker) -> Infallible {
-    let places = Arc::new(Semaphore::new(bound.limits.connections_max as usize));
+async fn accept_loop(bound: &BoundServer, context: &Arc<ServeContext>, tasks: &TaskTracker) -> Infallible {
+    let permits = Arc::new(Semaphore::new(bound.limits.connections_max as usize));
     let mut full = false;
     loop {
         // Taken before the connection is: what finds no place waits in the kernel.
-        let Ok(place) = places.clone().acquire_owned().await else { std::future::pending().await };
+        let Ok(permit) = permits.clone().acquire_owned().await else { std::future::pending().await };
         match bound.listener.accept().await {
             Ok((socket, peer)) => {
                 full = false;
                 let local = socket.local_addr().unwrap_or(bound.address);
                 listener::prepare(&socket);
-                let draining = shared.draining.clone();
-                let connection = Connection { peer, local, cut: Arc::default(), draining };
+                let draining = context.draining.clone();
+                let connection = ConnectionInfo { peer, local, canceller: Arc::default(), draining };
                 #[cfg(feature = "tls-server")]
                 let tls = bound.tls.as_ref().map(|tls| tls.acceptor());
                 #[cfg(not(feature = "tls-server"))]
                 let tls = None::<std::convert::Infallible>;
-                tasks.spawn(attend(socket, tls, connection, shared.clone(), place));
+                tasks.spawn(serve_connection(socket, tls, connection, context.clone(), permit));
             }
             // The client has gone already.
-            Err(error) if is_of_the_client(&error) => {}
+            Err(error) if is_client_error(&error) => {}
             // Out of files or memory: trying again at once would only burn the processor.
             Err(error) => {
                 if !full {
                     tracing::warn!(%error, "no connection can be accepted; it is tried again");
                 }
                 full = true;
-                tokio::time::sleep(ACCEPT_AGAIN).await;
+                tokio::time::sleep(ACCEPT_RETRY_INTERVAL).await;
             }
         }
     }
 }
 
-fn is_of_the_client(error: &io::Error) -> bool {
+fn is_client_error(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
     matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset)
 }
 
 #[cfg(feature = "tls-server")]
-type Acceptor = Option<tokio_rustls::TlsAcceptor>;
+type OptionalTlsAcceptor = Option<tokio_rustls::TlsAcceptor>;
 #[cfg(not(feature = "tls-server"))]
 type Acceptor = Option<std::convert::Infallible>;
 
 /// One connection from its first byte to its last.
-async fn attend(
+async fn serve_connection(
     socket: TcpStream,
-    tls: Acceptor,
-    connection: Connection,
-    shared: Arc<Shared>,
-    _place: OwnedSemaphorePermit,
+    tls: OptionalTlsAcceptor,
+    connection: ConnectionInfo,
+    context: Arc<ServeContext>,
+    _permit: OwnedSemaphorePermit,
 ) {
     let transport = match tls {
-        None => Transport::Plain(socket),
+        None => ClientTransport::Plain(socket),
         #[cfg(feature = "tls-server")]
         Some(tls) => {
             match tokio::time::timeout(
-                Duration::from_millis(shared.limits.header_ms_max),
+                Duration::from_millis(context.limits.header_ms_max),
                 Box::pin(tls.accept(socket)),
             )
             .await
             {
-                Ok(Ok(stream)) => Transport::Tls(Box::new(stream)),
+                Ok(Ok(stream)) => ClientTransport::Tls(Box::new(stream)),
                 Ok(Err(error)) => {
                     return tracing::debug!(peer = %connection.peer, %error, "no TLS came about");
                 }
@@ -352,13 +352,13 @@ async fn attend(
         #[cfg(not(feature = "tls-server"))]
         Some(never) => match never {},
     };
-    let (cut, is_http2) = (connection.cut.clone(), transport.is_http2());
-    let patience = Duration::from_millis(shared.limits.behind_ms_max);
-    let (transport, closed) = Guarded::new(transport, cut.clone(), patience);
+    let (canceller, is_http2) = (connection.canceller.clone(), transport.is_http2());
+    let write_timeout = Duration::from_millis(context.limits.behind_ms_max);
+    let (transport, closed) = TimeoutStream::new(transport, canceller.clone(), write_timeout);
     let io = TokioIo::new(transport);
-    let app = shared.app.clone();
+    let app = context.app.clone();
     let service = service_fn(move |mut request: hyper::Request<Incoming>| {
-        connection.cut.begin();
+        connection.canceller.begin_request();
         request.extensions_mut().insert(connection.clone());
         let request: Request = request.map(Body::new);
         // A router is always ready, and its clones are cheap.
@@ -367,32 +367,33 @@ async fn attend(
     // What goes wrong on one connection is its client's affair: nobody is left to tell.
     if is_http2 {
         // On the heap: the task of every connection is as large as the larger one of both.
-        let mut served = Box::pin(http2(&shared.limits).serve_connection(io, service));
+        let mut connection_future = Box::pin(http2(&context.limits).serve_connection(io, service));
         tokio::select! {
             biased;
-            _ = served.as_mut() => {}
-            () = shared.at_once.cancelled() => {}
-            () = shared.closing.cancelled() => {
-                served.as_mut().graceful_shutdown();
-                tokio::select! { _ = served => {}, () = shared.at_once.cancelled() => {} }
+            _ = connection_future.as_mut() => {}
+            () = context.abort.cancelled() => {}
+            () = context.closing.cancelled() => {
+                connection_future.as_mut().graceful_shutdown();
+                tokio::select! { _ = connection_future => {}, () = context.abort.cancelled() => {} }
             }
         }
     } else {
-        let mut served = pin!(http1(&shared.limits).serve_connection(io, service).with_upgrades());
+        let mut connection_future =
+            pin!(http1(&context.limits).serve_connection(io, service).with_upgrades());
         tokio::select! {
             biased;
-            _ = served.as_mut() => {}
-            () = shared.at_once.cancelled() => {}
-            () = shared.closing.cancelled() => {
-                served.as_mut().graceful_shutdown();
-                tokio::select! { _ = served => {}, () = shared.at_once.cancelled() => {} }
+            _ = connection_future.as_mut() => {}
+            () = context.abort.cancelled() => {}
+            () = context.closing.cancelled() => {
+                connection_future.as_mut().graceful_shutdown();
+                tokio::select! { _ = connection_future => {}, () = context.abort.cancelled() => {} }
             }
         }
     }
     // A WebSocket lives on elsewhere; it keeps its place here, and ends with the server.
     tokio::select! {
         _ = closed => {}
-        () = shared.at_once.cancelled() => cut.now(),
+        () = context.abort.cancelled() => canceller.cancel(),
     }
 }
 
@@ -422,8 +423,8 @@ fn http2(limits: &ServerLimits) -> hyper::server::conn::http2::Builder<TokioExec
 }
 
 #[cfg(feature = "tls-server")]
-async fn refresh(tls: Arc<tls::Tls>) {
-    let mut every = tokio::time::interval(CERTIFICATE_EVERY);
+async fn refresh_certificates(tls: Arc<tls::TlsReloader>) {
+    let mut every = tokio::time::interval(CERTIFICATE_CHECK_INTERVAL);
     loop {
         every.tick().await;
         if let Err(error) = tls.refresh() {

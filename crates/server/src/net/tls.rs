@@ -33,23 +33,23 @@ pub enum TlsError {
 }
 
 /// What new connections are given. Those before keep what they began with.
-pub(crate) struct Tls {
+pub(crate) struct TlsReloader {
     files: TlsSection,
-    current: RwLock<Current>,
+    current: RwLock<CurrentTls>,
 }
 
-struct Current {
+struct CurrentTls {
     acceptor: TlsAcceptor,
-    of: Written,
+    file_times: FileTimes,
 }
 
 /// When certificate and key were last written.
-type Written = (Option<SystemTime>, Option<SystemTime>);
+type FileTimes = (Option<SystemTime>, Option<SystemTime>);
 
-impl Tls {
+impl TlsReloader {
     pub(crate) fn load(files: &TlsSection) -> Result<Self, TlsError> {
-        let of = written(files);
-        let current = RwLock::new(Current { acceptor: acceptor(files)?, of });
+        let file_times = file_times(files);
+        let current = RwLock::new(CurrentTls { acceptor: build_acceptor(files)?, file_times });
         Ok(Self { files: files.clone(), current })
     }
 
@@ -59,14 +59,14 @@ impl Tls {
 
     /// Reads both again if one has changed. If they cannot be used, the ones before stay.
     pub(crate) fn refresh(&self) -> Result<(), TlsError> {
-        let now = written(&self.files);
-        if self.current.read().unwrap_or_else(PoisonError::into_inner).of == now {
+        let now = file_times(&self.files);
+        if self.current.read().unwrap_or_else(PoisonError::into_inner).file_times == now {
             return Ok(());
         }
-        let read = acceptor(&self.files);
+        let read = build_acceptor(&self.files);
         let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
         // Said once and not each second, whatever is wrong with them.
-        current.of = now;
+        current.file_times = now;
         current.acceptor = read?;
         tracing::info!(cert = %self.files.cert.display(), "a new certificate is in use");
         Ok(())
@@ -77,16 +77,16 @@ impl Tls {
 ///
 /// # Errors
 /// Why not.
-pub fn check(files: &TlsSection) -> Result<(), TlsError> {
-    acceptor(files).map(|_| ())
+pub fn check_tls_files(files: &TlsSection) -> Result<(), TlsError> {
+    build_acceptor(files).map(|_| ())
 }
 
-fn written(files: &TlsSection) -> Written {
-    let of = |path: &Path| std::fs::metadata(path).and_then(|meta| meta.modified()).ok();
-    (of(&files.cert), of(&files.key))
+fn file_times(files: &TlsSection) -> FileTimes {
+    let modified_at = |path: &Path| std::fs::metadata(path).and_then(|meta| meta.modified()).ok();
+    (modified_at(&files.cert), modified_at(&files.key))
 }
 
-fn acceptor(files: &TlsSection) -> Result<TlsAcceptor, TlsError> {
+fn build_acceptor(files: &TlsSection) -> Result<TlsAcceptor, TlsError> {
     let unreadable = |what: &'static str, path: &Path| {
         let path = path.display().to_string();
         move |error: rustls::pki_types::pem::Error| TlsError::Unreadable {

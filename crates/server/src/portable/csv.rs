@@ -20,14 +20,14 @@ const COLUMNS: [&str; 13] = [
 ];
 
 /// The first line.
-pub fn header() -> String {
+pub fn csv_header() -> String {
     format!("{}\r\n", COLUMNS.join(","))
 }
 
 /// One call.
-pub fn row(into: &mut String, call: &CallRow) {
+pub fn write_row(into: &mut String, call: &CallRow) {
     let number = |number: Option<i64>| number.map(|number| number.to_string()).unwrap_or_default();
-    let text = |text: &str| field(text);
+    let text = |text: &str| csv_field(text);
     let fields = [
         text(&call.tool_id),
         text(&call.turn_id),
@@ -49,7 +49,7 @@ pub fn row(into: &mut String, call: &CallRow) {
 
 /// A text that stays a text and holds nothing invisible: what a spreadsheet would calculate gets an apostrophe in front (OWASP, "CSV Injection"), in the
 /// full-width forms that some take for the same as well.
-fn field(text: &str) -> String {
+fn csv_field(text: &str) -> String {
     let is_formula = text.starts_with(['=', '+', '-', '@', '\t', '\r', '\n', '＝', '＋', '－', '＠']);
     let text = visible::escape(text);
     let text = if is_formula { format!("'{text}") } else { text.into_owned() };
@@ -81,7 +81,7 @@ mod tests {
             ("{\"when\":\"\u{202e}2026\"}", "\"{\"\"when\"\":\"\"\\u202e2026\"\"}\""),
             ("", ""),
         ] {
-            assert_eq!(field(given), written, "{given:?}");
+            assert_eq!(csv_field(given), written, "{given:?}");
         }
     }
 }

@@ -1,19 +1,19 @@
 //! New ids for everything in a conversation that is taken in: those it had may be in use here.
 
-use super::{Portable, PortableTurn};
+use super::{PortableConversation, PortableTurn};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// What each turn and the conversation are called from now on.
-pub struct Renaming {
+pub struct IdMap {
     conversation: String,
     turns: BTreeMap<String, String>,
     messages: BTreeMap<String, String>,
 }
 
-impl Renaming {
-    /// New names for all of it; `mint` makes one of a prefix, never the same twice.
-    pub fn of(portable: &Portable, mut mint: impl FnMut(&str) -> String) -> Self {
+impl IdMap {
+    /// New names for all of it; `new_id` makes one of a prefix, never the same twice.
+    pub fn new(portable: &PortableConversation, mut mint: impl FnMut(&str) -> String) -> Self {
         let mut renaming =
             Self { conversation: mint("conv_"), turns: BTreeMap::new(), messages: BTreeMap::new() };
         for turn in &portable.turns {
@@ -32,7 +32,7 @@ impl Renaming {
     }
 
     /// The same conversation under its new names.
-    pub fn apply(&self, mut portable: Portable) -> Portable {
+    pub fn apply(&self, mut portable: PortableConversation) -> PortableConversation {
         portable.id = self.conversation.clone();
         portable.leaf_id = portable.leaf_id.and_then(|leaf| self.turns.get(&leaf).cloned());
         for turn in &mut portable.turns {
@@ -87,6 +87,6 @@ fn prefixed(id: &mut String, old: &str, new: &str) {
 }
 
 /// An id that was never used before: 128 bits, newer ones later in the alphabet.
-pub fn mint(prefix: &str) -> String {
+pub fn new_id(prefix: &str) -> String {
     format!("{prefix}{}", uuid::Uuid::now_v7().simple())
 }

@@ -8,11 +8,11 @@
 //!
 //! Records and fields of a later version that this one does not know are left out; a higher `v` is refused.
 
-use super::{EVENTS_PER_TURN_MAX, LineError, Portable, PortableTurn, TURNS_MAX};
+use super::{EVENTS_PER_TURN_MAX, LineError, PortableConversation, PortableTurn, TURNS_MAX};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use throughline_engine::{Event, EventKind};
-use throughline_store::catalog::Parent;
+use throughline_store::catalog::TurnParent;
 
 /// `format` of the header.
 pub const FORMAT: &str = "throughline.conversation";
@@ -21,7 +21,7 @@ pub const FORMAT_VERSION: u32 = 1;
 
 #[derive(Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-enum Line {
+enum JsonlRecord {
     Conversation {
         format: String,
         v: u32,
@@ -38,7 +38,7 @@ enum Line {
     Turn {
         id: String,
         #[serde(default)]
-        parent: Option<Parent>,
+        parent: Option<TurnParent>,
         #[serde(default)]
         model: Option<String>,
     },
@@ -50,14 +50,14 @@ enum Line {
 }
 
 /// Writes a conversation, with a newline at the end of each line.
-pub fn write(portable: &Portable, exported_at: i64) -> String {
+pub fn write(portable: &PortableConversation, exported_at: i64) -> String {
     let mut text = String::new();
-    let mut line = |line: &Line| {
+    let mut line = |line: &JsonlRecord| {
         // Plain data with text keys always becomes JSON.
         text.push_str(&serde_json::to_string(line).unwrap_or_default());
         text.push('\n');
     };
-    line(&Line::Conversation {
+    line(&JsonlRecord::Conversation {
         format: FORMAT.to_owned(),
         v: FORMAT_VERSION,
         exported_at,
@@ -67,9 +67,13 @@ pub fn write(portable: &Portable, exported_at: i64) -> String {
         created_at: portable.created_at,
     });
     for turn in &portable.turns {
-        line(&Line::Turn { id: turn.id.clone(), parent: turn.parent.clone(), model: turn.model.clone() });
+        line(&JsonlRecord::Turn {
+            id: turn.id.clone(),
+            parent: turn.parent.clone(),
+            model: turn.model.clone(),
+        });
         for event in &turn.events {
-            line(&Line::Event { event: event.clone() });
+            line(&JsonlRecord::Event { event: event.clone() });
         }
     }
     text
@@ -79,20 +83,20 @@ pub fn write(portable: &Portable, exported_at: i64) -> String {
 ///
 /// # Errors
 /// The first line that cannot be taken in, and why.
-pub fn read(text: &str) -> Result<Portable, LineError> {
+pub fn read(text: &str) -> Result<PortableConversation, LineError> {
     let mut lines = (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty());
     let Some((number, first)) = lines.next() else {
         return Err(LineError::new(1, "there is nothing in it"));
     };
-    let mut portable = header(number, first)?;
-    let mut begun_at: Vec<usize> = Vec::new();
+    let mut portable = parse_header(number, first)?;
+    let mut header_lines: Vec<usize> = Vec::new();
     for (number, line) in lines {
-        match record(number, line)? {
-            Line::Conversation { .. } => {
+        match parse_record(number, line)? {
+            JsonlRecord::Conversation { .. } => {
                 return Err(LineError::new(number, "a second conversation begins here")
                     .help("one file is one conversation"));
             }
-            Line::Turn { id, parent, model } => {
+            JsonlRecord::Turn { id, parent, model } => {
                 if portable.turns.len() == TURNS_MAX {
                     return Err(LineError::new(number, format!("more than {TURNS_MAX} turns")));
                 }
@@ -105,20 +109,20 @@ pub fn read(text: &str) -> Result<Portable, LineError> {
                     let what = format!("its parent `{}` is not in front of it", parent.turn_id);
                     return Err(LineError::new(number, what));
                 }
-                begun_at.push(number);
+                header_lines.push(number);
                 portable.turns.push(PortableTurn { id, parent, model, events: Vec::new() });
             }
-            Line::Event { event } => {
+            JsonlRecord::Event { event } => {
                 let Some(turn) = portable.turns.last_mut() else {
                     return Err(LineError::new(number, "an event without a turn in front of it"));
                 };
                 check_event(number, turn, &event)?;
                 turn.events.push(event);
             }
-            Line::Unrecognised => {}
+            JsonlRecord::Unrecognised => {}
         }
     }
-    for (turn, number) in portable.turns.iter_mut().zip(begun_at) {
+    for (turn, number) in portable.turns.iter_mut().zip(header_lines) {
         if turn.events.is_empty() {
             return Err(LineError::new(number, format!("turn `{}` has no events", turn.id)));
         }
@@ -135,11 +139,11 @@ pub fn read(text: &str) -> Result<Portable, LineError> {
     Ok(portable)
 }
 
-fn header(number: usize, line: &str) -> Result<Portable, LineError> {
+fn parse_header(number: usize, line: &str) -> Result<PortableConversation, LineError> {
     let expected =
         || format!("the first line is {{\"type\":\"conversation\",\"format\":\"{FORMAT}\",\"v\":1,…}}");
-    match record(number, line).map_err(|error| error.help(expected()))? {
-        Line::Conversation { format, v, id, title, leaf_id, created_at, .. } => {
+    match parse_record(number, line).map_err(|error| error.help(expected()))? {
+        JsonlRecord::Conversation { format, v, id, title, leaf_id, created_at, .. } => {
             if format != FORMAT {
                 return Err(LineError::new(number, format!("`{format}` is not a format that can be read"))
                     .help(expected()));
@@ -148,13 +152,13 @@ fn header(number: usize, line: &str) -> Result<Portable, LineError> {
                 return Err(LineError::new(number, format!("version {v} of the format is not known here"))
                     .help("a later release of Throughline wrote it; use that one"));
             }
-            Ok(Portable { id, title, leaf_id, created_at, turns: Vec::new() })
+            Ok(PortableConversation { id, title, leaf_id, created_at, turns: Vec::new() })
         }
         _ => Err(LineError::new(number, "the file does not begin with its header").help(expected())),
     }
 }
 
-fn record(number: usize, line: &str) -> Result<Line, LineError> {
+fn parse_record(number: usize, line: &str) -> Result<JsonlRecord, LineError> {
     serde_json::from_str(line).map_err(|error| {
         let what = error.to_string();
         // serde_json counts lines of its own text, which is one line.
@@ -194,10 +198,10 @@ fn check_event(number: usize, turn: &PortableTurn, event: &Value) -> Result<(), 
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Renaming, read_messages};
+    use super::super::{IdMap, read_messages};
     use super::*;
     use serde_json::json;
-    use throughline_engine::fold::Message;
+    use throughline_engine::fold::AssistantMessage;
 
     /// A turn of a real log, as one that travels.
     fn recorded(name: &str) -> PortableTurn {
@@ -208,9 +212,15 @@ mod tests {
         PortableTurn { id, parent: None, model: Some("up/m".into()), events }
     }
 
-    fn conversation(turns: Vec<PortableTurn>) -> Portable {
+    fn conversation(turns: Vec<PortableTurn>) -> PortableConversation {
         let leaf_id = turns.last().map(|turn| turn.id.clone());
-        Portable { id: "conv_old".into(), title: Some("Weather".into()), leaf_id, created_at: 5, turns }
+        PortableConversation {
+            id: "conv_old".into(),
+            title: Some("Weather".into()),
+            leaf_id,
+            created_at: 5,
+            turns,
+        }
     }
 
     // R: S4
@@ -246,7 +256,7 @@ mod tests {
         let before = conversation(vec![recorded("v1-tools")]);
         let old = before.turns[0].id.clone();
         let mut n = 0;
-        let renaming = Renaming::of(&before, |prefix| {
+        let renaming = IdMap::new(&before, |prefix| {
             n += 1;
             format!("{prefix}new{n}")
         });
@@ -257,8 +267,8 @@ mod tests {
         for left in [format!("\"{old}\""), format!("\"{old}.")] {
             assert!(!text.contains(&left), "{left}: {text}");
         }
-        let shape = |portable: &Portable| {
-            let message = Message::of(&portable.turns[0].understood());
+        let shape = |portable: &PortableConversation| {
+            let message = AssistantMessage::from_events(&portable.turns[0].parsed_events());
             (
                 message.text(),
                 message.calls().map(|call| call.output.clone()).collect::<Vec<_>>(),
@@ -345,7 +355,7 @@ mod tests {
         ]);
         let read = read_messages(&text.to_string(), 1_000).unwrap();
         assert_eq!(read.turns.len(), 2);
-        assert_eq!(read.turns[1].parent, Some(Parent::whole(read.turns[0].id.clone())));
+        assert_eq!(read.turns[1].parent, Some(TurnParent::after_turn(read.turns[0].id.clone())));
         let message = read.turns[0].message();
         assert_eq!(message.text(), "Let me look.\n\n16 °C.");
         let call = message.calls().next().unwrap();

@@ -3,30 +3,30 @@
 
 use std::fmt::Write;
 use throughline_engine::CallStatus;
-use throughline_engine::fold::{Block, Message, ToolCall};
+use throughline_engine::fold::{AssistantMessage, MessageBlock, ToolCallBlock};
 use throughline_wire::{Media, UserPart, visible};
 
 /// Longest output of a call that is written out, in characters; the rest is in the history.
 pub const OUTPUT_CHARS_MAX: usize = 8_000;
 
 /// Where pictures and other files can be had.
-pub trait Links {
+pub trait MediaLinks {
     /// The address of this content, if it is kept as a file.
     fn link(&self, media: &Media) -> Option<String>;
 }
 
 /// Nothing is kept as a file.
-pub struct NoLinks;
+pub struct NoMediaLinks;
 
-impl Links for NoLinks {
+impl MediaLinks for NoMediaLinks {
     fn link(&self, _: &Media) -> Option<String> {
         None
     }
 }
 
 /// Writes the turns of one branch, oldest first.
-pub fn markdown(title: &str, messages: &[Message], links: &dyn Links) -> String {
-    let mut page = Page { text: String::new(), links };
+pub fn markdown(title: &str, messages: &[AssistantMessage], links: &dyn MediaLinks) -> String {
+    let mut page = MarkdownPage { text: String::new(), links };
     let title = title.split_whitespace().collect::<Vec<_>>().join(" ");
     page.paragraph(&format!("# {}", if title.is_empty() { "Conversation" } else { &title }));
     for message in messages {
@@ -36,12 +36,12 @@ pub fn markdown(title: &str, messages: &[Message], links: &dyn Links) -> String 
     page.text
 }
 
-struct Page<'a> {
+struct MarkdownPage<'a> {
     text: String,
-    links: &'a dyn Links,
+    links: &'a dyn MediaLinks,
 }
 
-impl Page<'_> {
+impl MarkdownPage<'_> {
     fn paragraph(&mut self, text: &str) {
         let text = visible::escape_prose(text.trim_matches('\n'));
         if !text.is_empty() {
@@ -76,34 +76,34 @@ impl Page<'_> {
         }
     }
 
-    fn answer(&mut self, message: &Message) {
+    fn answer(&mut self, message: &AssistantMessage) {
         let who = if message.agent.is_empty() { "Assistant" } else { &message.agent };
         self.paragraph(&format!("## {who}"));
         for block in &message.blocks {
             match block {
-                Block::Text { text, .. } => self.paragraph(text),
-                Block::Thinking { text, .. } if text.is_empty() => {}
-                Block::Thinking { text, .. } => {
+                MessageBlock::Text { text, .. } => self.paragraph(text),
+                MessageBlock::Thinking { text, .. } if text.is_empty() => {}
+                MessageBlock::Thinking { text, .. } => {
                     self.paragraph(&format!("<details><summary>Thinking</summary>\n\n{text}\n\n</details>"));
                 }
-                Block::ToolCall(call) => self.call(call),
-                Block::Audio { transcript, .. } => self.paragraph(&format!("*[sound]* {transcript}")),
-                Block::Image(media) => self.media("picture", media),
-                Block::Notice { text, .. } => self.paragraph(&format!("> {text}")),
-                Block::Error(fault) => {
+                MessageBlock::ToolCall(call) => self.call(call),
+                MessageBlock::Audio { transcript, .. } => self.paragraph(&format!("*[sound]* {transcript}")),
+                MessageBlock::Image(media) => self.media("picture", media),
+                MessageBlock::Notice { text, .. } => self.paragraph(&format!("> {text}")),
+                MessageBlock::Error(fault) => {
                     self.paragraph(&format!("> **{}** {} {}", fault.what, fault.why, fault.remedy));
                 }
-                Block::UserMessage { input, .. } => {
+                MessageBlock::UserMessage { input, .. } => {
                     self.user(input);
                     self.paragraph(&format!("## {who}"));
                 }
-                Block::Unrecognised => {}
+                MessageBlock::Unrecognised => {}
             }
         }
     }
 
-    fn call(&mut self, call: &ToolCall) {
-        let mark = match call.status {
+    fn call(&mut self, call: &ToolCallBlock) {
+        let status_mark = match call.status {
             Some(CallStatus::Success) => "✔",
             Some(CallStatus::Denied | CallStatus::Cancelled) => "⊘",
             Some(CallStatus::NotStarted) => "○",
@@ -111,7 +111,7 @@ impl Page<'_> {
             _ => "…",
         };
         let name = call.tool_name.as_ref().map_or("?", |name| name.as_str());
-        let mut summary = format!("{mark} {name}");
+        let mut summary = format!("{status_mark} {name}");
         for (before, part) in [(": ", &call.input_summary), (" → ", &call.output_summary)] {
             if !part.is_empty() {
                 summary.push_str(before);
@@ -122,22 +122,22 @@ impl Page<'_> {
             // Writing into a text cannot fail.
             let _ = write!(summary, " ({ms} ms)");
         }
-        let mut inside = String::new();
+        let mut details = String::new();
         let arguments = match &call.arguments {
             Some(arguments) => serde_json::to_string_pretty(arguments).unwrap_or_default(),
             None => call.raw.clone().unwrap_or_else(|| call.input_text.clone()),
         };
-        inside.push_str(&fenced("Arguments", "json", &arguments));
+        details.push_str(&fenced("Arguments", "json", &arguments));
         if let Some(ran_with) = &call.ran_with {
             let changed = serde_json::to_string_pretty(ran_with).unwrap_or_default();
-            inside.push_str(&fenced("Changed to", "json", &changed));
+            details.push_str(&fenced("Changed to", "json", &changed));
         }
-        inside.push_str(&fenced("Output", "text", &call.output));
+        details.push_str(&fenced("Output", "text", &call.output));
         if let Some(error) = &call.error {
-            let said = error.message.clone().unwrap_or_default();
-            inside.push_str(&fenced(&format!("Error `{}`", error.code), "text", &said));
+            let message = error.message.clone().unwrap_or_default();
+            details.push_str(&fenced(&format!("Error `{}`", error.code), "text", &message));
         }
-        self.paragraph(&format!("<details><summary>{}</summary>\n\n{inside}</details>", escaped(&summary)));
+        self.paragraph(&format!("<details><summary>{}</summary>\n\n{details}</details>", escaped(&summary)));
         for media in &call.output_media {
             self.media(name, media);
         }
@@ -173,26 +173,26 @@ mod tests {
     use throughline_engine::Event;
     use throughline_engine::fold::BlockState;
 
-    struct Kept;
+    struct TestFileLinks;
 
-    impl Links for Kept {
+    impl MediaLinks for TestFileLinks {
         fn link(&self, media: &Media) -> Option<String> {
             (media.data() == "aGk=").then(|| "/v1/files/file_1".to_owned())
         }
     }
 
-    fn of_log(name: &str) -> Message {
+    fn of_log(name: &str) -> AssistantMessage {
         let path = format!("{}/../engine/tests/logs/{name}.jsonl", env!("CARGO_MANIFEST_DIR"));
         let text = std::fs::read_to_string(path).unwrap();
         let events: Vec<Event> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-        Message::of(&events)
+        AssistantMessage::from_events(&events)
     }
 
     // R: S4
     #[test]
     fn everything_that_was_said_can_be_read() {
-        let page = markdown("Every\nkind", &[of_log("every-kind")], &Kept);
-        for said in [
+        let page = markdown("Every\nkind", &[of_log("every-kind")], &TestFileLinks);
+        for message in [
             "# Every kind\n",
             "## You\n\n你好\n",
             "![picture](/v1/files/file_1)",
@@ -203,10 +203,10 @@ mod tests {
             "> Five steps are used up.",
             "> **The model's reply broke off.**",
         ] {
-            assert!(page.contains(said), "{said}\n---\n{page}");
+            assert!(page.contains(message), "{message}\n---\n{page}");
         }
         // What is kept nowhere is named and never poured in as base64.
-        let page = markdown("", &[of_log("every-kind")], &NoLinks);
+        let page = markdown("", &[of_log("every-kind")], &NoMediaLinks);
         assert!(page.starts_with("# Conversation\n") && page.contains("*[image image/png"), "{page}");
         assert!(!page.contains("aGk="), "{page}");
     }
@@ -214,16 +214,19 @@ mod tests {
     // R: A5
     #[test]
     fn nothing_on_the_page_is_invisible() {
-        let call = ToolCall {
+        let call = ToolCallBlock {
             tool_name: Some("a.b".into()),
             arguments: Some(serde_json::json!({"when": "\u{202e}2026-11-24"})),
             output: "\u{1b}[2Jdone".into(),
-            ..ToolCall::default()
+            ..ToolCallBlock::default()
         };
         let text = "می\u{200c}خواهم \u{202e}x".to_owned();
-        let text = Block::Text { text, state: BlockState::Closed, code: None, citations: Vec::new() };
-        let message = Message { blocks: vec![Block::ToolCall(Box::new(call)), text], ..Message::default() };
-        let page = markdown("t\u{200b}", &[message], &NoLinks);
+        let text = MessageBlock::Text { text, state: BlockState::Closed, code: None, citations: Vec::new() };
+        let message = AssistantMessage {
+            blocks: vec![MessageBlock::ToolCall(Box::new(call)), text],
+            ..AssistantMessage::default()
+        };
+        let page = markdown("t\u{200b}", &[message], &NoMediaLinks);
         for shown in
             ["# t\\u200b\n", "\"when\": \"\\u202e2026-11-24\"", "\\u001b[2Jdone", "می\u{200c}خواهم \\u202ex"]
         {
@@ -233,14 +236,17 @@ mod tests {
 
     #[test]
     fn what_a_tool_wrote_does_not_leave_its_box() {
-        let call = ToolCall {
+        let call = ToolCallBlock {
             tool_name: Some("a.b".into()),
             input_summary: "</summary><script>".into(),
             output: "````\n</details>\n```".into(),
-            ..ToolCall::default()
+            ..ToolCallBlock::default()
         };
-        let message = Message { blocks: vec![Block::ToolCall(Box::new(call))], ..Message::default() };
-        let page = markdown("t", &[message], &NoLinks);
+        let message = AssistantMessage {
+            blocks: vec![MessageBlock::ToolCall(Box::new(call))],
+            ..AssistantMessage::default()
+        };
+        let page = markdown("t", &[message], &NoMediaLinks);
         assert!(page.contains("&lt;/summary&gt;&lt;script&gt;"), "{page}");
         assert!(page.contains("`````text\n````\n</details>\n```\n`````\n"), "{page}");
     }

@@ -1,17 +1,17 @@
 //! What events of a travelling conversation hold of pictures, sounds and files: by file in a store, with its content in a
 //! text. R: T12, S4
 
-use super::Portable;
+use super::PortableConversation;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use throughline::{MediaOwner, MediaStore};
 
-/// Gives everything its content out of the files of [`files`]. What is not there any more stays a reference.
-pub fn bring_in(portable: &mut Portable, content: &BTreeMap<String, Vec<u8>>) {
+/// Gives everything its content out of the files of [`media_files`]. What is not there any more stays a reference.
+pub fn embed_media(portable: &mut PortableConversation, content: &BTreeMap<String, Vec<u8>>) {
     for event in portable.turns.iter_mut().flat_map(|turn| &mut turn.events) {
-        for media in media_of(event) {
+        for media in media_objects(event) {
             let Some(file) = media.get("file_id").and_then(Value::as_str) else { continue };
             let Some(bytes) = content.get(file) else { continue };
             media.remove("file_id");
@@ -22,10 +22,10 @@ pub fn bring_in(portable: &mut Portable, content: &BTreeMap<String, Vec<u8>>) {
 }
 
 /// Puts everything into files that is too large for a log; what cannot be kept stays where it is.
-pub(super) async fn put_away(portable: &mut Portable, user: &str, store: &dyn MediaStore) {
+pub(super) async fn extract_media(portable: &mut PortableConversation, user: &str, store: &dyn MediaStore) {
     let owner = MediaOwner { user: Some(user.to_owned()), turn_id: None };
     for event in portable.turns.iter_mut().flat_map(|turn| &mut turn.events) {
-        for media in media_of(event) {
+        for media in media_objects(event) {
             let Some(data) = media.get("data").and_then(Value::as_str) else { continue };
             if data.len() as u64 / 4 * 3 <= store.inline_bytes_max() {
                 continue;
@@ -33,7 +33,7 @@ pub(super) async fn put_away(portable: &mut Portable, user: &str, store: &dyn Me
             let Ok(bytes) = STANDARD.decode(data) else { continue };
             let media_type = media.get("media_type").and_then(Value::as_str).unwrap_or_default().to_owned();
             let size = bytes.len();
-            if let Ok(file) = store.keep(&owner, &media_type, bytes).await {
+            if let Ok(file) = store.save(&owner, &media_type, bytes).await {
                 media.remove("data");
                 media.insert("file_id".to_owned(), file.into());
                 media.insert("bytes".to_owned(), size.into());
@@ -43,10 +43,10 @@ pub(super) async fn put_away(portable: &mut Portable, user: &str, store: &dyn Me
 }
 
 /// Which turn speaks of which file.
-pub fn files(portable: &mut Portable) -> Vec<(String, String)> {
+pub fn media_files(portable: &mut PortableConversation) -> Vec<(String, String)> {
     let mut files = Vec::new();
     for turn in &mut portable.turns {
-        for media in turn.events.iter_mut().flat_map(media_of) {
+        for media in turn.events.iter_mut().flat_map(media_objects) {
             if let Some(file) = media.get("file_id").and_then(Value::as_str) {
                 files.push((turn.id.clone(), file.to_owned()));
             }
@@ -58,17 +58,17 @@ pub fn files(portable: &mut Portable) -> Vec<(String, String)> {
 }
 
 /// The places of an event where pictures, sounds and files stand.
-fn media_of(event: &mut Value) -> Vec<&mut Map<String, Value>> {
+fn media_objects(event: &mut Value) -> Vec<&mut Map<String, Value>> {
     let Some(event) = event.as_object_mut() else { return Vec::new() };
     match event.get("type").and_then(Value::as_str) {
         Some("block_start") if event.get("kind").and_then(Value::as_str) == Some("image") => vec![event],
-        Some("stream_start" | "user_message") => in_list(event, "input"),
-        Some("tool_result") => in_list(event, "output_media"),
+        Some("stream_start" | "user_message") => objects_in_list(event, "input"),
+        Some("tool_result") => objects_in_list(event, "output_media"),
         _ => Vec::new(),
     }
 }
 
-fn in_list<'e>(event: &'e mut Map<String, Value>, name: &str) -> Vec<&'e mut Map<String, Value>> {
+fn objects_in_list<'e>(event: &'e mut Map<String, Value>, name: &str) -> Vec<&'e mut Map<String, Value>> {
     let list = event.get_mut(name).and_then(Value::as_array_mut);
     list.into_iter().flatten().filter_map(Value::as_object_mut).collect()
 }

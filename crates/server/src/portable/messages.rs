@@ -5,77 +5,78 @@
 //! left out: what an agent is told is the agent's. The turns get logs like any other, so nothing else knows where they come
 //! from.
 
-use super::{LineError, Portable, PortableTurn, TURNS_MAX, event, stream_start};
+use super::{LineError, PortableConversation, PortableTurn, TURNS_MAX, event, stream_start};
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 use throughline_engine::{
-    BlockStart, CallStatus, Effect, Event, EventKind, MessageId, ToolError, ToolInput, ToolResult, TurnId,
+    BlockStart, CallError, CallStatus, Effect, Event, EventKind, MessageId, ToolInput, ToolResult, TurnId,
     TurnStatus,
 };
-use throughline_store::catalog::Parent;
+use throughline_store::catalog::TurnParent;
 use throughline_wire::{
-    CallId, CallKind, FinishReason, Media, Seal, Slot, ToolName, UpstreamCallId, UserPart, WireName,
+    CallId, CallKind, CallSlot, FinishReason, Media, SealEvidence, ToolName, UpstreamCallId, UserPart,
+    WireName,
 };
 
 /// What all APIs take as the name of a tool.
 const WIRE_NAME_CHARS_MAX: usize = 64;
 
 /// Each message as its piece of the text, so that a mistake can be told by line.
-type Pieces<'a> = Vec<&'a RawValue>;
+type RawMessages<'a> = Vec<&'a RawValue>;
 
 #[derive(Deserialize)]
-struct Wrapped<'a> {
+struct MessageListBody<'a> {
     #[serde(borrow)]
-    messages: Pieces<'a>,
+    messages: RawMessages<'a>,
 }
 
 #[derive(Deserialize)]
-struct Said {
+struct ChatMessageJson {
     role: String,
     #[serde(default)]
-    content: Option<Content>,
+    content: Option<ChatContentJson>,
     #[serde(default)]
-    tool_calls: Vec<SaidCall>,
+    tool_calls: Vec<ToolCallJson>,
     #[serde(default)]
     tool_call_id: Option<String>,
 }
 
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum Content {
+enum ChatContentJson {
     Text(String),
-    Parts(Vec<Part>),
+    Parts(Vec<ChatPartJson>),
 }
 
 #[derive(Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-enum Part {
+enum ChatPartJson {
     #[serde(alias = "input_text", alias = "output_text")]
     Text {
         text: String,
     },
     ImageUrl {
-        image_url: ImageUrl,
+        image_url: ImageUrlJson,
     },
     #[serde(other)]
     Other,
 }
 
 #[derive(Deserialize)]
-struct ImageUrl {
+struct ImageUrlJson {
     url: String,
 }
 
 #[derive(Deserialize)]
-struct SaidCall {
+struct ToolCallJson {
     id: String,
-    function: SaidFunction,
+    function: FunctionCallJson,
 }
 
 #[derive(Deserialize)]
-struct SaidFunction {
+struct FunctionCallJson {
     name: String,
     #[serde(default)]
     arguments: String,
@@ -85,24 +86,24 @@ struct SaidFunction {
 ///
 /// # Errors
 /// The line of the message that cannot be taken in, and why.
-pub fn read(text: &str, now: i64) -> Result<Portable, LineError> {
-    let pieces: Result<Pieces<'_>, _> = match text.trim_start().starts_with('[') {
+pub fn parse_messages(text: &str, now: i64) -> Result<PortableConversation, LineError> {
+    let raw_messages: Result<RawMessages<'_>, _> = match text.trim_start().starts_with('[') {
         true => serde_json::from_str(text),
-        false => serde_json::from_str::<Wrapped<'_>>(text).map(|wrapped| wrapped.messages),
+        false => serde_json::from_str::<MessageListBody<'_>>(text).map(|wrapped| wrapped.messages),
     };
-    let messages = pieces.map_err(|error| {
+    let messages = raw_messages.map_err(|error| {
         let line = error.line().max(1);
         LineError::new(line, format!("this is no list of messages: {error}"))
             .help("[{\"role\": \"user\", \"content\": \"…\"}, …], or an object with it under `messages`")
     })?;
-    let mut turns: Vec<Writing> = Vec::new();
-    let mut lines = Lines::new(text);
+    let mut turns: Vec<TurnWriter> = Vec::new();
+    let mut lines = LineCounter::new(text);
     for raw in messages {
         let line = lines.of(raw.get());
-        let said: Said = serde_json::from_str(raw.get())
+        let parsed: ChatMessageJson = serde_json::from_str(raw.get())
             .map_err(|error| LineError::new(line, format!("this is no message: {error}")))?;
-        let content = said.content.unwrap_or(Content::Text(String::new()));
-        match said.role.as_str() {
+        let content = parsed.content.unwrap_or(ChatContentJson::Text(String::new()));
+        match parsed.role.as_str() {
             "system" | "developer" => {}
             "user" => {
                 let parts = user_parts(line, content)?;
@@ -113,24 +114,24 @@ pub fn read(text: &str, now: i64) -> Result<Portable, LineError> {
                         if turns.len() == TURNS_MAX {
                             return Err(LineError::new(line, format!("more than {TURNS_MAX} turns")));
                         }
-                        turns.push(Writing::new(turns.len(), parts, now));
+                        turns.push(TurnWriter::new(turns.len(), parts, now));
                     }
                 }
             }
             "assistant" => {
                 if turns.is_empty() {
                     // A greeting: nobody had asked.
-                    turns.push(Writing::new(0, Vec::new(), now));
+                    turns.push(TurnWriter::new(0, Vec::new(), now));
                 }
                 let Some(turn) = turns.last_mut() else { continue };
-                turn.step(line, &text_of(content), said.tool_calls)?;
+                turn.write_step(line, &text_of(content), parsed.tool_calls)?;
             }
             "tool" => {
-                let Some(id) = said.tool_call_id else {
+                let Some(id) = parsed.tool_call_id else {
                     return Err(LineError::new(line, "a result without its `tool_call_id`"));
                 };
-                let known = turns.last_mut().is_some_and(|turn| turn.result(&id, text_of(content)));
-                if !known {
+                let has_call = turns.last_mut().is_some_and(|turn| turn.write_result(&id, text_of(content)));
+                if !has_call {
                     return Err(LineError::new(line, format!("a result of `{id}`, which nobody called")));
                 }
             }
@@ -144,23 +145,29 @@ pub fn read(text: &str, now: i64) -> Result<Portable, LineError> {
         return Err(LineError::new(1, "there is no message of a user in it"));
     }
     let mut before: Option<String> = None;
-    let mut done = Vec::with_capacity(turns.len());
+    let mut finished = Vec::with_capacity(turns.len());
     for turn in turns {
-        let turn = turn.finish(before.as_deref().map(Parent::whole));
+        let turn = turn.finish(before.as_deref().map(TurnParent::after_turn));
         before = Some(turn.id.clone());
-        done.push(turn);
+        finished.push(turn);
     }
-    Ok(Portable { id: "imported".to_owned(), title: None, leaf_id: before, created_at: now, turns: done })
+    Ok(PortableConversation {
+        id: "imported".to_owned(),
+        title: None,
+        leaf_id: before,
+        created_at: now,
+        turns: finished,
+    })
 }
 
 /// Counts the lines of a text from one piece of it to the next: from its beginning each time, a long list takes for ever.
-struct Lines<'a> {
+struct LineCounter<'a> {
     text: &'a str,
     at: usize,
     line: usize,
 }
 
-impl<'a> Lines<'a> {
+impl<'a> LineCounter<'a> {
     fn new(text: &'a str) -> Self {
         Self { text, at: 0, line: 1 }
     }
@@ -168,35 +175,35 @@ impl<'a> Lines<'a> {
     /// The line of a piece that stands behind the one before.
     fn of(&mut self, part: &str) -> usize {
         // A raw value is a piece of the text it was read from.
-        let at = (part.as_ptr() as usize).saturating_sub(self.text.as_ptr() as usize);
-        let at = at.clamp(self.at, self.text.len());
-        self.line += self.text.as_bytes()[self.at..at].iter().filter(|byte| **byte == b'\n').count();
-        self.at = at;
+        let offset = (part.as_ptr() as usize).saturating_sub(self.text.as_ptr() as usize);
+        let offset = offset.clamp(self.at, self.text.len());
+        self.line += self.text.as_bytes()[self.at..offset].iter().filter(|byte| **byte == b'\n').count();
+        self.at = offset;
         self.line
     }
 }
 
-fn text_of(content: Content) -> String {
+fn text_of(content: ChatContentJson) -> String {
     match content {
-        Content::Text(text) => text,
-        Content::Parts(parts) => {
+        ChatContentJson::Text(text) => text,
+        ChatContentJson::Parts(parts) => {
             let texts = parts.into_iter().filter_map(|part| match part {
-                Part::Text { text } => Some(text),
-                Part::ImageUrl { .. } | Part::Other => None,
+                ChatPartJson::Text { text } => Some(text),
+                ChatPartJson::ImageUrl { .. } | ChatPartJson::Other => None,
             });
             texts.collect::<Vec<_>>().join("\n")
         }
     }
 }
 
-fn user_parts(line: usize, content: Content) -> Result<Vec<UserPart>, LineError> {
+fn user_parts(line: usize, content: ChatContentJson) -> Result<Vec<UserPart>, LineError> {
     let parts = match content {
-        Content::Text(text) => return Ok(vec![UserPart::Text { text }]),
-        Content::Parts(parts) => parts,
+        ChatContentJson::Text(text) => return Ok(vec![UserPart::Text { text }]),
+        ChatContentJson::Parts(parts) => parts,
     };
     let part = |part| match part {
-        Part::Text { text } => Ok(UserPart::Text { text }),
-        Part::ImageUrl { image_url } => {
+        ChatPartJson::Text { text } => Ok(UserPart::Text { text }),
+        ChatPartJson::ImageUrl { image_url } => {
             let data = image_url.url.strip_prefix("data:").and_then(|rest| rest.split_once(";base64,"));
             match data {
                 Some((media_type, data)) => {
@@ -206,7 +213,7 @@ fn user_parts(line: usize, content: Content) -> Result<Vec<UserPart>, LineError>
                 None => Ok(UserPart::Text { text: format!("[picture: {}]", image_url.url) }),
             }
         }
-        Part::Other => Err(LineError::new(line, "a part of a kind that cannot be taken in")
+        ChatPartJson::Other => Err(LineError::new(line, "a part of a kind that cannot be taken in")
             .help("`text`, and `image_url` with a data: URL")),
     };
     parts.into_iter().map(part).collect()
@@ -224,7 +231,7 @@ fn first_line(text: &str) -> String {
 }
 
 /// A turn whose log is being written.
-struct Writing {
+struct TurnWriter {
     id: TurnId,
     message: MessageId,
     input: Vec<UserPart>,
@@ -237,7 +244,7 @@ struct Writing {
     open: BTreeMap<String, (CallId, u32)>,
 }
 
-impl Writing {
+impl TurnWriter {
     fn new(number: usize, input: Vec<UserPart>, now: i64) -> Self {
         Self {
             id: TurnId::new(format!("imported_{number}")),
@@ -259,7 +266,7 @@ impl Writing {
         self.events.push(Event { step, block, tool_id, ..event(&self.id, seq, self.now, kind) });
     }
 
-    fn step(&mut self, line: usize, text: &str, calls: Vec<SaidCall>) -> Result<(), LineError> {
+    fn write_step(&mut self, line: usize, text: &str, calls: Vec<ToolCallJson>) -> Result<(), LineError> {
         self.close_step();
         self.steps += 1;
         self.push(
@@ -282,7 +289,7 @@ impl Writing {
         }
         let finish = if calls.is_empty() { FinishReason::Stop } else { FinishReason::ToolCalls };
         for (slot, call) in (0..).zip(calls) {
-            self.call(line, slot, call)?;
+            self.write_call(line, slot, call)?;
         }
         self.push(
             None,
@@ -292,7 +299,7 @@ impl Writing {
         Ok(())
     }
 
-    fn call(&mut self, line: usize, slot: u32, call: SaidCall) -> Result<(), LineError> {
+    fn write_call(&mut self, line: usize, slot: u32, call: ToolCallJson) -> Result<(), LineError> {
         if self.open.contains_key(&call.id) {
             return Err(LineError::new(line, format!("two calls with the id `{}`", call.id)));
         }
@@ -313,7 +320,7 @@ impl Writing {
                 status: CallStatus::Preparing,
                 input_summary: String::new(),
                 upstream_id: Some(UpstreamCallId::from(call.id.as_str())),
-                slot: Slot(slot),
+                slot: CallSlot(slot),
                 position: slot,
                 call_kind: CallKind::Function,
                 supersedes: None,
@@ -324,7 +331,7 @@ impl Writing {
             Ok(arguments) => ToolInput {
                 // The text is kept when it is not what the value would be written as.
                 text: (arguments.to_string().as_str() != text).then(|| text.to_owned()),
-                seal: Some(Seal::Explicit),
+                seal: Some(SealEvidence::Explicit),
                 ..ToolInput::edited(&arguments)
             },
             Err(error) => {
@@ -337,11 +344,11 @@ impl Writing {
     }
 
     /// `false`: nobody called it.
-    fn result(&mut self, id: &str, text: String) -> bool {
+    fn write_result(&mut self, id: &str, text: String) -> bool {
         let Some((call, block)) = self.open.remove(id) else { return false };
         let start = EventKind::ToolStart { early: false, attempt: 1, rule: None, client_id: None };
         self.push(Some(block), Some(call.clone()), start);
-        let result = self.ended(CallStatus::Success, Some(text), None);
+        let result = self.tool_result(CallStatus::Success, Some(text), None);
         self.push(Some(block), Some(call), result);
         true
     }
@@ -351,13 +358,13 @@ impl Writing {
         for (_, (call, block)) in std::mem::take(&mut self.open) {
             let start = EventKind::ToolStart { early: false, attempt: 1, rule: None, client_id: None };
             self.push(Some(block), Some(call.clone()), start);
-            let unknown = ToolError { code: "unknown".to_owned(), ..ToolError::default() };
-            let result = self.ended(CallStatus::Unknown, None, Some(unknown));
+            let unknown = CallError { code: "unknown".to_owned(), ..CallError::default() };
+            let result = self.tool_result(CallStatus::Unknown, None, Some(unknown));
             self.push(Some(block), Some(call), result);
         }
     }
 
-    fn ended(&self, status: CallStatus, output: Option<String>, error: Option<ToolError>) -> EventKind {
+    fn tool_result(&self, status: CallStatus, output: Option<String>, error: Option<CallError>) -> EventKind {
         EventKind::ToolResult(ToolResult {
             status,
             output_summary: output.as_deref().map(first_line).unwrap_or_default(),
@@ -375,7 +382,7 @@ impl Writing {
         })
     }
 
-    fn finish(mut self, parent: Option<Parent>) -> PortableTurn {
+    fn finish(mut self, parent: Option<TurnParent>) -> PortableTurn {
         self.close_step();
         self.steps = 0;
         self.push(None, None, EventKind::StreamEnd { status: TurnStatus::Completed });

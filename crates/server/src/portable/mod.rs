@@ -1,4 +1,4 @@
-//! A conversation as it travels: out of one store and into another, or beside itself as a fork. Pure but for [`take_in`]: it
+//! A conversation as it travels: out of one store and into another, or beside itself as a fork. Pure but for [`import_conversation`]: it
 //! reads and writes text, and neither store nor network. R: S4
 //!
 //! What travels of a turn is its log. Everything else about it (message, history, calls) is a fold of that on the other
@@ -8,27 +8,30 @@
 pub mod csv;
 
 mod ids;
+mod import;
 mod jsonl;
 mod markdown;
 mod media;
 mod messages;
-mod taken_in;
 
-pub use ids::{Renaming, mint};
+pub use ids::{IdMap, new_id};
+pub use import::{ImportError, ImportTarget, import_conversation};
 pub use jsonl::{FORMAT, FORMAT_VERSION, read as read_jsonl, write as write_jsonl};
-pub use markdown::{Links, NoLinks, markdown};
-pub use media::{bring_in, files};
-pub use messages::read as read_messages;
-pub use taken_in::{Destination, NotTakenIn, take_in};
+pub use markdown::{MediaLinks, NoMediaLinks, markdown};
+pub use media::{embed_media, media_files};
+pub use messages::parse_messages as read_messages;
 
-use crate::pace;
 use crate::turn_log::call_rows;
+use crate::turn_timing;
 use serde_json::{Value, json};
-use throughline_engine::fold::Message;
+use throughline_engine::fold::AssistantMessage;
 use throughline_engine::{
-    Event, EventKind, MessageId, OnInterrupted, Out, Seq, Turn, TurnId, TurnSetup, TurnStart, TurnStatus,
+    Event, EventKind, EventSeq, MessageId, OnInterrupted, Turn, TurnId, TurnOutput, TurnSetup, TurnStart,
+    TurnStatus,
 };
-use throughline_store::catalog::{CallRow, ConversationRow, Imported, Parent, TitleBy, TurnEnd, TurnRow};
+use throughline_store::catalog::{
+    CallRow, ConversationRow, ImportedConversation, TitleSource, TurnEnd, TurnParent, TurnRow,
+};
 use throughline_wire::UserPart;
 
 /// Most turns of one conversation that is read in.
@@ -38,7 +41,7 @@ pub const EVENTS_PER_TURN_MAX: usize = 200_000;
 
 /// A conversation as it travels.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Portable {
+pub struct PortableConversation {
     /// Its id where it comes from.
     pub id: String,
     /// Its title; `None` = the first words of the first input.
@@ -57,7 +60,7 @@ pub struct PortableTurn {
     /// Its id where it comes from.
     pub id: String,
     /// What it continues.
-    pub parent: Option<Parent>,
+    pub parent: Option<TurnParent>,
     /// Which model answered, as `upstream/model`.
     pub model: Option<String>,
     /// Its log. As JSON, so that what a later release wrote is handed on whole.
@@ -89,20 +92,24 @@ impl LineError {
 
 /// What a file is said to be by whoever sends it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Said {
+pub enum ImportFormat {
     /// JSON Lines, as [`write_jsonl`] has them.
     JsonLines,
     /// Nothing: its first line tells.
-    Nothing,
+    Detect,
 }
 
 /// Reads a conversation: an own file, or a list of OpenAI messages, which are from `now`.
 ///
 /// # Errors
 /// The first line that cannot be taken in, and why.
-pub fn read(text: &str, said: Said, now: i64) -> Result<Portable, LineError> {
+pub fn parse_conversation(
+    text: &str,
+    format: ImportFormat,
+    now: i64,
+) -> Result<PortableConversation, LineError> {
     let first = text.trim_start().lines().next().unwrap_or_default();
-    match said == Said::JsonLines || first.contains(FORMAT) {
+    match format == ImportFormat::JsonLines || first.contains(FORMAT) {
         true => read_jsonl(text),
         false => read_messages(text, now),
     }
@@ -110,23 +117,23 @@ pub fn read(text: &str, said: Said, now: i64) -> Result<Portable, LineError> {
 
 impl PortableTurn {
     /// The events as this release understands them.
-    pub fn understood(&self) -> Vec<Event> {
+    pub fn parsed_events(&self) -> Vec<Event> {
         // What is no event at all was refused when it was read.
         self.events.iter().filter_map(|event| serde_json::from_value(event.clone()).ok()).collect()
     }
 
     /// The one message of the turn.
-    pub fn message(&self) -> Message {
-        Message::of(&self.understood())
+    pub fn message(&self) -> AssistantMessage {
+        AssistantMessage::from_events(&self.parsed_events())
     }
 
     /// Ends the log behind an event, or where it breaks off: what is open is closed as if the process had died there.
-    pub fn close(&mut self, behind: Option<Seq>) {
-        let mut events = self.understood();
-        if let Some(seq) = behind {
-            let keep = events.partition_point(|event| event.seq <= seq);
-            events.truncate(keep);
-            self.events.truncate(keep);
+    pub fn close(&mut self, after: Option<EventSeq>) {
+        let mut events = self.parsed_events();
+        if let Some(seq) = after {
+            let retained = events.partition_point(|event| event.seq <= seq);
+            events.truncate(retained);
+            self.events.truncate(retained);
         }
         let (Some(start), Some(last)) = (start_of(&events), events.last().map(|event| event.timestamp))
         else {
@@ -136,7 +143,7 @@ impl PortableTurn {
         if machine.is_over() {
             return;
         }
-        let mut out = Out::default();
+        let mut out = TurnOutput::default();
         machine.resume(0, last, &mut out);
         self.events.extend(out.events.iter().filter_map(|event| serde_json::to_value(event).ok()));
     }
@@ -164,11 +171,11 @@ fn setup_of(events: &[Event]) -> TurnSetup {
     TurnSetup { agent, mode, on_interrupted: OnInterrupted::End, ..TurnSetup::default() }
 }
 
-impl Portable {
+impl PortableConversation {
     /// A conversation as a store has it. A turn that was accepted and has not begun yet has nothing to tell, and stays behind.
     pub fn of(row: ConversationRow, mut turns: Vec<PortableTurn>) -> Self {
         turns.retain(|turn| !turn.events.is_empty());
-        let title = (row.title_by == TitleBy::Given).then_some(row.title);
+        let title = (row.title_by == TitleSource::UserGiven).then_some(row.title);
         Self { id: row.id, title, leaf_id: row.leaf_id, created_at: row.created_at, turns }
     }
 
@@ -176,13 +183,13 @@ impl Portable {
     ///
     /// # Errors
     /// A turn whose log has no beginning or no end; see [`PortableTurn::close`].
-    pub fn into_rows(mut self, user: &str, now: i64) -> Result<Imported, LineError> {
-        let files = media::files(&mut self);
+    pub fn into_rows(mut self, user: &str, now: i64) -> Result<ImportedConversation, LineError> {
+        let files = media::media_files(&mut self);
         let mut turns = Vec::with_capacity(self.turns.len());
         let mut calls: Vec<CallRow> = Vec::new();
         for turn in &self.turns {
-            let events = turn.understood();
-            let message = Message::of(&events);
+            let events = turn.parsed_events();
+            let message = AssistantMessage::from_events(&events);
             let (Some(start), Some(status), Some(ended_at)) =
                 (start_of(&events), message.status, message.ended_at)
             else {
@@ -212,17 +219,21 @@ impl Portable {
                     adds: serde_json::to_string(&adds).unwrap_or_else(|_| "[]".to_owned()),
                     text: message.text(),
                     usage: message.stats.as_ref().and_then(|stats| serde_json::to_value(stats.usage).ok()),
-                    pace: pace::of(waterfall.first_content_ms(), waterfall.writing_ms(), &machine.usage()),
+                    pace: turn_timing::turn_timing(
+                        waterfall.first_content_ms(),
+                        waterfall.writing_ms(),
+                        &machine.usage(),
+                    ),
                     ended_at,
                 }),
             });
         }
         let first_words = turns.first().map(|turn| turn.input_text.chars().take(80).collect::<String>());
-        Ok(Imported {
+        Ok(ImportedConversation {
             conversation: ConversationRow {
                 id: self.id,
                 user: user.to_owned(),
-                title_by: if self.title.is_some() { TitleBy::Given } else { TitleBy::Input },
+                title_by: if self.title.is_some() { TitleSource::UserGiven } else { TitleSource::FirstInput },
                 title: self.title.or(first_words).unwrap_or_default(),
                 leaf_id: self.leaf_id,
                 created_at: self.created_at,
@@ -259,7 +270,15 @@ pub fn status_name(status: TurnStatus) -> String {
 
 /// An event of a turn that is written down now.
 pub(crate) fn event(turn: &TurnId, seq: u64, timestamp: i64, kind: EventKind) -> Event {
-    Event { turn_id: turn.clone(), seq: Seq(seq), timestamp, step: None, block: None, tool_id: None, kind }
+    Event {
+        turn_id: turn.clone(),
+        seq: EventSeq(seq),
+        timestamp,
+        step: None,
+        block: None,
+        tool_id: None,
+        kind,
+    }
 }
 
 pub(crate) fn stream_start(message: &MessageId, input: Vec<UserPart>) -> EventKind {

@@ -18,7 +18,7 @@ pub enum CallChange {
     /// A row is as it stands here now.
     Row(Box<CallRow>),
     /// Of a call whose beginning this fold has not seen: the turn's log knows it.
-    Unseen,
+    UnknownCall,
 }
 
 impl CallFold {
@@ -44,7 +44,7 @@ impl CallFold {
             self.open.insert(id.clone(), row.clone());
             return Some(CallChange::Row(Box::new(row)));
         }
-        let becomes = match &event.kind {
+        let updated = match &event.kind {
             // A running tool that asks for something runs on.
             EventKind::ApprovalRequest { kind: QuestionKind::Call, .. } => Some(CallStatus::AwaitingApproval),
             EventKind::ToolInput(_) | EventKind::ApprovalResolved { .. } => Some(CallStatus::Queued),
@@ -52,7 +52,7 @@ impl CallFold {
             EventKind::ToolResult(result) => Some(result.status),
             _ => return None,
         };
-        let Some(row) = self.open.get_mut(id) else { return Some(CallChange::Unseen) };
+        let Some(row) = self.open.get_mut(id) else { return Some(CallChange::UnknownCall) };
         match &event.kind {
             EventKind::ToolInput(input) => {
                 let text = input.arguments.as_ref().map(ToString::to_string).or_else(|| input.raw.clone());
@@ -73,9 +73,9 @@ impl CallFold {
             }
             _ => {}
         }
-        let asked = row.status == call_status(CallStatus::AwaitingApproval);
-        let answer_to_nothing = matches!(event.kind, EventKind::ApprovalResolved { .. }) && !asked;
-        if let Some(status) = becomes.filter(|_| !answer_to_nothing) {
+        let awaited_approval = row.status == call_status(CallStatus::AwaitingApproval);
+        let is_stray_answer = matches!(event.kind, EventKind::ApprovalResolved { .. }) && !awaited_approval;
+        if let Some(status) = updated.filter(|_| !is_stray_answer) {
             row.status = call_status(status).to_owned();
         }
         let now = row.clone();

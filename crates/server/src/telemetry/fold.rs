@@ -4,12 +4,12 @@
 //! could see a call is told by the caller, who knows when the log acknowledged it. R: O1, E1
 
 use super::measurement::{
-    CallContent, CallDetected, CallFigures, Chosen, Judgement, Measurement, StepFigures, TurnFigures,
+    CallAssessment, CallContent, CallDetected, CallMetrics, Measurement, StepMetrics, TurnChoice, TurnMetrics,
 };
 use std::collections::{HashMap, HashSet};
 use throughline_engine::{
-    BlockStart, CallStatus, ConversationId, Event, EventKind, Fault, Millis, SessionStats, ToolResult,
-    TurnStatus, WaitReason,
+    BlockStart, CallStatus, ConversationId, Event, EventKind, SessionStats, ToolResult, TurnFault,
+    TurnStatus, UnixMillis, WaitReason,
 };
 use throughline_wire::{CallId, FinishReason};
 
@@ -18,27 +18,27 @@ const HOSTED: &str = "upstream";
 
 /// Whether measurements may hold what was said and done, or only how long it took.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Content {
+pub enum ContentCapture {
     /// Names, times and numbers only.
     #[default]
-    LeftOut,
+    Omitted,
     /// Arguments and outputs too.
-    Kept,
+    Captured,
 }
 
 /// One turn, as far as telemetry looks at it.
 #[derive(Clone, Debug, Default)]
 pub struct TelemetryFold {
-    content: Content,
-    began: Option<Millis>,
+    content: ContentCapture,
+    began: Option<UnixMillis>,
     conversation: Option<ConversationId>,
     agent: String,
     mode: String,
     chosen: bool,
     offered: HashSet<String>,
-    step: Option<OpenStep>,
+    step: Option<TrackedStep>,
     steps: u32,
-    calls: HashMap<CallId, OpenCall>,
+    calls: HashMap<CallId, TrackedCall>,
     calls_seen: u32,
     running: HashSet<CallId>,
     stats: Option<SessionStats>,
@@ -46,14 +46,14 @@ pub struct TelemetryFold {
 }
 
 #[derive(Clone, Debug)]
-struct OpenStep {
+struct TrackedStep {
     step: u32,
     attempt: u32,
     upstream: String,
     model: String,
-    started_at: Millis,
-    first: Option<Millis>,
-    last: Millis,
+    started_at: UnixMillis,
+    first: Option<UnixMillis>,
+    last: UnixMillis,
     chunks: u32,
     written: u64,
     /// What the events have said went wrong with it.
@@ -61,12 +61,12 @@ struct OpenStep {
 }
 
 #[derive(Clone, Debug, Default)]
-struct OpenCall {
+struct TrackedCall {
     step: u32,
     tool: Option<String>,
     source: String,
     effect: &'static str,
-    judged: bool,
+    assessed: bool,
     early: bool,
     parallel: bool,
     arguments: Option<String>,
@@ -74,12 +74,12 @@ struct OpenCall {
 
 impl TelemetryFold {
     /// Before the first event.
-    pub fn new(content: Content) -> Self {
+    pub fn new(content: ContentCapture) -> Self {
         Self { content, ..Self::default() }
     }
 
     /// Takes the next event, which the log acknowledged at `acknowledged_at` (ms since 1970).
-    pub fn absorb(&mut self, event: &Event, acknowledged_at: Millis, out: &mut Vec<Measurement>) {
+    pub fn absorb(&mut self, event: &Event, acknowledged_at: UnixMillis, out: &mut Vec<Measurement>) {
         self.began.get_or_insert(event.timestamp);
         match &event.kind {
             EventKind::StreamStart { conversation_id, agent, mode, .. } => {
@@ -95,13 +95,13 @@ impl TelemetryFold {
                 self.offered = tools_offered.iter().map(|name| name.as_str().to_owned()).collect();
                 if !self.chosen && *fallback == 0 {
                     self.chosen = true;
-                    out.push(Measurement::Chosen(Chosen {
+                    out.push(Measurement::ChoiceMade(TurnChoice {
                         conversation: self.conversation.clone(),
                         model: format!("{upstream}/{model}"),
                         mode: self.mode.clone(),
                     }));
                 }
-                self.step = Some(OpenStep {
+                self.step = Some(TrackedStep {
                     step,
                     attempt: *attempt,
                     upstream: upstream.clone(),
@@ -126,7 +126,7 @@ impl TelemetryFold {
             EventKind::Problem { code, .. } if code == "fallback" => self.failed("fallback", event, out),
             // One that the decoder made a call of has an id.
             EventKind::Problem { code, .. } if code == "leaked_call" && event.tool_id.is_none() => {
-                out.push(Measurement::CallJudged(Judgement::Missed));
+                out.push(Measurement::CallAssessed(CallAssessment::Missed));
             }
             // A reply that breaks off shows its failure as a block of the step; the turn's own error comes behind its end.
             EventKind::BlockStart(BlockStart::Error(fault)) => self.step_failed(fault, out),
@@ -142,9 +142,12 @@ impl TelemetryFold {
                         (None, Some(FinishReason::Error)) => Some("error".to_owned()),
                         (None, Some(_)) => None,
                     };
-                    let figures =
-                        StepFigures { finish: *finish, usage: *usage, ..step.ended(event.timestamp, error) };
-                    out.push(Measurement::StepEnded(Box::new(figures)));
+                    let metrics = StepMetrics {
+                        finish: *finish,
+                        usage: *usage,
+                        ..step.metrics(event.timestamp, error)
+                    };
+                    out.push(Measurement::StepEnded(Box::new(metrics)));
                 }
             }
             EventKind::TurnResumed { .. } => {
@@ -159,7 +162,7 @@ impl TelemetryFold {
         }
     }
 
-    fn call_event(&mut self, event: &Event, acknowledged_at: Millis, out: &mut Vec<Measurement>) {
+    fn call_event(&mut self, event: &Event, acknowledged_at: UnixMillis, out: &mut Vec<Measurement>) {
         let Some(id) = &event.tool_id else { return };
         match &event.kind {
             EventKind::ToolUse { tool_name, source, effect, supersedes, .. } => {
@@ -171,42 +174,43 @@ impl TelemetryFold {
                 // A call in text may write the name in a way that stands for no tool: it has no source then.
                 let is_ours = !source.is_empty() && self.offered.contains(tool_name.as_str());
                 let known = hosted || is_ours;
-                let call = OpenCall {
+                let call = TrackedCall {
                     step: event.step.unwrap_or_default(),
                     tool: known.then(|| tool_name.as_str().to_owned()),
                     source: source.clone(),
                     effect: effect.name(),
                     // Their own calls never pass our decoder's judgement; a call that takes the place of another is the
                     // same call on the wire.
-                    judged: hosted || supersedes.is_some(),
-                    ..OpenCall::default()
+                    assessed: hosted || supersedes.is_some(),
+                    ..TrackedCall::default()
                 };
                 out.push(Measurement::CallDetected(CallDetected {
                     call: id.clone(),
                     step: call.step,
                     tool: call.tool.clone(),
-                    latency_ms: since(event.timestamp, acknowledged_at),
+                    latency_ms: elapsed_ms(event.timestamp, acknowledged_at),
                     stream_position: position,
                 }));
                 self.calls.insert(id.clone(), call);
             }
             EventKind::ToolInput(input) => {
                 let Some(call) = self.calls.get_mut(id) else { return };
-                if self.content == Content::Kept {
+                if self.content == ContentCapture::Captured {
                     call.arguments = input.arguments.as_ref().map(ToString::to_string).or(input.raw.clone());
                 }
-                if !std::mem::replace(&mut call.judged, true) {
-                    let whole = input.arguments.is_some() && call.tool.is_some();
-                    let judgement = if whole { Judgement::Detected } else { Judgement::Missed };
-                    out.push(Measurement::CallJudged(judgement));
+                if !std::mem::replace(&mut call.assessed, true) {
+                    let is_complete = input.arguments.is_some() && call.tool.is_some();
+                    let assessment =
+                        if is_complete { CallAssessment::Detected } else { CallAssessment::Missed };
+                    out.push(Measurement::CallAssessed(assessment));
                 }
             }
             EventKind::ToolStart { early, .. } => {
                 self.running.insert(id.clone());
-                let together = self.running.len() > 1;
+                let is_parallel = self.running.len() > 1;
                 for running in &self.running {
                     if let Some(call) = self.calls.get_mut(running) {
-                        call.parallel |= together;
+                        call.parallel |= is_parallel;
                     }
                 }
                 if let Some(call) = self.calls.get_mut(id) {
@@ -225,14 +229,14 @@ impl TelemetryFold {
         self.running.remove(id);
         let Some(call) = self.calls.remove(id) else { return };
         // Its arguments never came to an end: the stream broke, unless somebody stopped it.
-        if !call.judged && result.status != CallStatus::Cancelled {
-            out.push(Measurement::CallJudged(Judgement::Missed));
+        if !call.assessed && result.status != CallStatus::Cancelled {
+            out.push(Measurement::CallAssessed(CallAssessment::Missed));
         }
-        let content = (self.content == Content::Kept).then(|| CallContent {
+        let content = (self.content == ContentCapture::Captured).then(|| CallContent {
             arguments: call.arguments.clone().unwrap_or_default(),
             output: result.output.clone().unwrap_or_default(),
         });
-        out.push(Measurement::CallEnded(Box::new(CallFigures {
+        out.push(Measurement::CallEnded(Box::new(CallMetrics {
             call: id.clone(),
             step: call.step,
             tool: call.tool,
@@ -263,7 +267,7 @@ impl TelemetryFold {
     }
 
     /// The model call that runs has failed for good.
-    fn step_failed(&mut self, fault: &Fault, out: &mut Vec<Measurement>) {
+    fn step_failed(&mut self, fault: &TurnFault, out: &mut Vec<Measurement>) {
         if let Some(step) = self.step.as_mut().filter(|step| step.error.is_none()) {
             step.error = Some(fault.code.clone());
             out.push(Measurement::UpstreamFailed { code: fault.code.clone() });
@@ -273,25 +277,25 @@ impl TelemetryFold {
     fn failed(&mut self, code: &str, event: &Event, out: &mut Vec<Measurement>) {
         out.push(Measurement::UpstreamFailed { code: code.to_owned() });
         if let Some(step) = self.step.take() {
-            let figures = step.ended(event.timestamp, Some(code.to_owned()));
-            out.push(Measurement::StepEnded(Box::new(figures)));
+            let metrics = step.metrics(event.timestamp, Some(code.to_owned()));
+            out.push(Measurement::StepEnded(Box::new(metrics)));
         }
     }
 
     /// A step that another one follows without a `step_end` was given up.
-    fn end_attempt(&mut self, at: Millis, out: &mut Vec<Measurement>) {
+    fn end_attempt(&mut self, at: UnixMillis, out: &mut Vec<Measurement>) {
         if let Some(step) = self.step.take() {
-            out.push(Measurement::StepEnded(Box::new(step.ended(at, Some("interrupted".to_owned())))));
+            out.push(Measurement::StepEnded(Box::new(step.metrics(at, Some("interrupted".to_owned())))));
         }
     }
 
     fn end(&mut self, event: &Event, status: TurnStatus, out: &mut Vec<Measurement>) {
         if let Some(mut step) = self.step.take() {
             let error = step.error.take().or_else(|| Some("interrupted".to_owned()));
-            out.push(Measurement::StepEnded(Box::new(step.ended(event.timestamp, error))));
+            out.push(Measurement::StepEnded(Box::new(step.metrics(event.timestamp, error))));
         }
         let stats = self.stats.take().unwrap_or_default();
-        out.push(Measurement::TurnEnded(Box::new(TurnFigures {
+        out.push(Measurement::TurnEnded(Box::new(TurnMetrics {
             turn: event.turn_id.clone(),
             conversation: self.conversation.clone(),
             agent: self.agent.clone(),
@@ -309,19 +313,21 @@ impl TelemetryFold {
     }
 }
 
-impl OpenStep {
-    fn ended(self, at: Millis, error: Option<String>) -> StepFigures {
+impl TrackedStep {
+    fn metrics(self, at: UnixMillis, error: Option<String>) -> StepMetrics {
         let gaps = self.chunks.saturating_sub(1);
-        let per_chunk_ms =
-            self.first.filter(|_| gaps > 0).map(|first| since(first, self.last) as f64 / f64::from(gaps));
-        StepFigures {
+        let per_chunk_ms = self
+            .first
+            .filter(|_| gaps > 0)
+            .map(|first| elapsed_ms(first, self.last) as f64 / f64::from(gaps));
+        StepMetrics {
             step: self.step,
             attempt: self.attempt,
             upstream: self.upstream,
             model: self.model,
             started_at: self.started_at,
             ended_at: at,
-            first_chunk_ms: self.first.map(|first| since(self.started_at, first)),
+            first_chunk_ms: self.first.map(|first| elapsed_ms(self.started_at, first)),
             per_chunk_ms,
             finish: None,
             usage: None,
@@ -331,6 +337,6 @@ impl OpenStep {
 }
 
 /// From one time to a later one; 0 if the clock went back.
-fn since(from: Millis, to: Millis) -> u64 {
+fn elapsed_ms(from: UnixMillis, to: UnixMillis) -> u64 {
     u64::try_from(to.saturating_sub(from)).unwrap_or(0)
 }

@@ -2,7 +2,7 @@
 //! is lost by it, since what does not fit is read from the log again. R: S4, S5, P2
 
 use super::calls::{CallChange, CallFold};
-use super::meter::Meter;
+use super::meter::TelemetryMeter;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
@@ -18,127 +18,131 @@ pub const CALLS_WAITING_MAX: usize = 4_096;
 pub const RAW_BYTES_WAITING_MAX: usize = 16 << 20;
 /// Answers with a hole that are remembered as such; the one known longest is forgotten first. They are forgotten with their
 /// turns, too, so that more would be that many model calls at once.
-pub const RAW_CUT_MAX: usize = 4_096;
+pub const RAW_TRUNCATED_MAX: usize = 4_096;
 /// How long rows gather before they are written: a call of a fast tool is written once, and not between the appends that its
 /// turn waits for.
-const GATHER: Duration = Duration::from_millis(25);
+const WRITE_DELAY: Duration = Duration::from_millis(25);
 /// Rows of one write.
 const CALLS_PER_WRITE: usize = 256;
 /// Records read at once from the log.
 const RECORDS_PER_READ: usize = 1_024;
-/// Pause after a store that failed; it doubles up to [`PAUSE_MAX`].
-const PAUSE: Duration = Duration::from_millis(100);
+/// Pause after a store that failed; it doubles up to [`RETRY_PAUSE_MAX`].
+const RETRY_PAUSE: Duration = Duration::from_millis(100);
 /// Longest pause.
-const PAUSE_MAX: Duration = Duration::from_secs(30);
+const RETRY_PAUSE_MAX: Duration = Duration::from_secs(30);
 
 /// What waits to be written. All clones are one.
 #[derive(Clone)]
-pub struct CallHistory(Arc<Shared>);
+pub struct CallHistory(Arc<HistoryShared>);
 
-struct Shared {
-    waiting: Mutex<Waiting>,
-    more: Notify,
+struct HistoryShared {
+    queue: Mutex<HistoryQueue>,
+    queued: Notify,
     idle: Notify,
     /// Something was written.
     written: Notify,
     /// Somebody waits until everything is.
     hurry: Notify,
-    meter: Arc<Meter>,
+    meter: Arc<TelemetryMeter>,
 }
 
 #[derive(Default)]
-struct Waiting {
+struct HistoryQueue {
     /// The last state of each row, by user, turn and call.
     rows: BTreeMap<(String, String, String), CallRow>,
     /// Turns, by user, whose rows must be read from the log.
     stale: BTreeSet<(String, String)>,
     raw: VecDeque<(String, RawId, Vec<u8>)>,
     /// Of which answers it must still be written down that they are cut, with their users.
-    to_be_cut: VecDeque<(String, RawId)>,
+    pending_truncations: VecDeque<(String, RawId)>,
     raw_bytes: usize,
     /// Answers that did not fit: nothing may follow the hole.
-    cut: VecDeque<RawId>,
+    truncated: VecDeque<RawId>,
     writing: bool,
     /// Turns, by user, of which rows are being written.
-    in_hand: BTreeSet<(String, String)>,
+    in_flight: BTreeSet<(String, String)>,
 }
 
 /// Ends the writing when it is dropped.
-pub struct Writer(#[allow(dead_code, reason = "held for its drop")] AbortOnDropHandle<()>);
+pub struct HistoryWriterTask(#[allow(dead_code, reason = "held for its drop")] AbortOnDropHandle<()>);
 
 impl CallHistory {
     /// A history with nothing in it, and the task that writes it.
-    pub fn begin(catalog: Arc<dyn Catalog>, log: Arc<dyn Log>, meter: Arc<Meter>) -> (Self, Writer) {
-        let shared = Shared {
-            waiting: Mutex::default(),
-            more: Notify::new(),
+    pub fn start(
+        catalog: Arc<dyn Catalog>,
+        log: Arc<dyn Log>,
+        meter: Arc<TelemetryMeter>,
+    ) -> (Self, HistoryWriterTask) {
+        let shared = HistoryShared {
+            queue: Mutex::default(),
+            queued: Notify::new(),
             idle: Notify::new(),
             written: Notify::new(),
             hurry: Notify::new(),
             meter,
         };
         let history = Self(Arc::new(shared));
-        let own = history.clone();
-        let task = tokio::spawn(async move { own.write(&*catalog, &*log).await });
-        (history, Writer(AbortOnDropHandle::new(task)))
+        let writer = history.clone();
+        let task = tokio::spawn(async move { writer.write_loop(&*catalog, &*log).await });
+        (history, HistoryWriterTask(AbortOnDropHandle::new(task)))
     }
 
     /// What an event has changed.
-    pub fn changed(&self, user: &str, turn: &TurnId, change: CallChange) {
-        let mut waiting = self.waiting();
+    pub fn record_change(&self, user: &str, turn: &TurnId, change: CallChange) {
+        let mut queue = self.queue();
         match change {
-            CallChange::Row(row) if waiting.rows.len() < CALLS_WAITING_MAX => {
+            CallChange::Row(row) if queue.rows.len() < CALLS_WAITING_MAX => {
                 let key = (user.to_owned(), row.turn_id.clone(), row.tool_id.clone());
-                waiting.rows.insert(key, *row);
+                queue.rows.insert(key, *row);
             }
-            CallChange::Row(_) | CallChange::Unseen => {
-                waiting.stale.insert((user.to_owned(), turn.as_str().to_owned()));
+            CallChange::Row(_) | CallChange::UnknownCall => {
+                queue.stale.insert((user.to_owned(), turn.as_str().to_owned()));
             }
         }
-        drop(waiting);
-        self.0.more.notify_one();
+        drop(queue);
+        self.0.queued.notify_one();
     }
 
     /// Turns whose rows may be old: those that were open when the server started.
     pub fn rebuild(&self, turns: impl IntoIterator<Item = (String, String)>) {
-        self.waiting().stale.extend(turns);
-        self.0.more.notify_one();
+        self.queue().stale.extend(turns);
+        self.0.queued.notify_one();
     }
 
     /// Bytes of an upstream, as they came.
-    pub fn raw(&self, user: &str, id: RawId, bytes: &[u8]) {
-        let mut waiting = self.waiting();
-        if waiting.cut.contains(&id) {
+    pub fn record_raw(&self, user: &str, id: RawId, bytes: &[u8]) {
+        let mut queue = self.queue();
+        if queue.truncated.contains(&id) {
             return;
         }
-        if waiting.raw_bytes + bytes.len() > RAW_BYTES_WAITING_MAX {
+        if queue.raw_bytes + bytes.len() > RAW_BYTES_WAITING_MAX {
             tracing::warn!(turn_id = id.turn_id.as_str(), step = id.step, "raw_bytes_cut");
-            waiting.cut_off(user.to_owned(), id);
-            drop(waiting);
-            self.0.more.notify_one();
+            queue.truncate(user.to_owned(), id);
+            drop(queue);
+            self.0.queued.notify_one();
             return;
         }
-        waiting.raw_bytes += bytes.len();
-        match waiting.raw.back_mut().filter(|(_, last, _)| *last == id) {
+        queue.raw_bytes += bytes.len();
+        match queue.raw.back_mut().filter(|(_, last, _)| *last == id) {
             Some((_, _, held)) => held.extend_from_slice(bytes),
-            None => waiting.raw.push_back((user.to_owned(), id, bytes.to_vec())),
+            None => queue.raw.push_back((user.to_owned(), id, bytes.to_vec())),
         }
-        drop(waiting);
-        self.0.more.notify_one();
+        drop(queue);
+        self.0.queued.notify_one();
     }
 
     /// Nothing more will come of this turn.
     pub fn turn_ended(&self, turn: &TurnId) {
-        self.waiting().cut.retain(|id| id.turn_id != turn.as_str());
+        self.queue().truncated.retain(|id| id.turn_id != turn.as_str());
     }
 
     /// Waits until all that was told of the calls of this turn is written: before the turn counts as ended, so that the
     /// history of a turn that has ended is whole, however the process dies.
-    pub async fn written(&self, user: &str, turn: &TurnId) {
-        let of = (user.to_owned(), turn.as_str().to_owned());
+    pub async fn wait_written(&self, user: &str, turn: &TurnId) {
+        let turn_key = (user.to_owned(), turn.as_str().to_owned());
         loop {
             let written = self.0.written.notified();
-            if !self.waiting().has_of(&of) {
+            if !self.queue().has_of(&turn_key) {
                 return;
             }
             self.0.hurry.notify_one();
@@ -147,10 +151,10 @@ impl CallHistory {
     }
 
     /// Waits until everything that was told is written. For an orderly end.
-    pub async fn flushed(&self) {
+    pub async fn wait_flushed(&self) {
         loop {
             let idle = self.0.idle.notified();
-            if self.waiting().is_empty() {
+            if self.queue().is_empty() {
                 return;
             }
             self.0.hurry.notify_one();
@@ -159,137 +163,140 @@ impl CallHistory {
     }
 
     /// What was in hand is written, or waits again.
-    fn done(&self) {
-        let mut waiting = self.waiting();
-        waiting.writing = false;
-        waiting.in_hand.clear();
-        drop(waiting);
+    fn finish_write(&self) {
+        let mut queue = self.queue();
+        queue.writing = false;
+        queue.in_flight.clear();
+        drop(queue);
         self.0.written.notify_waiters();
     }
 
-    fn waiting(&self) -> MutexGuard<'_, Waiting> {
-        self.0.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    fn queue(&self) -> MutexGuard<'_, HistoryQueue> {
+        self.0.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    async fn write(&self, catalog: &dyn Catalog, log: &dyn Log) {
-        let mut pause = PAUSE;
+    async fn write_loop(&self, catalog: &dyn Catalog, log: &dyn Log) {
+        let mut pause = RETRY_PAUSE;
         loop {
-            let work = self.waiting().take();
-            self.0.meter.history_queue(self.waiting().rows.len());
-            let done = match work {
-                Work::Nothing => {
+            let next_write = self.queue().take();
+            self.0.meter.history_queue(self.queue().rows.len());
+            let done = match next_write {
+                HistoryWrite::Nothing => {
                     self.0.idle.notify_waiters();
-                    self.0.more.notified().await;
-                    let _ = tokio::time::timeout(GATHER, self.0.hurry.notified()).await;
+                    self.0.queued.notified().await;
+                    let _ = tokio::time::timeout(WRITE_DELAY, self.0.hurry.notified()).await;
                     continue;
                 }
-                Work::Rows(user, rows) => match catalog.put_calls(&user, rows.clone()).await {
+                HistoryWrite::Rows(user, rows) => match catalog.put_calls(&user, rows.clone()).await {
                     Ok(_) => Ok(()),
                     Err(error) => {
-                        let mut waiting = self.waiting();
+                        let mut queue = self.queue();
                         for row in rows {
                             let key = (user.clone(), row.turn_id.clone(), row.tool_id.clone());
                             // What has come meanwhile is newer.
-                            waiting.rows.entry(key).or_insert(row);
+                            queue.rows.entry(key).or_insert(row);
                         }
                         Err(error.to_string())
                     }
                 },
-                Work::Turn(user, turn) => match rows_of(log, &turn).await {
+                HistoryWrite::Turn(user, turn) => match call_rows_of(log, &turn).await {
                     Ok(rows) => {
-                        let mut waiting = self.waiting();
+                        let mut queue = self.queue();
                         for row in rows {
                             let key = (user.clone(), row.turn_id.clone(), row.tool_id.clone());
-                            waiting.rows.entry(key).or_insert(row);
+                            queue.rows.entry(key).or_insert(row);
                         }
                         Ok(())
                     }
                     // A log that is gone has nothing to tell.
                     Err(throughline_store::LogError::UnknownTurn { .. }) => Ok(()),
                     Err(error) => {
-                        self.waiting().stale.insert((user, turn));
+                        self.queue().stale.insert((user, turn));
                         Err(error.to_string())
                     }
                 },
-                Work::Raw(user, id, bytes) => {
-                    let kept = catalog.append_raw(&user, &id, &bytes, now()).await;
+                HistoryWrite::Raw(user, id, bytes) => {
+                    let stored = catalog.append_raw(&user, &id, &bytes, now()).await;
                     // Of an answer nothing may follow a hole.
-                    kept.map(|_| ()).map_err(|error| {
-                        self.waiting().cut_off(user, id);
+                    stored.map(|_| ()).map_err(|error| {
+                        self.queue().truncate(user, id);
                         error.to_string()
                     })
                 }
-                Work::Cut(user, id) => match catalog.cut_raw(&user, &id, now()).await {
+                HistoryWrite::Truncate(user, id) => match catalog.mark_raw_truncated(&user, &id, now()).await
+                {
                     Ok(_) => Ok(()),
                     Err(error) => {
-                        self.waiting().to_be_cut.push_front((user, id));
+                        self.queue().pending_truncations.push_front((user, id));
                         Err(error.to_string())
                     }
                 },
             };
-            self.done();
+            self.finish_write();
             match done {
-                Ok(()) => pause = PAUSE,
+                Ok(()) => pause = RETRY_PAUSE,
                 Err(why) => {
                     tracing::warn!(why = why.as_str(), "call_history_waits");
                     tokio::time::sleep(pause).await;
-                    pause = (pause * 2).min(PAUSE_MAX);
+                    pause = (pause * 2).min(RETRY_PAUSE_MAX);
                 }
             }
         }
     }
 }
 
-enum Work {
+enum HistoryWrite {
     Nothing,
     Rows(String, Vec<CallRow>),
     Turn(String, String),
     Raw(String, RawId, Vec<u8>),
-    Cut(String, RawId),
+    Truncate(String, RawId),
 }
 
-impl Waiting {
+impl HistoryQueue {
     fn is_empty(&self) -> bool {
         self.rows.is_empty()
             && self.stale.is_empty()
             && self.raw.is_empty()
-            && self.to_be_cut.is_empty()
+            && self.pending_truncations.is_empty()
             && !self.writing
     }
 
-    fn has_of(&self, of: &(String, String)) -> bool {
-        let first = (of.0.clone(), of.1.clone(), String::new());
+    fn has_of(&self, turn_key: &(String, String)) -> bool {
+        let first = (turn_key.0.clone(), turn_key.1.clone(), String::new());
         let row = self.rows.range(first..).next();
-        self.stale.contains(of)
-            || self.in_hand.contains(of)
-            || row.is_some_and(|((user, turn, _), _)| (user, turn) == (&of.0, &of.1))
+        self.stale.contains(turn_key)
+            || self.in_flight.contains(turn_key)
+            || row.is_some_and(|((user, turn, _), _)| (user, turn) == (&turn_key.0, &turn_key.1))
     }
 
     /// Nothing more is kept of this answer, and it is to be written down that it was cut.
-    fn cut_off(&mut self, user: String, id: RawId) {
-        if self.cut.contains(&id) {
+    fn truncate(&mut self, user: String, id: RawId) {
+        if self.truncated.contains(&id) {
             return;
         }
-        if self.cut.len() >= RAW_CUT_MAX {
-            self.cut.pop_front();
+        if self.truncated.len() >= RAW_TRUNCATED_MAX {
+            self.truncated.pop_front();
         }
-        self.cut.push_back(id.clone());
-        self.to_be_cut.push_back((user, id));
+        self.truncated.push_back(id.clone());
+        self.pending_truncations.push_back((user, id));
     }
 
     /// The next thing to write: rows of one user in one go.
-    fn take(&mut self) -> Work {
-        let work = self.next();
-        self.writing = !matches!(work, Work::Nothing);
-        self.in_hand = match &work {
-            Work::Rows(user, rows) => rows.iter().map(|row| (user.clone(), row.turn_id.clone())).collect(),
-            Work::Turn(user, turn) => BTreeSet::from([(user.clone(), turn.clone())]),
-            Work::Nothing | Work::Raw(..) | Work::Cut(..) => BTreeSet::new(),
+    fn take(&mut self) -> HistoryWrite {
+        let next_write = self.next();
+        self.writing = !matches!(next_write, HistoryWrite::Nothing);
+        self.in_flight = match &next_write {
+            HistoryWrite::Rows(user, rows) => {
+                rows.iter().map(|row| (user.clone(), row.turn_id.clone())).collect()
+            }
+            HistoryWrite::Turn(user, turn) => BTreeSet::from([(user.clone(), turn.clone())]),
+            HistoryWrite::Nothing | HistoryWrite::Raw(..) | HistoryWrite::Truncate(..) => BTreeSet::new(),
         };
-        work
+        next_write
     }
 
-    fn next(&mut self) -> Work {
+    fn next(&mut self) -> HistoryWrite {
         if let Some((user, _, _)) = self.rows.keys().next().cloned() {
             let keys: Vec<_> = self
                 .rows
@@ -299,20 +306,20 @@ impl Waiting {
                 .cloned()
                 .collect();
             let rows = keys.iter().filter_map(|key| self.rows.remove(key)).collect();
-            return Work::Rows(user, rows);
+            return HistoryWrite::Rows(user, rows);
         }
         if let Some((user, turn)) = self.stale.pop_first() {
-            return Work::Turn(user, turn);
+            return HistoryWrite::Turn(user, turn);
         }
         match self.raw.pop_front() {
             Some((user, id, bytes)) => {
                 self.raw_bytes = self.raw_bytes.saturating_sub(bytes.len());
-                Work::Raw(user, id, bytes)
+                HistoryWrite::Raw(user, id, bytes)
             }
             // Behind what came before the cut.
-            None => match self.to_be_cut.pop_front() {
-                Some((user, id)) => Work::Cut(user, id),
-                None => Work::Nothing,
+            None => match self.pending_truncations.pop_front() {
+                Some((user, id)) => HistoryWrite::Truncate(user, id),
+                None => HistoryWrite::Nothing,
             },
         }
     }
@@ -322,7 +329,7 @@ impl Waiting {
 ///
 /// # Errors
 /// The log cannot be read.
-pub async fn rows_of(log: &dyn Log, turn: &str) -> Result<Vec<CallRow>, throughline_store::LogError> {
+pub async fn call_rows_of(log: &dyn Log, turn: &str) -> Result<Vec<CallRow>, throughline_store::LogError> {
     let (mut fold, mut rows, mut after) = (CallFold::default(), BTreeMap::new(), 0);
     loop {
         let records = log.read(turn, after, RECORDS_PER_READ).await?;

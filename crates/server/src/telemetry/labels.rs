@@ -18,12 +18,12 @@ pub const OTHER: &str = "other";
 
 /// The values of one label: the first ones by name, all others as [`OTHER`].
 #[derive(Debug)]
-pub struct Bounded {
+pub struct BoundedLabel {
     limit: usize,
     known: Mutex<HashSet<String>>,
 }
 
-impl Bounded {
+impl BoundedLabel {
     /// At most `limit` values beside [`OTHER`].
     pub fn new(limit: usize) -> Self {
         Self { limit, known: Mutex::default() }
@@ -50,11 +50,11 @@ mod tests {
     // R: O1
     #[test]
     fn names_beyond_the_limit_are_one() {
-        let tools = Bounded::new(2);
+        let tools = BoundedLabel::new(2);
         let shown: Vec<String> = ["a", "b", "c", "a", "d"].map(|name| tools.value(name)).into();
         assert_eq!(shown, ["a", "b", OTHER, "a", OTHER]);
         let long = "x".repeat(LABEL_CHARS_MAX + 1);
-        assert_eq!(Bounded::new(2).value(&long), OTHER);
-        assert_eq!(Bounded::new(2).value(&long[1..]), long[1..]);
+        assert_eq!(BoundedLabel::new(2).value(&long), OTHER);
+        assert_eq!(BoundedLabel::new(2).value(&long[1..]), long[1..]);
     }
 }

@@ -1,7 +1,7 @@
 //! Logs: what they say of turns, and how they leave the process: JSON lines for collectors, plain text on a terminal,
 //! secrets taken out of every line. R: O1, R4
 
-use super::measurement::{CallDetected, CallFigures, Measurement, StepFigures, TurnFigures};
+use super::measurement::{CallDetected, CallMetrics, Measurement, StepMetrics, TurnMetrics};
 use super::meter::{call_status, turn_status};
 use super::redaction::Redaction;
 use std::fmt;
@@ -16,16 +16,17 @@ use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields, MakeWriter}
 use tracing_subscriber::registry::LookupSpan;
 
 /// Says what is logged; [`FALLBACK_VARIABLE`] counts where it is not set.
-pub const VARIABLE: &str = "THROUGHLINE_LOG";
+pub const LOG_VARIABLE: &str = "THROUGHLINE_LOG";
 /// The usual name in Rust programs.
 pub const FALLBACK_VARIABLE: &str = "RUST_LOG";
 /// What is logged if nobody says anything.
 const DEFAULT_FILTER: &str = "info";
 /// A line that cannot be written is lost. Saying so would go to standard error, too, and to write there when nobody reads it any
 /// more (the terminal was closed) is a panic, in whatever was just logging.
-const TELLS_OF_LOST_LINES: bool = false;
+const REPORTS_LOST_LINES: bool = false;
 /// Libraries that tell what the network does, which is noise here, and would be endless where logs go over HTTP.
-const QUIET: [&str; 8] = ["hyper", "hyper_util", "h2", "reqwest", "rustls", "tower", "opentelemetry", "rmcp"];
+const QUIET_LIBRARIES: [&str; 8] =
+    ["hyper", "hyper_util", "h2", "reqwest", "rustls", "tower", "opentelemetry", "rmcp"];
 
 /// How lines look.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -40,22 +41,22 @@ pub enum LogFormat {
 }
 
 /// What of a turn is worth a line; every line says which trace the turn is in.
-pub fn record(turn: &TurnId, trace: &str, measurement: &Measurement) {
+pub fn log_measurement(turn: &TurnId, trace: &str, measurement: &Measurement) {
     match measurement {
-        Measurement::CallDetected(call) => detected(turn, trace, call),
-        Measurement::CallEnded(call) => executed(turn, trace, call),
-        Measurement::StepEnded(step) => step_ended(turn, trace, step),
+        Measurement::CallDetected(call) => log_call_detected(turn, trace, call),
+        Measurement::CallEnded(call) => log_call_ended(turn, trace, call),
+        Measurement::StepEnded(step) => log_step_ended(turn, trace, step),
         Measurement::UpstreamFailed { code } => {
             tracing::warn!(turn_id = %turn, trace_id = trace, code = code.as_str(), "upstream_failed");
         }
         Measurement::TurnResumed => tracing::info!(turn_id = %turn, trace_id = trace, "turn_resumed"),
-        Measurement::TurnEnded(figures) => turn_ended(trace, figures),
+        Measurement::TurnEnded(figures) => log_turn_ended(trace, figures),
         Measurement::TurnBegan => tracing::info!(turn_id = %turn, trace_id = trace, "turn_began"),
-        Measurement::Chosen(_) | Measurement::CallJudged(_) => {}
+        Measurement::ChoiceMade(_) | Measurement::CallAssessed(_) => {}
     }
 }
 
-fn detected(turn: &TurnId, trace: &str, call: &CallDetected) {
+fn log_call_detected(turn: &TurnId, trace: &str, call: &CallDetected) {
     tracing::info!(
         turn_id = %turn,
         trace_id = trace,
@@ -68,7 +69,7 @@ fn detected(turn: &TurnId, trace: &str, call: &CallDetected) {
     );
 }
 
-fn executed(turn: &TurnId, trace: &str, call: &CallFigures) {
+fn log_call_ended(turn: &TurnId, trace: &str, call: &CallMetrics) {
     let name = call.tool.as_deref().unwrap_or("unknown");
     let (status, error) = (call_status(call.status), call.error.as_deref());
     match call.duration_ms {
@@ -98,7 +99,7 @@ fn executed(turn: &TurnId, trace: &str, call: &CallFigures) {
     }
 }
 
-fn step_ended(turn: &TurnId, trace: &str, step: &StepFigures) {
+fn log_step_ended(turn: &TurnId, trace: &str, step: &StepMetrics) {
     let usage = step.usage.unwrap_or_default();
     tracing::debug!(
         turn_id = %turn,
@@ -116,7 +117,7 @@ fn step_ended(turn: &TurnId, trace: &str, step: &StepFigures) {
     );
 }
 
-fn turn_ended(trace: &str, turn: &TurnFigures) {
+fn log_turn_ended(trace: &str, turn: &TurnMetrics) {
     tracing::info!(
         turn_id = %turn.turn,
         trace_id = trace,
@@ -136,20 +137,20 @@ fn turn_ended(trace: &str, turn: &TurnFigures) {
 /// Begins to log to standard error, for the whole process. `false` = something else logs already.
 pub fn install(format: LogFormat, redaction: Arc<Redaction>) -> bool {
     let terminal = io::stderr().is_terminal();
-    let filter = filter(|name| std::env::var(name).ok());
+    let filter = env_filter(|name| std::env::var(name).ok());
     let plain = format == LogFormat::Plain || (format == LogFormat::Auto && terminal);
-    let out = Redacting { redaction, out: io::stderr };
+    let out = RedactingMakeWriter { redaction, out: io::stderr };
     match plain {
         true => {
             let ansi = terminal && std::env::var_os("NO_COLOR").is_none();
             let builder = tracing_subscriber::fmt()
-                .log_internal_errors(TELLS_OF_LOST_LINES)
+                .log_internal_errors(REPORTS_LOST_LINES)
                 .with_env_filter(filter)
                 .with_ansi(ansi)
                 .with_target(false);
             tracing::subscriber::set_global_default(builder.with_writer(out).finish()).is_ok()
         }
-        false => tracing::subscriber::set_global_default(json(filter, out)).is_ok(),
+        false => tracing::subscriber::set_global_default(json_subscriber(filter, out)).is_ok(),
     }
 }
 
@@ -158,15 +159,15 @@ pub fn json_to<W>(redaction: Arc<Redaction>, out: W) -> impl Subscriber + Send +
 where
     W: for<'w> MakeWriter<'w> + Send + Sync + 'static,
 {
-    json(EnvFilter::new(DEFAULT_FILTER), Redacting { redaction, out })
+    json_subscriber(EnvFilter::new(DEFAULT_FILTER), RedactingMakeWriter { redaction, out })
 }
 
-fn json<W>(filter: EnvFilter, out: W) -> impl Subscriber + Send + Sync
+fn json_subscriber<W>(filter: EnvFilter, out: W) -> impl Subscriber + Send + Sync
 where
     W: for<'w> MakeWriter<'w> + Send + Sync + 'static,
 {
     tracing_subscriber::fmt()
-        .log_internal_errors(TELLS_OF_LOST_LINES)
+        .log_internal_errors(REPORTS_LOST_LINES)
         .with_env_filter(filter)
         .event_format(JsonLine)
         .with_writer(out)
@@ -174,14 +175,18 @@ where
 }
 
 /// What is logged, of what the environment says. A filter that cannot be read counts as none.
-fn filter(variable: impl Fn(&str) -> Option<String>) -> EnvFilter {
-    let said =
-        [VARIABLE, FALLBACK_VARIABLE].iter().find_map(|name| variable(name)).filter(|said| !said.is_empty());
-    let said = said.unwrap_or_else(|| DEFAULT_FILTER.to_owned());
+fn env_filter(variable: impl Fn(&str) -> Option<String>) -> EnvFilter {
+    let directives = [LOG_VARIABLE, FALLBACK_VARIABLE]
+        .iter()
+        .find_map(|name| variable(name))
+        .filter(|directives| !directives.is_empty());
+    let directives = directives.unwrap_or_else(|| DEFAULT_FILTER.to_owned());
     // A library that is named is wanted.
-    let quiet =
-        QUIET.iter().filter(|library| !said.contains(*library)).map(|library| format!(",{library}=warn"));
-    let all = said.clone() + &quiet.collect::<String>();
+    let quiet = QUIET_LIBRARIES
+        .iter()
+        .filter(|library| !directives.contains(*library))
+        .map(|library| format!(",{library}=warn"));
+    let all = directives.clone() + &quiet.collect::<String>();
     EnvFilter::try_new(&all).unwrap_or_else(|_| EnvFilter::new(DEFAULT_FILTER))
 }
 
@@ -203,7 +208,7 @@ where
         let mut line = serde_json::Map::new();
         line.insert("time".into(), jiff::Timestamp::now().to_string().into());
         line.insert("level".into(), metadata.level().as_str().to_lowercase().into());
-        let mut fields = Fields(serde_json::Map::new());
+        let mut fields = JsonFields(serde_json::Map::new());
         event.record(&mut fields);
         line.insert("msg".into(), fields.0.remove("message").unwrap_or_default());
         line.insert("target".into(), metadata.target().into());
@@ -213,9 +218,9 @@ where
     }
 }
 
-struct Fields(serde_json::Map<String, serde_json::Value>);
+struct JsonFields(serde_json::Map<String, serde_json::Value>);
 
-impl Visit for Fields {
+impl Visit for JsonFields {
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
         self.0.insert(field.name().to_owned(), format!("{value:?}").into());
     }
@@ -237,12 +242,12 @@ impl Visit for Fields {
 }
 
 /// Takes secrets out of what is written through it. A line is written in one piece.
-struct Redacting<W> {
+struct RedactingMakeWriter<W> {
     redaction: Arc<Redaction>,
     out: W,
 }
 
-impl<'w, W: MakeWriter<'w>> MakeWriter<'w> for Redacting<W> {
+impl<'w, W: MakeWriter<'w>> MakeWriter<'w> for RedactingMakeWriter<W> {
     type Writer = RedactingWriter<'w, W::Writer>;
 
     fn make_writer(&'w self) -> Self::Writer {
@@ -273,20 +278,20 @@ mod tests {
 
     #[test]
     fn the_environment_says_what_is_logged() {
-        let said = |pairs: &[(&str, &str)]| {
+        let directives = |pairs: &[(&str, &str)]| {
             let value =
                 |name: &str| pairs.iter().find(|(other, _)| *other == name).map(|(_, value)| (*value).into());
-            filter(value).to_string()
+            env_filter(value).to_string()
         };
         let quiet =
             |filter: &str, library: &str| filter.split(',').any(|part| part == format!("{library}=warn"));
-        let default = said(&[]);
+        let default = directives(&[]);
         assert!(default.split(',').any(|part| part == "info"), "{default}");
-        assert!(QUIET.iter().all(|library| quiet(&default, library)), "{default}");
-        let ours = said(&[(VARIABLE, "debug"), (FALLBACK_VARIABLE, "trace")]);
+        assert!(QUIET_LIBRARIES.iter().all(|library| quiet(&default, library)), "{default}");
+        let ours = directives(&[(LOG_VARIABLE, "debug"), (FALLBACK_VARIABLE, "trace")]);
         assert!(ours.split(',').any(|part| part == "debug") && !ours.contains("trace"), "{ours}");
-        let wanted = said(&[(FALLBACK_VARIABLE, "info,h2=debug")]);
+        let wanted = directives(&[(FALLBACK_VARIABLE, "info,h2=debug")]);
         assert!(wanted.contains("h2=debug") && !quiet(&wanted, "h2") && quiet(&wanted, "hyper"), "{wanted}");
-        assert!(said(&[(VARIABLE, "=====")]).contains("info"));
+        assert!(directives(&[(LOG_VARIABLE, "=====")]).contains("info"));
     }
 }

@@ -1,6 +1,6 @@
 //! What a turn's events say about how well things go: values with their units, before any exporter's names.
 
-use throughline_engine::{CallStatus, ConversationId, Millis, Segment, TurnId, TurnStatus};
+use throughline_engine::{CallStatus, ConversationId, TimeSegment, TurnId, TurnStatus, UnixMillis};
 use throughline_wire::{CallId, FinishReason, Usage};
 
 /// One finding of [`TelemetryFold`](super::TelemetryFold).
@@ -11,27 +11,27 @@ pub enum Measurement {
     /// A turn that another process (or this one before a restart) had begun goes on here.
     TurnResumed,
     /// The first model call of a turn says what the user has chosen.
-    Chosen(Chosen),
+    ChoiceMade(TurnChoice),
     /// A call became visible to viewers.
     CallDetected(CallDetected),
     /// What became of a call that was seen on the wire.
-    CallJudged(Judgement),
+    CallAssessed(CallAssessment),
     /// A call has ended.
-    CallEnded(Box<CallFigures>),
+    CallEnded(Box<CallMetrics>),
     /// A model call failed; the turn may go on with another try.
     UpstreamFailed {
         /// A stable word: `rate_limit`, `retry`, `fallback`, or the code of the turn's error.
         code: String,
     },
     /// A model call is over.
-    StepEnded(Box<StepFigures>),
+    StepEnded(Box<StepMetrics>),
     /// A turn is over.
-    TurnEnded(Box<TurnFigures>),
+    TurnEnded(Box<TurnMetrics>),
 }
 
 /// What the user has chosen for a turn.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Chosen {
+pub struct TurnChoice {
     /// Where the turn belongs; without one there is nothing to compare with.
     pub conversation: Option<ConversationId>,
     /// `upstream/model`.
@@ -57,7 +57,7 @@ pub struct CallDetected {
 
 /// Whether a call that was seen on the wire reached us whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Judgement {
+pub enum CallAssessment {
     /// With the name of an offered tool and readable arguments.
     Detected,
     /// Half, unreadable, for a tool that nobody offered, or leaked as text.
@@ -66,7 +66,7 @@ pub enum Judgement {
 
 /// A call that has ended.
 #[derive(Clone, Debug, PartialEq)]
-pub struct CallFigures {
+pub struct CallMetrics {
     /// Our id.
     pub call: CallId,
     /// In which step, from 1.
@@ -82,9 +82,9 @@ pub struct CallFigures {
     /// Why it did not succeed: a stable word.
     pub error: Option<String>,
     /// When the tool started; absent if it never did.
-    pub started_at: Option<Millis>,
+    pub started_at: Option<UnixMillis>,
     /// When its result was there.
-    pub ended_at: Millis,
+    pub ended_at: UnixMillis,
     /// How long it ran, in milliseconds.
     pub duration_ms: Option<u64>,
     /// Whether another tool of the turn ran at the same time.
@@ -106,7 +106,7 @@ pub struct CallContent {
 
 /// A model call that is over.
 #[derive(Clone, Debug, PartialEq)]
-pub struct StepFigures {
+pub struct StepMetrics {
     /// From 1 in the turn.
     pub step: u32,
     /// From 1 in the step.
@@ -116,9 +116,9 @@ pub struct StepFigures {
     /// Name of the model there.
     pub model: String,
     /// When it was asked.
-    pub started_at: Millis,
+    pub started_at: UnixMillis,
     /// When its reply was over.
-    pub ended_at: Millis,
+    pub ended_at: UnixMillis,
     /// To the first content, in milliseconds.
     pub first_chunk_ms: Option<u64>,
     /// Mean time between two pieces of content after the first, in milliseconds.
@@ -133,7 +133,7 @@ pub struct StepFigures {
 
 /// A turn that is over.
 #[derive(Clone, Debug, PartialEq)]
-pub struct TurnFigures {
+pub struct TurnMetrics {
     /// Which.
     pub turn: TurnId,
     /// Where it belongs.
@@ -145,9 +145,9 @@ pub struct TurnFigures {
     /// How it ended.
     pub status: TurnStatus,
     /// When it began, as far as these events go.
-    pub started_at: Millis,
+    pub started_at: UnixMillis,
     /// When it ended.
-    pub ended_at: Millis,
+    pub ended_at: UnixMillis,
     /// Model calls.
     pub steps: u32,
     /// Tool calls.
@@ -157,7 +157,7 @@ pub struct TurnFigures {
     /// From the beginning to the first content, in milliseconds.
     pub first_content_ms: Option<u64>,
     /// Where the time went.
-    pub segments: Vec<Segment>,
+    pub segments: Vec<TimeSegment>,
     /// Why it failed: a stable word.
     pub error: Option<String>,
 }

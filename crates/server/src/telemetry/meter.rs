@@ -1,10 +1,10 @@
 //! Measurements as Prometheus metrics. One registry for each server: nothing global, so that two in one process never mix.
 
-use super::labels::{AGENT_LABELS_MAX, Bounded, MODEL_LABELS_MAX, TOOL_LABELS_MAX, WORD_LABELS_MAX};
-use super::measurement::{CallFigures, Judgement, Measurement, StepFigures, TurnFigures};
-use super::names::{self, Kind, Metric};
+use super::labels::{AGENT_LABELS_MAX, BoundedLabel, MODEL_LABELS_MAX, TOOL_LABELS_MAX, WORD_LABELS_MAX};
+use super::measurement::{CallAssessment, CallMetrics, Measurement, StepMetrics, TurnMetrics};
+use super::names::{self, Metric, MetricKind};
 use super::redaction::Redaction;
-use super::rollback::Rollback;
+use super::rollback::RollbackKind;
 use metrics::{Key, Label, Level, Metadata, Recorder};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
 use std::collections::VecDeque;
@@ -18,7 +18,7 @@ const UNKNOWN_TOOL: &str = "unknown";
 
 /// What a viewer that came back was given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Resumed {
+pub enum ViewerResume {
     /// The events behind the last one it had seen.
     Continued,
     /// The message so far, then the events behind it.
@@ -26,27 +26,28 @@ pub enum Resumed {
     /// The message so far, because what it had seen is not in the log.
     Resync,
     /// Nothing: the turn is not kept any more.
-    Gone,
+    Expired,
 }
 
-impl Resumed {
+impl ViewerResume {
     /// All of them.
-    pub const ALL: [Resumed; 4] = [Resumed::Continued, Resumed::Snapshot, Resumed::Resync, Resumed::Gone];
+    pub const ALL: [ViewerResume; 4] =
+        [ViewerResume::Continued, ViewerResume::Snapshot, ViewerResume::Resync, ViewerResume::Expired];
 
     /// The label's value.
     pub fn name(self) -> &'static str {
         match self {
-            Resumed::Continued => "continued",
-            Resumed::Snapshot => "snapshot",
-            Resumed::Resync => "resync",
-            Resumed::Gone => "gone",
+            ViewerResume::Continued => "continued",
+            ViewerResume::Snapshot => "snapshot",
+            ViewerResume::Resync => "resync",
+            ViewerResume::Expired => "gone",
         }
     }
 }
 
 /// What the store has done since it was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct StoreFigures {
+pub struct StoreMetrics {
     /// Transactions.
     pub commits: u64,
     /// Of them, those that were forced to the disk.
@@ -58,29 +59,29 @@ pub struct StoreFigures {
 }
 
 /// The metrics of one server.
-pub struct Meter {
+pub struct TelemetryMeter {
     recorder: PrometheusRecorder,
     handle: PrometheusHandle,
     redaction: Arc<Redaction>,
-    tools: Bounded,
-    models: Bounded,
-    agents: Bounded,
-    words: Bounded,
-    judged: Mutex<VecDeque<Judgement>>,
+    tools: BoundedLabel,
+    models: BoundedLabel,
+    agents: BoundedLabel,
+    words: BoundedLabel,
+    assessments: Mutex<VecDeque<CallAssessment>>,
 }
 
-impl std::fmt::Debug for Meter {
+impl std::fmt::Debug for TelemetryMeter {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Meter")
     }
 }
 
-impl Meter {
+impl TelemetryMeter {
     /// All metrics, at zero where that says something.
     pub fn new(redaction: Arc<Redaction>) -> Self {
         let mut builder = PrometheusBuilder::new();
         for metric in names::METRICS {
-            if let Kind::Histogram(buckets) = metric.kind {
+            if let MetricKind::Histogram(buckets) = metric.kind {
                 // Refused for an empty list only, and none is.
                 builder = match builder.set_buckets_for_metric(Matcher::Full(metric.name.to_owned()), buckets)
                 {
@@ -93,9 +94,9 @@ impl Meter {
         for metric in names::METRICS {
             let (name, help) = (metric.name.into(), metric.help.into());
             match metric.kind {
-                Kind::Counter => recorder.describe_counter(name, None, help),
-                Kind::Gauge => recorder.describe_gauge(name, None, help),
-                Kind::Histogram(_) => recorder.describe_histogram(name, None, help),
+                MetricKind::Counter => recorder.describe_counter(name, None, help),
+                MetricKind::Gauge => recorder.describe_gauge(name, None, help),
+                MetricKind::Histogram(_) => recorder.describe_histogram(name, None, help),
             }
         }
         let handle = recorder.handle();
@@ -103,26 +104,26 @@ impl Meter {
             recorder,
             handle,
             redaction,
-            tools: Bounded::new(TOOL_LABELS_MAX),
-            models: Bounded::new(MODEL_LABELS_MAX),
-            agents: Bounded::new(AGENT_LABELS_MAX),
-            words: Bounded::new(WORD_LABELS_MAX),
-            judged: Mutex::default(),
+            tools: BoundedLabel::new(TOOL_LABELS_MAX),
+            models: BoundedLabel::new(MODEL_LABELS_MAX),
+            agents: BoundedLabel::new(AGENT_LABELS_MAX),
+            words: BoundedLabel::new(WORD_LABELS_MAX),
+            assessments: Mutex::default(),
         };
-        meter.begin();
+        meter.init_counters();
         meter
     }
 
     /// A rate needs a first value: what can be counted is there before it happens.
-    fn begin(&self) {
+    fn init_counters(&self) {
         self.gauge(names::BUILD, vec![Label::new("version", env!("CARGO_PKG_VERSION"))], 1.0);
         for status in STATUSES {
             self.count(names::TURNS, vec![Label::new("status", turn_status(status))], 0);
         }
-        for change in Rollback::ALL {
+        for change in RollbackKind::ALL {
             self.count(names::ROLLBACKS, vec![Label::new("change", change.name())], 0);
         }
-        for outcome in Resumed::ALL {
+        for outcome in ViewerResume::ALL {
             self.count(names::RESUMES, vec![Label::new("outcome", outcome.name())], 0);
         }
         for counter in
@@ -143,31 +144,32 @@ impl Meter {
             Measurement::CallDetected(detected) => {
                 self.observe(names::DETECTION, Vec::new(), seconds(detected.latency_ms));
             }
-            Measurement::CallJudged(judgement) => self.judged(*judgement),
-            Measurement::CallEnded(call) => self.call(call),
+            Measurement::CallAssessed(assessment) => self.assess(*assessment),
+            Measurement::CallEnded(call) => self.record_call(call),
             Measurement::UpstreamFailed { code } => {
                 self.count(names::UPSTREAM_ERRORS, vec![self.word("code", code)], 1);
             }
-            Measurement::StepEnded(step) => self.step(step),
-            Measurement::TurnEnded(turn) => self.turn(turn),
+            Measurement::StepEnded(step) => self.record_step(step),
+            Measurement::TurnEnded(turn) => self.record_turn(turn),
             Measurement::TurnResumed => self.count(names::TURNS_RESUMED, Vec::new(), 1),
-            Measurement::TurnBegan | Measurement::Chosen(_) => {}
+            Measurement::TurnBegan | Measurement::ChoiceMade(_) => {}
         }
     }
 
-    fn judged(&self, judgement: Judgement) {
+    fn assess(&self, assessment: CallAssessment) {
         self.count(names::CALLS_SEEN, Vec::new(), 1);
-        self.count(names::CALLS_DETECTED, Vec::new(), u64::from(judgement == Judgement::Detected));
-        let mut judged = self.judged.lock().unwrap_or_else(PoisonError::into_inner);
-        judged.push_back(judgement);
-        if judged.len() > DETECTION_WINDOW_CALLS {
-            judged.pop_front();
+        self.count(names::CALLS_DETECTED, Vec::new(), u64::from(assessment == CallAssessment::Detected));
+        let mut assessments = self.assessments.lock().unwrap_or_else(PoisonError::into_inner);
+        assessments.push_back(assessment);
+        if assessments.len() > DETECTION_WINDOW_CALLS {
+            assessments.pop_front();
         }
-        let whole = judged.iter().filter(|judgement| **judgement == Judgement::Detected).count();
-        self.gauge(names::DETECTION_RATE, Vec::new(), whole as f64 / judged.len() as f64);
+        let detected =
+            assessments.iter().filter(|assessment| **assessment == CallAssessment::Detected).count();
+        self.gauge(names::DETECTION_RATE, Vec::new(), detected as f64 / assessments.len() as f64);
     }
 
-    fn call(&self, call: &CallFigures) {
+    fn record_call(&self, call: &CallMetrics) {
         let tool = self.bounded(names::TOOL, &self.tools, call.tool.as_deref().unwrap_or(UNKNOWN_TOOL));
         let status = Label::new("status", call_status(call.status));
         self.count(names::CALLS, vec![tool.clone(), status], 1);
@@ -184,15 +186,19 @@ impl Meter {
         self.observe(names::TOOL_DURATION, labels, seconds(ms));
     }
 
-    fn step(&self, step: &StepFigures) {
+    fn record_step(&self, step: &StepMetrics) {
         let base = vec![
             Label::new(names::OPERATION, "chat"),
-            self.word(names::PROVIDER, names::provider(&step.upstream)),
+            self.word(names::PROVIDER, names::provider_name(&step.upstream)),
             self.bounded(names::MODEL, &self.models, &step.model),
         ];
         let error = step.error.as_deref().map(|error| self.word(names::ERROR_TYPE, error));
-        let took = u64::try_from(step.ended_at - step.started_at).unwrap_or(0);
-        self.observe(names::OPERATION_DURATION, base.iter().cloned().chain(error).collect(), seconds(took));
+        let elapsed_ms = u64::try_from(step.ended_at - step.started_at).unwrap_or(0);
+        self.observe(
+            names::OPERATION_DURATION,
+            base.iter().cloned().chain(error).collect(),
+            seconds(elapsed_ms),
+        );
         if let Some(ms) = step.first_chunk_ms {
             self.observe(names::FIRST_CHUNK, base.clone(), seconds(ms));
         }
@@ -208,7 +214,7 @@ impl Meter {
         }
     }
 
-    fn turn(&self, turn: &TurnFigures) {
+    fn record_turn(&self, turn: &TurnMetrics) {
         self.count(names::TURNS, vec![Label::new("status", turn_status(turn.status))], 1);
         self.observe(names::STEPS_PER_TURN, Vec::new(), f64::from(turn.steps));
         if let Some(ms) = turn.first_content_ms {
@@ -226,8 +232,8 @@ impl Meter {
         ];
         let labels =
             labels.into_iter().chain(error.map(|error| self.word(names::ERROR_TYPE, error))).collect();
-        let took = u64::try_from(turn.ended_at - turn.started_at).unwrap_or(0);
-        self.observe(names::AGENT_DURATION, labels, seconds(took));
+        let elapsed_ms = u64::try_from(turn.ended_at - turn.started_at).unwrap_or(0);
+        self.observe(names::AGENT_DURATION, labels, seconds(elapsed_ms));
     }
 
     /// How many turns run now.
@@ -247,7 +253,7 @@ impl Meter {
     }
 
     /// A viewer came back.
-    pub fn resumed(&self, outcome: Resumed) {
+    pub fn resumed(&self, outcome: ViewerResume) {
         self.count(names::RESUMES, vec![Label::new("outcome", outcome.name())], 1);
     }
 
@@ -257,7 +263,7 @@ impl Meter {
     }
 
     /// A user went back to something simpler.
-    pub fn rollback(&self, change: Rollback) {
+    pub fn rollback(&self, change: RollbackKind) {
         self.count(names::ROLLBACKS, vec![Label::new("change", change.name())], 1);
     }
 
@@ -267,14 +273,14 @@ impl Meter {
     }
 
     /// What the store says of itself.
-    pub fn store(&self, figures: StoreFigures) {
+    pub fn store(&self, metrics: StoreMetrics) {
         let total = |metric: Metric, value| {
             self.recorder.register_counter(&Key::from_static_name(metric.name), &META).absolute(value);
         };
-        total(names::STORE_COMMITS, figures.commits);
-        total(names::STORE_FSYNCS, figures.fsyncs);
-        total(names::STORE_EVENTS, figures.events);
-        self.gauge(names::STORE_QUEUE, Vec::new(), figures.queue as f64);
+        total(names::STORE_COMMITS, metrics.commits);
+        total(names::STORE_FSYNCS, metrics.fsyncs);
+        total(names::STORE_EVENTS, metrics.events);
+        self.gauge(names::STORE_QUEUE, Vec::new(), metrics.queue as f64);
     }
 
     /// The Prometheus text, version 0.0.4.
@@ -283,7 +289,7 @@ impl Meter {
     }
 
     /// To be called every few seconds: takes up what histograms have gathered, which grows until then.
-    pub fn upkeep(&self) {
+    pub fn run_upkeep(&self) {
         self.handle.run_upkeep();
     }
 
@@ -292,7 +298,7 @@ impl Meter {
     }
 
     /// A value that somebody else wrote: without secrets, and one of a limited number.
-    fn bounded(&self, label: &'static str, values: &Bounded, value: &str) -> Label {
+    fn bounded(&self, label: &'static str, values: &BoundedLabel, value: &str) -> Label {
         Label::new(label, values.value(&self.redaction.redact(value)))
     }
 
@@ -354,7 +360,7 @@ pub(super) fn call_status(status: CallStatus) -> &'static str {
 }
 
 /// `error.type` of a call: an MCP server's failure is `tool_error`, as the conventions have it.
-pub(super) fn call_error(call: &CallFigures) -> Option<&str> {
+pub(super) fn call_error(call: &CallMetrics) -> Option<&str> {
     match call.status {
         CallStatus::Success => None,
         CallStatus::Error if call.source.starts_with("mcp:") => Some("tool_error"),

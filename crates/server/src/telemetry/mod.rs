@@ -22,18 +22,20 @@ mod routes;
 mod trace_context;
 
 pub use calls::{CallChange, CallFold};
-pub use fold::{Content, TelemetryFold};
-pub use history::{CALLS_WAITING_MAX, CallHistory, RAW_BYTES_WAITING_MAX, RAW_CUT_MAX, Writer, rows_of};
+pub use fold::{ContentCapture, TelemetryFold};
+pub use history::{
+    CALLS_WAITING_MAX, CallHistory, HistoryWriterTask, RAW_BYTES_WAITING_MAX, RAW_TRUNCATED_MAX, call_rows_of,
+};
 pub use logs::LogFormat;
 pub use measurement::{
-    CallContent, CallDetected, CallFigures, Chosen, Judgement, Measurement, StepFigures, TurnFigures,
+    CallAssessment, CallContent, CallDetected, CallMetrics, Measurement, StepMetrics, TurnChoice, TurnMetrics,
 };
-pub use meter::{DETECTION_WINDOW_CALLS, Meter, Resumed, StoreFigures};
+pub use meter::{DETECTION_WINDOW_CALLS, StoreMetrics, TelemetryMeter, ViewerResume};
 #[cfg(feature = "otel")]
-pub use otlp::Otlp;
+pub use otlp::OtlpExporter;
 pub use recorder::Telemetry;
 pub use redaction::Redaction;
-pub use rollback::{CONVERSATIONS_REMEMBERED_MAX, Choices, Delivery, Rollback};
+pub use rollback::{CONVERSATIONS_REMEMBERED_MAX, ChoiceHistory, RollbackKind, UpstreamDelivery};
 pub(crate) use routes::routes;
-pub use routes::{FRAMES_PER_SECOND_MAX, Figures};
+pub use routes::{FRAMES_PER_SECOND_MAX, StoreMetricsFn};
 pub use trace_context::{TraceContext, TraceParent};

@@ -6,7 +6,7 @@
 
 /// What kind of figure it is.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Kind {
+pub enum MetricKind {
     /// Only grows.
     Counter,
     /// Goes up and down.
@@ -21,7 +21,7 @@ pub struct Metric {
     /// Its name in the Prometheus text.
     pub name: &'static str,
     /// Its kind.
-    pub kind: Kind,
+    pub kind: MetricKind,
     /// Of its values: `s`, `tokens`, ..., or what is counted.
     pub unit: &'static str,
     /// Its labels, in order. One that does not apply (`error_type` of a success) is left out.
@@ -85,63 +85,63 @@ macro_rules! metrics {
 }
 
 metrics! {
-    OPERATION_DURATION = "gen_ai_client_operation_duration_seconds", Kind::Histogram(SECONDS), "s",
+    OPERATION_DURATION = "gen_ai_client_operation_duration_seconds", MetricKind::Histogram(SECONDS), "s",
         [OPERATION, PROVIDER, MODEL, ERROR_TYPE], "A model call from the request to the end of its reply.";
-    FIRST_CHUNK = "gen_ai_client_operation_time_to_first_chunk_seconds", Kind::Histogram(SECONDS), "s",
+    FIRST_CHUNK = "gen_ai_client_operation_time_to_first_chunk_seconds", MetricKind::Histogram(SECONDS), "s",
         [OPERATION, PROVIDER, MODEL], "A model call from the request to the first content of its reply.";
-    PER_CHUNK = "gen_ai_client_operation_time_per_output_chunk_seconds", Kind::Histogram(SECONDS), "s",
+    PER_CHUNK = "gen_ai_client_operation_time_per_output_chunk_seconds", MetricKind::Histogram(SECONDS), "s",
         [OPERATION, PROVIDER, MODEL], "Mean time between two pieces of content of a reply after the first, once a reply.";
-    TOKEN_USAGE = "gen_ai_client_token_usage", Kind::Histogram(TOKENS), "tokens",
+    TOKEN_USAGE = "gen_ai_client_token_usage", MetricKind::Histogram(TOKENS), "tokens",
         [OPERATION, PROVIDER, MODEL, TOKEN_TYPE], "Tokens of a model call, as the upstream counts them.";
-    TOOL_DURATION = "gen_ai_execute_tool_duration_seconds", Kind::Histogram(SECONDS), "s",
+    TOOL_DURATION = "gen_ai_execute_tool_duration_seconds", MetricKind::Histogram(SECONDS), "s",
         [OPERATION, TOOL, ERROR_TYPE], "A tool from its start to its result.";
-    AGENT_DURATION = "gen_ai_invoke_agent_duration_seconds", Kind::Histogram(TURN_SECONDS), "s",
+    AGENT_DURATION = "gen_ai_invoke_agent_duration_seconds", MetricKind::Histogram(TURN_SECONDS), "s",
         [OPERATION, AGENT, ERROR_TYPE], "A turn from its beginning to its end.";
-    MCP_DURATION = "mcp_client_operation_duration_seconds", Kind::Histogram(SECONDS), "s",
+    MCP_DURATION = "mcp_client_operation_duration_seconds", MetricKind::Histogram(SECONDS), "s",
         ["mcp_method_name", TOOL, ERROR_TYPE], "A call of an MCP server's tool.";
 
-    DETECTION_RATE = "streaming_tool_detection_rate", Kind::Gauge, "ratio", [],
+    DETECTION_RATE = "streaming_tool_detection_rate", MetricKind::Gauge, "ratio", [],
         "Of the last calls seen on the wire, those that reached us whole: the name of an offered tool, readable arguments.";
-    EXECUTION_LATENCY = "streaming_tool_execution_latency_seconds", Kind::Histogram(LATENCY_SECONDS), "s", [],
+    EXECUTION_LATENCY = "streaming_tool_execution_latency_seconds", MetricKind::Histogram(LATENCY_SECONDS), "s", [],
         "All tools from start to result: where p50 and p95 come from.";
-    JANK_FRAMES = "streaming_ui_jank_frames_total", Kind::Counter, "frames", [],
+    JANK_FRAMES = "streaming_ui_jank_frames_total", MetricKind::Counter, "frames", [],
         "Frames that pages reported as late.";
-    ROLLBACKS = "streaming_rollback_count_total", Kind::Counter, "changes", ["change"],
+    ROLLBACKS = "streaming_rollback_count_total", MetricKind::Counter, "changes", ["change"],
         "Users who changed model, mode, or from streaming to not, within a conversation.";
 
-    TURNS = "throughline_turns_total", Kind::Counter, "turns", ["status"], "Turns that have ended, by how.";
-    ACTIVE_TURNS = "throughline_active_turns", Kind::Gauge, "turns", [], "Turns that run in this process.";
-    STEPS_PER_TURN = "throughline_steps_per_turn", Kind::Histogram(STEPS), "steps", [], "Model calls of a turn.";
-    FIRST_CONTENT = "throughline_time_to_first_content_seconds", Kind::Histogram(SECONDS), "s", [],
+    TURNS = "throughline_turns_total", MetricKind::Counter, "turns", ["status"], "Turns that have ended, by how.";
+    ACTIVE_TURNS = "throughline_active_turns", MetricKind::Gauge, "turns", [], "Turns that run in this process.";
+    STEPS_PER_TURN = "throughline_steps_per_turn", MetricKind::Histogram(STEPS), "steps", [], "Model calls of a turn.";
+    FIRST_CONTENT = "throughline_time_to_first_content_seconds", MetricKind::Histogram(SECONDS), "s", [],
         "A turn from its beginning to the first content that a client can see.";
-    CALLS_SEEN = "throughline_tool_calls_seen_total", Kind::Counter, "calls", [],
+    CALLS_SEEN = "throughline_tool_calls_seen_total", MetricKind::Counter, "calls", [],
         "Calls seen on the wire whose arguments came to an end, or never will.";
-    CALLS_DETECTED = "throughline_tool_calls_detected_total", Kind::Counter, "calls", [],
+    CALLS_DETECTED = "throughline_tool_calls_detected_total", MetricKind::Counter, "calls", [],
         "Those of them that reached us whole.";
-    CALLS = "throughline_tool_calls_total", Kind::Counter, "calls", [TOOL, "status"], "Calls that have ended, by how.";
-    DETECTION = "throughline_tool_detection_seconds", Kind::Histogram(INSTANT_SECONDS), "s", [],
+    CALLS = "throughline_tool_calls_total", MetricKind::Counter, "calls", [TOOL, "status"], "Calls that have ended, by how.";
+    DETECTION = "throughline_tool_detection_seconds", MetricKind::Histogram(INSTANT_SECONDS), "s", [],
         "From the delta that named a call to its `tool_use` in the log, where viewers see it.";
-    TURNS_RESUMED = "throughline_turns_resumed_total", Kind::Counter, "turns", [],
+    TURNS_RESUMED = "throughline_turns_resumed_total", MetricKind::Counter, "turns", [],
         "Turns of an earlier process that were taken up again.";
-    RESUMES = "throughline_resume_total", Kind::Counter, "viewers", ["outcome"],
+    RESUMES = "throughline_resume_total", MetricKind::Counter, "viewers", ["outcome"],
         "Viewers that came back to a turn: `continued` where they were, from a `snapshot`, `gone`, or told to `resync`.";
-    DROPS = "throughline_subscriber_drops_total", Kind::Counter, "viewers", [],
+    DROPS = "throughline_subscriber_drops_total", MetricKind::Counter, "viewers", [],
         "Viewers that were cut off because they did not read.";
-    VIEWERS = "throughline_viewers", Kind::Gauge, "viewers", [], "Viewers that are connected.";
-    UPSTREAM_ERRORS = "throughline_upstream_errors_total", Kind::Counter, "failures", ["code"],
+    VIEWERS = "throughline_viewers", MetricKind::Gauge, "viewers", [], "Viewers that are connected.";
+    UPSTREAM_ERRORS = "throughline_upstream_errors_total", MetricKind::Counter, "failures", ["code"],
         "Model calls that failed, those that were tried again included.";
-    STORE_COMMITS = "throughline_store_commits_total", Kind::Counter, "commits", [], "Transactions of the store.";
-    STORE_FSYNCS = "throughline_store_fsyncs_total", Kind::Counter, "fsyncs", [],
+    STORE_COMMITS = "throughline_store_commits_total", MetricKind::Counter, "commits", [], "Transactions of the store.";
+    STORE_FSYNCS = "throughline_store_fsyncs_total", MetricKind::Counter, "fsyncs", [],
         "Transactions that were forced to the disk.";
-    STORE_EVENTS = "throughline_store_events_total", Kind::Counter, "events", [], "Events that the store has written.";
-    STORE_QUEUE = "throughline_store_queue", Kind::Gauge, "jobs", [], "Appends that wait for the store's writer.";
-    HISTORY_QUEUE = "throughline_call_history_queue", Kind::Gauge, "calls", [],
+    STORE_EVENTS = "throughline_store_events_total", MetricKind::Counter, "events", [], "Events that the store has written.";
+    STORE_QUEUE = "throughline_store_queue", MetricKind::Gauge, "jobs", [], "Appends that wait for the store's writer.";
+    HISTORY_QUEUE = "throughline_call_history_queue", MetricKind::Gauge, "calls", [],
         "Ended calls that wait to be written to the call history.";
-    BUILD = "throughline_build_info", Kind::Gauge, "1", ["version"], "1, labelled with what runs.";
+    BUILD = "throughline_build_info", MetricKind::Gauge, "1", ["version"], "1, labelled with what runs.";
 }
 
 /// What counts as whoever runs a model, in the conventions' words, of an upstream's name in the configuration.
-pub fn provider(upstream: &str) -> &str {
+pub fn provider_name(upstream: &str) -> &str {
     match upstream {
         "gemini" => "gcp.gemini",
         "bedrock" => "aws.bedrock",

@@ -5,7 +5,7 @@
 
 use super::redaction::Redaction;
 use super::trace_context::TraceParent;
-use super::traces::{SpanKind, SpanRecord, TraceSink, TurnTrace, Value};
+use super::traces::{AttributeValue, SpanKind, SpanRecord, TraceSink, TurnTrace};
 use opentelemetry::trace::{
     Span as _, SpanBuilder, SpanContext, SpanId, SpanKind as OtelKind, Status, TraceContextExt, TraceFlags,
     TraceId, TraceState, Tracer as _, TracerProvider,
@@ -26,13 +26,13 @@ const ERROR_BYTES_MAX: usize = 1_024;
 
 /// The way to a collector. Spans wait in a queue of the exporter (`OTEL_BSP_MAX_QUEUE_SIZE`, 2,048 unless it says otherwise) and are
 /// sent from a thread of its own: what does not fit is dropped and complained about, and no turn ever waits.
-pub struct Otlp {
+pub struct OtlpExporter {
     provider: SdkTracerProvider,
     tracer: SdkTracer,
     redaction: Arc<Redaction>,
 }
 
-impl Otlp {
+impl OtlpExporter {
     /// To the collector at `endpoint` (its address for traces, such as `http://127.0.0.1:4318/v1/traces`), or where the
     /// usual `OTEL_EXPORTER_OTLP_…` variables say. Nothing is asked of it yet.
     ///
@@ -56,8 +56,9 @@ impl Otlp {
                 .with_service_name(service)
                 .with_attribute(KeyValue::new("service.version", env!("CARGO_PKG_VERSION")))
                 .build();
-            let builder =
-                SdkTracerProvider::builder().with_resource(resource).with_id_generator(Ids::default());
+            let builder = SdkTracerProvider::builder()
+                .with_resource(resource)
+                .with_id_generator(OtlpIdGenerator::default());
             Ok(builder.with_batch_exporter(exporter).build())
         };
         let built = thread("traces-begin", build).map_err(|error| format!("it gets no thread: {error}"))?;
@@ -107,13 +108,13 @@ impl Otlp {
         span
     }
 
-    fn value(&self, value: Value) -> opentelemetry::Value {
+    fn value(&self, value: AttributeValue) -> opentelemetry::Value {
         let clean = |text: &str| StringValue::from(self.redaction.redact(text).into_owned());
         match value {
-            Value::Text(text) => clean(&text).into(),
-            Value::Int(number) => number.into(),
-            Value::Float(number) => number.into(),
-            Value::Texts(texts) => {
+            AttributeValue::Text(text) => clean(&text).into(),
+            AttributeValue::Int(number) => number.into(),
+            AttributeValue::Float(number) => number.into(),
+            AttributeValue::Texts(texts) => {
                 opentelemetry::Value::Array(Array::String(texts.iter().map(|text| clean(text)).collect()))
             }
         }
@@ -127,7 +128,7 @@ fn thread<T: Send + 'static>(
     std::thread::Builder::new().name(name.to_owned()).spawn(work)
 }
 
-impl Drop for Otlp {
+impl Drop for OtlpExporter {
     /// Whoever has not [finished](Otlp::finish) does not wait either: the thread that drops it may be one of a runtime.
     fn drop(&mut self) {
         let provider = self.provider.clone();
@@ -136,10 +137,10 @@ impl Drop for Otlp {
     }
 }
 
-impl TraceSink for Otlp {
+impl TraceSink for OtlpExporter {
     fn export(&self, trace: TurnTrace) {
         let end = time(trace.root.end);
-        let above = match trace.context.parent {
+        let parent_context = match trace.context.parent {
             Some(TraceParent { trace_id, span_id, flags }) => {
                 Context::new().with_remote_span_context(SpanContext::new(
                     TraceId::from(trace_id),
@@ -154,7 +155,7 @@ impl TraceSink for Otlp {
                 Context::new()
             }
         };
-        let mut root = self.span(trace.root, &above);
+        let mut root = self.span(trace.root, &parent_context);
         let parent = Context::new().with_remote_span_context(root.span_context().clone());
         for child in trace.children {
             let end = time(child.end);
@@ -171,9 +172,9 @@ thread_local! {
 
 /// Ids of spans, and of traces that nobody has named.
 #[derive(Debug, Default)]
-struct Ids(RandomIdGenerator);
+struct OtlpIdGenerator(RandomIdGenerator);
 
-impl IdGenerator for Ids {
+impl IdGenerator for OtlpIdGenerator {
     fn new_trace_id(&self) -> TraceId {
         NEXT_TRACE.take().unwrap_or_else(|| self.0.new_trace_id())
     }

@@ -1,48 +1,48 @@
 //! Where events become telemetry: one fold for each running turn, its findings to every exporter. R: O1
 
 use super::calls::CallFold;
-use super::fold::{Content, TelemetryFold};
+use super::fold::{ContentCapture, TelemetryFold};
 use super::history::CallHistory;
 use super::logs;
 use super::measurement::Measurement;
-use super::meter::Meter;
+use super::meter::TelemetryMeter;
 use super::redaction::Redaction;
-use super::rollback::{Choices, Delivery, Rollback};
+use super::rollback::{ChoiceHistory, RollbackKind, UpstreamDelivery};
 use super::trace_context::TraceContext;
 use super::traces::{TraceFold, TraceSink};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, SystemTime};
-use throughline::{ModelCallFacts, Observer, TurnFacts};
+use throughline::{ModelCallFacts, TurnFacts, TurnObserver};
 use throughline_engine::{Event, TurnId};
 use throughline_store::catalog::RawId;
-use throughline_wire::Transfer;
+use throughline_wire::TransferMode;
 
 /// How often histograms are taken up: until then they grow with every observation.
-const UPKEEP: Duration = Duration::from_secs(5);
+const HISTOGRAM_UPKEEP_INTERVAL: Duration = Duration::from_secs(5);
 
-/// The telemetry of one server: what it is told as an [`Observer`] becomes metrics, logs, spans and rows. Give it to [`throughline::Builder::observer`].
+/// The telemetry of one server: what it is told as an [`TurnObserver`] becomes metrics, logs, spans and rows. Give it to [`throughline::ThroughlineBuilder::observer`].
 pub struct Telemetry {
-    meter: Arc<Meter>,
+    meter: Arc<TelemetryMeter>,
     redaction: Arc<Redaction>,
-    content: Content,
-    turns: Mutex<HashMap<TurnId, Arc<Mutex<Watched>>>>,
-    choices: Mutex<Choices>,
+    content: ContentCapture,
+    turns: Mutex<HashMap<TurnId, Arc<Mutex<TurnTelemetry>>>>,
+    choices: Mutex<ChoiceHistory>,
     traces: Option<Arc<dyn TraceSink>>,
     history: OnceLock<CallHistory>,
 }
 
 /// What is held of a turn until it is over here.
-struct Watched {
+struct TurnTelemetry {
     fold: TelemetryFold,
     calls: CallFold,
     trace: TraceFold,
     trace_id: String,
-    delivery: Delivery,
+    delivery: UpstreamDelivery,
 }
 
-impl Watched {
-    fn new(turn: &TurnFacts, content: Content) -> Self {
+impl TurnTelemetry {
+    fn new(turn: &TurnFacts, content: ContentCapture) -> Self {
         let context = TraceContext::of(&turn.turn_id, turn.trace_parent.as_deref());
         Self {
             fold: TelemetryFold::new(content),
@@ -50,8 +50,8 @@ impl Watched {
             trace: TraceFold::new(context),
             trace_id: context.trace_id(),
             delivery: match turn.transfer {
-                Some(Transfer::Whole) => Delivery::Whole,
-                Some(Transfer::Stream) | None => Delivery::Streamed,
+                Some(TransferMode::Whole) => UpstreamDelivery::Whole,
+                Some(TransferMode::Stream) | None => UpstreamDelivery::Streamed,
             },
         }
     }
@@ -68,9 +68,9 @@ impl Telemetry {
     /// Metrics and logs; secrets of `redaction` stay out of both.
     pub fn new(redaction: Arc<Redaction>) -> Self {
         Self {
-            meter: Arc::new(Meter::new(redaction.clone())),
+            meter: Arc::new(TelemetryMeter::new(redaction.clone())),
             redaction,
-            content: Content::LeftOut,
+            content: ContentCapture::Omitted,
             turns: Mutex::default(),
             choices: Mutex::default(),
             traces: None,
@@ -80,12 +80,12 @@ impl Telemetry {
 
     /// Traces, too.
     #[must_use]
-    pub fn traces(self, sink: Arc<dyn TraceSink>, content: Content) -> Self {
+    pub fn with_traces(self, sink: Arc<dyn TraceSink>, content: ContentCapture) -> Self {
         Self { traces: Some(sink), content, ..self }
     }
 
     /// The history of tool calls, once there is a store. The first one counts.
-    pub fn keep_history(&self, history: CallHistory) {
+    pub fn set_call_history(&self, history: CallHistory) {
         let _ = self.history.set(history);
     }
 
@@ -95,7 +95,7 @@ impl Telemetry {
     }
 
     /// The metrics.
-    pub fn meter(&self) -> &Arc<Meter> {
+    pub fn meter(&self) -> &Arc<TelemetryMeter> {
         &self.meter
     }
 
@@ -105,20 +105,20 @@ impl Telemetry {
     }
 
     /// Takes up what histograms have gathered, for as long as somebody holds this.
-    pub async fn upkeep(self: Arc<Self>) {
+    pub async fn run_upkeep(self: Arc<Self>) {
         let telemetry = Arc::downgrade(&self);
         drop(self);
-        let mut ticks = tokio::time::interval(UPKEEP);
+        let mut ticks = tokio::time::interval(HISTOGRAM_UPKEEP_INTERVAL);
         loop {
             ticks.tick().await;
             match telemetry.upgrade() {
-                Some(telemetry) => telemetry.meter.upkeep(),
+                Some(telemetry) => telemetry.meter.run_upkeep(),
                 None => return,
             }
         }
     }
 
-    fn turns(&self) -> MutexGuard<'_, HashMap<TurnId, Arc<Mutex<Watched>>>> {
+    fn turns(&self) -> MutexGuard<'_, HashMap<TurnId, Arc<Mutex<TurnTelemetry>>>> {
         self.turns.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -127,74 +127,79 @@ impl Telemetry {
         self.turns().len()
     }
 
-    fn watched(&self, turn: &TurnFacts) -> Arc<Mutex<Watched>> {
+    fn turn_telemetry(&self, turn: &TurnFacts) -> Arc<Mutex<TurnTelemetry>> {
         let mut turns = self.turns();
-        if let Some(watched) = turns.get(&turn.turn_id) {
-            return watched.clone();
+        if let Some(turn_telemetry) = turns.get(&turn.turn_id) {
+            return turn_telemetry.clone();
         }
-        let watched = Arc::new(Mutex::new(Watched::new(turn, self.content)));
-        turns.insert(turn.turn_id.clone(), watched.clone());
+        let turn_telemetry = Arc::new(Mutex::new(TurnTelemetry::new(turn, self.content)));
+        turns.insert(turn.turn_id.clone(), turn_telemetry.clone());
         self.meter.active_turns(turns.len());
-        watched
+        turn_telemetry
     }
 
-    fn found(&self, turn: &TurnId, measurement: &Measurement, watched: &mut Watched) {
+    fn export_measurement(
+        &self,
+        turn: &TurnId,
+        measurement: &Measurement,
+        turn_telemetry: &mut TurnTelemetry,
+    ) {
         self.meter.record(measurement);
-        logs::record(turn, &watched.trace_id, measurement);
-        for change in self.chosen(measurement, watched.delivery) {
+        logs::log_measurement(turn, &turn_telemetry.trace_id, measurement);
+        for change in self.detect_rollbacks(measurement, turn_telemetry.delivery) {
             self.meter.rollback(change);
         }
         if let Some(sink) = &self.traces
-            && let Some(finished) = watched.trace.absorb(measurement)
+            && let Some(finished) = turn_telemetry.trace.absorb(measurement)
         {
             sink.export(finished);
         }
     }
 
     /// What a user's choice changes within its conversation.
-    fn chosen(&self, measurement: &Measurement, delivery: Delivery) -> Vec<Rollback> {
-        let Measurement::Chosen(chosen) = measurement else { return Vec::new() };
-        self.choices.lock().unwrap_or_else(PoisonError::into_inner).absorb(chosen.clone(), delivery)
+    fn detect_rollbacks(&self, measurement: &Measurement, delivery: UpstreamDelivery) -> Vec<RollbackKind> {
+        let Measurement::ChoiceMade(choice) = measurement else { return Vec::new() };
+        self.choices.lock().unwrap_or_else(PoisonError::into_inner).absorb(choice.clone(), delivery)
     }
 }
 
-impl Observer for Telemetry {
+impl TurnObserver for Telemetry {
     fn resumed(&self, turn: &TurnFacts, events: &[Event]) {
-        let watched = self.watched(turn);
-        let mut watched = watched.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut found = Vec::new();
+        let turn_telemetry = self.turn_telemetry(turn);
+        let mut turn_telemetry = turn_telemetry.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut measurements = Vec::new();
         for event in events {
             // How long it took until they were seen is not known any more.
-            watched.fold.absorb(event, event.timestamp, &mut found);
-            watched.calls.absorb(event);
+            turn_telemetry.fold.absorb(event, event.timestamp, &mut measurements);
+            turn_telemetry.calls.absorb(event);
         }
-        for measurement in &found {
+        for measurement in &measurements {
             // The process before has counted and logged it; the turn's trace and the next choice go on from it.
-            self.chosen(measurement, watched.delivery);
+            self.detect_rollbacks(measurement, turn_telemetry.delivery);
             if self.traces.is_some() {
-                watched.trace.absorb(measurement);
+                turn_telemetry.trace.absorb(measurement);
             }
         }
     }
 
     fn logged(&self, turn: &TurnFacts, events: &[Event]) {
-        let watched = self.watched(turn);
-        let mut watched = watched.lock().unwrap_or_else(PoisonError::into_inner);
-        let (acknowledged_at, mut found) = (now(), Vec::new());
+        let turn_telemetry = self.turn_telemetry(turn);
+        let mut turn_telemetry = turn_telemetry.lock().unwrap_or_else(PoisonError::into_inner);
+        let (acknowledged_at, mut measurements) = (now(), Vec::new());
         for event in events {
-            watched.fold.absorb(event, acknowledged_at, &mut found);
+            turn_telemetry.fold.absorb(event, acknowledged_at, &mut measurements);
             if let (Some(history), Some(user)) = (self.history.get(), &turn.user)
-                && let Some(change) = watched.calls.absorb(event)
+                && let Some(change) = turn_telemetry.calls.absorb(event)
             {
-                history.changed(user, &turn.turn_id, change);
+                history.record_change(user, &turn.turn_id, change);
             }
         }
-        for measurement in &found {
-            self.found(&turn.turn_id, measurement, &mut watched);
+        for measurement in &measurements {
+            self.export_measurement(&turn.turn_id, measurement, &mut turn_telemetry);
         }
     }
 
-    fn over(&self, turn: &TurnFacts) {
+    fn turn_ended(&self, turn: &TurnFacts) {
         let mut turns = self.turns();
         turns.remove(&turn.turn_id);
         self.meter.active_turns(turns.len());
@@ -207,7 +212,7 @@ impl Observer for Telemetry {
     fn raw(&self, turn: &TurnFacts, call: &ModelCallFacts, bytes: &[u8]) {
         if let (Some(history), Some(user)) = (self.history.get(), &turn.user) {
             let turn_id = turn.turn_id.as_str().to_owned();
-            history.raw(user, RawId { turn_id, step: call.step, attempt: call.attempt }, bytes);
+            history.record_raw(user, RawId { turn_id, step: call.step, attempt: call.attempt }, bytes);
         }
     }
 }

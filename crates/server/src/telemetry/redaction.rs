@@ -2,18 +2,18 @@
 
 use std::borrow::Cow;
 use std::sync::{PoisonError, RwLock};
-use throughline_tools::Secrets;
+use throughline_tools::SecretSet;
 
-/// The secrets that this process knows, found in every form they travel in ([`Secrets`]). Grows as keys are made.
+/// The secrets that this process knows, found in every form they travel in ([`SecretSet`]). Grows as keys are made.
 #[derive(Default)]
 pub struct Redaction {
-    known: RwLock<Known>,
+    known: RwLock<KnownSecrets>,
 }
 
 #[derive(Default)]
-struct Known {
+struct KnownSecrets {
     values: Vec<String>,
-    secrets: Secrets,
+    secrets: SecretSet,
 }
 
 impl std::fmt::Debug for Redaction {
@@ -26,12 +26,12 @@ impl Redaction {
     /// These secrets.
     pub fn new(values: impl IntoIterator<Item = String>) -> Self {
         let redaction = Self::default();
-        redaction.learn(values);
+        redaction.add(values);
         redaction
     }
 
     /// These, too.
-    pub fn learn(&self, values: impl IntoIterator<Item = String>) {
+    pub fn add(&self, values: impl IntoIterator<Item = String>) {
         let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
         let before = known.values.len();
         for value in values {
@@ -40,7 +40,7 @@ impl Redaction {
             }
         }
         if known.values.len() > before {
-            known.secrets = Secrets::new(&known.values);
+            known.secrets = SecretSet::new(&known.values);
         }
     }
 

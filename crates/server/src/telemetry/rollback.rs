@@ -1,6 +1,6 @@
 //! When a user goes back to something simpler within a conversation. R: O1
 
-use super::measurement::Chosen;
+use super::measurement::TurnChoice;
 use std::collections::{HashMap, VecDeque};
 
 /// Conversations whose last choice is remembered; the one known longest is forgotten first.
@@ -8,7 +8,7 @@ pub const CONVERSATIONS_REMEMBERED_MAX: usize = 10_000;
 
 /// What was changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Rollback {
+pub enum RollbackKind {
     /// Another model than in the turn before.
     Model,
     /// Another mode than in the turn before (`native`, `text`, `auto`).
@@ -17,23 +17,23 @@ pub enum Rollback {
     Streaming,
 }
 
-impl Rollback {
+impl RollbackKind {
     /// All of them.
-    pub const ALL: [Rollback; 3] = [Rollback::Model, Rollback::Mode, Rollback::Streaming];
+    pub const ALL: [RollbackKind; 3] = [RollbackKind::Model, RollbackKind::Mode, RollbackKind::Streaming];
 
     /// The label's value.
     pub fn name(self) -> &'static str {
         match self {
-            Rollback::Model => "model",
-            Rollback::Mode => "mode",
-            Rollback::Streaming => "streaming",
+            RollbackKind::Model => "model",
+            RollbackKind::Mode => "mode",
+            RollbackKind::Streaming => "streaming",
         }
     }
 }
 
 /// How replies of a turn's upstream are asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Delivery {
+pub enum UpstreamDelivery {
     /// As a stream.
     Streamed,
     /// As one body.
@@ -42,27 +42,27 @@ pub enum Delivery {
 
 /// The last choice of each conversation.
 #[derive(Debug, Default)]
-pub struct Choices {
-    last: HashMap<String, (Chosen, Delivery)>,
+pub struct ChoiceHistory {
+    last: HashMap<String, (TurnChoice, UpstreamDelivery)>,
     order: VecDeque<String>,
 }
 
-impl Choices {
+impl ChoiceHistory {
     /// Takes what was chosen for the next turn of its conversation, and says what that changed.
-    pub fn absorb(&mut self, chosen: Chosen, delivery: Delivery) -> Vec<Rollback> {
-        let Some(conversation) = &chosen.conversation else { return Vec::new() };
+    pub fn absorb(&mut self, choice: TurnChoice, delivery: UpstreamDelivery) -> Vec<RollbackKind> {
+        let Some(conversation) = &choice.conversation else { return Vec::new() };
         let key = conversation.as_str().to_owned();
         let mut changes = Vec::new();
         match self.last.get(&key) {
             Some((before, how)) => {
-                if before.model != chosen.model {
-                    changes.push(Rollback::Model);
+                if before.model != choice.model {
+                    changes.push(RollbackKind::Model);
                 }
-                if before.mode != chosen.mode {
-                    changes.push(Rollback::Mode);
+                if before.mode != choice.mode {
+                    changes.push(RollbackKind::Mode);
                 }
-                if (*how, delivery) == (Delivery::Streamed, Delivery::Whole) {
-                    changes.push(Rollback::Streaming);
+                if (*how, delivery) == (UpstreamDelivery::Streamed, UpstreamDelivery::Whole) {
+                    changes.push(RollbackKind::Streaming);
                 }
             }
             None => {
@@ -74,7 +74,7 @@ impl Choices {
                 self.order.push_back(key.clone());
             }
         }
-        self.last.insert(key, (chosen, delivery));
+        self.last.insert(key, (choice, delivery));
         changes
     }
 }
@@ -83,23 +83,23 @@ impl Choices {
 mod tests {
     use super::*;
 
-    fn chosen(conversation: &str, model: &str, mode: &str) -> Chosen {
-        Chosen { conversation: Some(conversation.into()), model: model.into(), mode: mode.into() }
+    fn chosen(conversation: &str, model: &str, mode: &str) -> TurnChoice {
+        TurnChoice { conversation: Some(conversation.into()), model: model.into(), mode: mode.into() }
     }
 
     // R: O1
     #[test]
     fn changes_within_a_conversation_are_counted_once() {
-        use Delivery::{Streamed, Whole};
-        let mut choices = Choices::default();
+        use UpstreamDelivery::{Streamed, Whole};
+        let mut choices = ChoiceHistory::default();
         let table = [
             (chosen("a", "x/1", "auto"), Streamed, vec![]),
             (chosen("a", "x/1", "auto"), Streamed, vec![]),
             (chosen("b", "x/2", "text"), Whole, vec![]),
-            (chosen("a", "x/2", "auto"), Streamed, vec![Rollback::Model]),
-            (chosen("a", "x/2", "text"), Whole, vec![Rollback::Mode, Rollback::Streaming]),
+            (chosen("a", "x/2", "auto"), Streamed, vec![RollbackKind::Model]),
+            (chosen("a", "x/2", "text"), Whole, vec![RollbackKind::Mode, RollbackKind::Streaming]),
             (chosen("a", "x/2", "text"), Streamed, vec![]),
-            (Chosen { conversation: None, ..chosen("a", "y/9", "native") }, Whole, vec![]),
+            (TurnChoice { conversation: None, ..chosen("a", "y/9", "native") }, Whole, vec![]),
         ];
         for (choice, delivery, expected) in table {
             assert_eq!(choices.absorb(choice.clone(), delivery), expected, "{choice:?}");
@@ -108,11 +108,11 @@ mod tests {
 
     #[test]
     fn what_is_remembered_is_bounded() {
-        let mut choices = Choices::default();
+        let mut choices = ChoiceHistory::default();
         for at in 0..=CONVERSATIONS_REMEMBERED_MAX {
-            choices.absorb(chosen(&format!("c{at}"), "x/1", "auto"), Delivery::Streamed);
+            choices.absorb(chosen(&format!("c{at}"), "x/1", "auto"), UpstreamDelivery::Streamed);
         }
         assert_eq!(choices.last.len(), CONVERSATIONS_REMEMBERED_MAX);
-        assert_eq!(choices.absorb(chosen("c0", "x/2", "auto"), Delivery::Streamed), [], "forgotten");
+        assert_eq!(choices.absorb(chosen("c0", "x/2", "auto"), UpstreamDelivery::Streamed), [], "forgotten");
     }
 }

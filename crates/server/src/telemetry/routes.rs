@@ -1,9 +1,9 @@
 //! `GET /metrics`, and `POST /v1/telemetry/frames` for what only the page can see. R: O1
 
-use super::meter::StoreFigures;
-use crate::error::{ApiError, ErrorBody};
+use super::meter::StoreMetrics;
+use crate::error::{ApiError, ErrorResponse};
 use crate::extract::Json;
-use crate::principal::{Principal, Scope};
+use crate::principal::{KeyScope, Principal};
 use crate::state::AppState;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
@@ -22,7 +22,7 @@ const WINDOW_MS_MAX: u64 = 3_600_000;
 const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// What the store says of itself, when somebody looks.
-pub type Figures = Arc<dyn Fn() -> StoreFigures + Send + Sync>;
+pub type StoreMetricsFn = Arc<dyn Fn() -> StoreMetrics + Send + Sync>;
 
 /// `/metrics` and `/v1/telemetry/frames`.
 pub fn routes() -> OpenApiRouter<AppState> {
@@ -32,12 +32,12 @@ pub fn routes() -> OpenApiRouter<AppState> {
 /// How well things go, for Prometheus.
 #[utoipa::path(get, path = "/metrics", tag = "server", responses(
     (status = 200, description = "The text format, version 0.0.4", content_type = "text/plain", body = String),
-    (status = 403, description = "The key lacks the scope `admin`", body = ErrorBody),
+    (status = 403, description = "The key lacks the scope `admin`", body = ErrorResponse),
 ))]
 async fn metrics(principal: Principal, State(state): State<AppState>) -> Result<Response, ApiError> {
-    principal.need(Scope::Admin)?;
+    principal.require(KeyScope::Admin)?;
     let meter = state.telemetry.meter();
-    if let Some(figures) = &state.figures {
+    if let Some(figures) = &state.store_metrics {
         meter.store(figures());
     }
     Ok(([(header::CONTENT_TYPE, PROMETHEUS)], meter.render()).into_response())
@@ -46,7 +46,7 @@ async fn metrics(principal: Principal, State(state): State<AppState>) -> Result<
 /// What a page reports about its own drawing.
 #[derive(Clone, Copy, Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-struct FramesSeen {
+struct FrameReport {
     /// Frames that came late.
     #[schema(minimum = 0)]
     jank_frames: i64,
@@ -56,23 +56,23 @@ struct FramesSeen {
 }
 
 /// Report frames that a page has drawn late.
-#[utoipa::path(post, path = "/v1/telemetry/frames", tag = "server", request_body = FramesSeen, responses(
+#[utoipa::path(post, path = "/v1/telemetry/frames", tag = "server", request_body = FrameReport, responses(
     (status = 204, description = "Counted, as far as it can be believed"),
-    (status = 400, description = "It is no such report", body = ErrorBody),
+    (status = 400, description = "It is no such report", body = ErrorResponse),
 ))]
 async fn frames(
     principal: Principal,
     State(state): State<AppState>,
-    Json(seen): Json<FramesSeen>,
+    Json(report): Json<FrameReport>,
 ) -> Result<StatusCode, ApiError> {
-    principal.need(Scope::Chat)?;
+    principal.require(KeyScope::Chat)?;
     let counted = |name: &str, value: i64| {
         u64::try_from(value).map_err(|_| {
             ApiError::bad_request("invalid_value", format!("`{name}` is less than nothing")).param(name)
         })
     };
-    let frames = counted("jank_frames", seen.jank_frames)?;
-    let window_ms = counted("window_ms", seen.window_ms)?.min(WINDOW_MS_MAX);
+    let frames = counted("jank_frames", report.jank_frames)?;
+    let window_ms = counted("window_ms", report.window_ms)?.min(WINDOW_MS_MAX);
     let believable = window_ms.saturating_mul(FRAMES_PER_SECOND_MAX) / 1_000;
     state.telemetry.meter().jank_frames(frames.min(believable));
     Ok(StatusCode::NO_CONTENT)

@@ -37,12 +37,12 @@ impl TraceParent {
             span_id: u64::try_from(hex(parts.next()?, 16)?).ok()?,
             flags: u8::try_from(hex(parts.next()?, 2)?).ok()?,
         };
-        let well_ended = match version {
+        let is_terminated = match version {
             0 => rest.is_empty(),
             0xff => false,
             _ => rest.is_empty() || rest.starts_with('-'),
         };
-        (well_ended && parent.trace_id != 0 && parent.span_id != 0 && parts.next().is_none())
+        (is_terminated && parent.trace_id != 0 && parent.span_id != 0 && parts.next().is_none())
             .then_some(parent)
     }
 

@@ -3,11 +3,11 @@
 //! Made of measurements when the turn ends, so that nothing is open that a crash could lose half of. An MCP server's call
 //! has no span of its own: where both would exist, the conventions put `mcp.*` on `execute_tool`.
 
-use super::measurement::{CallFigures, Measurement, StepFigures, TurnFigures};
+use super::measurement::{CallMetrics, Measurement, StepMetrics, TurnMetrics};
 use super::meter::{call_error, call_status, turn_status};
 use super::names::{self, attribute};
 use super::trace_context::TraceContext;
-use throughline_engine::{Millis, TurnStatus};
+use throughline_engine::{TurnStatus, UnixMillis};
 use throughline_wire::Usage;
 
 /// Spans of one turn; what comes beyond them is left out of its trace.
@@ -40,11 +40,11 @@ pub struct SpanRecord {
     /// Whether it asks another process.
     pub kind: SpanKind,
     /// When it began.
-    pub start: Millis,
+    pub start: UnixMillis,
     /// When it ended.
-    pub end: Millis,
+    pub end: UnixMillis,
     /// What is known about it.
-    pub attributes: Vec<(&'static str, Value)>,
+    pub attributes: Vec<(&'static str, AttributeValue)>,
     /// Why it failed.
     pub error: Option<String>,
 }
@@ -60,7 +60,7 @@ pub enum SpanKind {
 
 /// Value of an attribute.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Value {
+pub enum AttributeValue {
     /// A text.
     Text(String),
     /// A whole number.
@@ -109,23 +109,24 @@ impl TraceFold {
     }
 }
 
-fn text(value: impl Into<String>) -> Value {
-    Value::Text(value.into())
+fn text_value(value: impl Into<String>) -> AttributeValue {
+    AttributeValue::Text(value.into())
 }
 
 /// As much of a text as a span holds, in whole characters.
-fn beginning(text: &str) -> &str {
+fn truncate_content(text: &str) -> &str {
     &text[..text.floor_char_boundary(CONTENT_BYTES_MAX)]
 }
 
-fn invoke_agent(turn: &TurnFigures) -> SpanRecord {
+fn invoke_agent(turn: &TurnMetrics) -> SpanRecord {
     let mut attributes = vec![
-        (attribute::OPERATION, text("invoke_agent")),
-        (attribute::AGENT, text(&turn.agent)),
-        (attribute::TURN, text(turn.turn.as_str())),
-        (attribute::STATUS, text(turn_status(turn.status))),
+        (attribute::OPERATION, text_value("invoke_agent")),
+        (attribute::AGENT, text_value(&turn.agent)),
+        (attribute::TURN, text_value(turn.turn.as_str())),
+        (attribute::STATUS, text_value(turn_status(turn.status))),
     ];
-    attributes.extend(turn.conversation.as_ref().map(|id| (attribute::CONVERSATION, text(id.as_str()))));
+    attributes
+        .extend(turn.conversation.as_ref().map(|id| (attribute::CONVERSATION, text_value(id.as_str()))));
     attributes.extend(tokens(&turn.usage));
     let error = match turn.status {
         TurnStatus::Error => Some(turn.error.clone().unwrap_or_else(|| "error".to_owned())),
@@ -141,41 +142,43 @@ fn invoke_agent(turn: &TurnFigures) -> SpanRecord {
     )
 }
 
-fn chat(step: &StepFigures) -> SpanRecord {
+fn chat(step: &StepMetrics) -> SpanRecord {
     let mut attributes = vec![
-        (attribute::OPERATION, text("chat")),
-        (attribute::PROVIDER, text(names::provider(&step.upstream))),
-        (attribute::REQUEST_MODEL, text(&step.model)),
-        (attribute::STEP, Value::Int(step.step.into())),
-        (attribute::ATTEMPT, Value::Int(step.attempt.into())),
+        (attribute::OPERATION, text_value("chat")),
+        (attribute::PROVIDER, text_value(names::provider_name(&step.upstream))),
+        (attribute::REQUEST_MODEL, text_value(&step.model)),
+        (attribute::STEP, AttributeValue::Int(step.step.into())),
+        (attribute::ATTEMPT, AttributeValue::Int(step.attempt.into())),
     ];
-    attributes
-        .extend(step.first_chunk_ms.map(|ms| (attribute::FIRST_CHUNK, Value::Float(ms as f64 / 1_000.0))));
+    attributes.extend(
+        step.first_chunk_ms.map(|ms| (attribute::FIRST_CHUNK, AttributeValue::Float(ms as f64 / 1_000.0))),
+    );
     let finish = step.finish.and_then(|finish| serde_json::to_value(finish).ok());
     let finish = finish.as_ref().and_then(serde_json::Value::as_str);
-    attributes
-        .extend(finish.map(|finish| (attribute::FINISH_REASONS, Value::Texts(vec![finish.to_owned()]))));
+    attributes.extend(
+        finish.map(|finish| (attribute::FINISH_REASONS, AttributeValue::Texts(vec![finish.to_owned()]))),
+    );
     attributes.extend(tokens(&step.usage.unwrap_or_default()));
     let name = format!("chat {}", step.model);
     span(name, SpanKind::Client, (step.started_at, step.ended_at), attributes, step.error.clone())
 }
 
-fn execute_tool(call: &CallFigures, started: Millis) -> SpanRecord {
+fn execute_tool(call: &CallMetrics, started: UnixMillis) -> SpanRecord {
     let tool = call.tool.as_deref().unwrap_or("unknown");
     let mut attributes = vec![
-        (attribute::OPERATION, text("execute_tool")),
-        (attribute::TOOL, text(tool)),
-        (attribute::TOOL_TYPE, text("function")),
-        (attribute::CALL, text(call.call.as_str())),
-        (attribute::STEP, Value::Int(call.step.into())),
-        (attribute::STATUS, text(call_status(call.status))),
+        (attribute::OPERATION, text_value("execute_tool")),
+        (attribute::TOOL, text_value(tool)),
+        (attribute::TOOL_TYPE, text_value("function")),
+        (attribute::CALL, text_value(call.call.as_str())),
+        (attribute::STEP, AttributeValue::Int(call.step.into())),
+        (attribute::STATUS, text_value(call_status(call.status))),
     ];
     if call.source.starts_with("mcp:") {
-        attributes.push((attribute::MCP_METHOD, text("tools/call")));
+        attributes.push((attribute::MCP_METHOD, text_value("tools/call")));
     }
     if let Some(content) = &call.content {
-        attributes.push((attribute::ARGUMENTS, text(beginning(&content.arguments))));
-        attributes.push((attribute::RESULT, text(beginning(&content.output))));
+        attributes.push((attribute::ARGUMENTS, text_value(truncate_content(&content.arguments))));
+        attributes.push((attribute::RESULT, text_value(truncate_content(&content.output))));
     }
     let error = call_error(call).map(ToOwned::to_owned);
     span(format!("execute_tool {tool}"), SpanKind::Internal, (started, call.ended_at), attributes, error)
@@ -184,20 +187,21 @@ fn execute_tool(call: &CallFigures, started: Millis) -> SpanRecord {
 fn span(
     name: String,
     kind: SpanKind,
-    (start, end): (Millis, Millis),
-    mut attributes: Vec<(&'static str, Value)>,
+    (start, end): (UnixMillis, UnixMillis),
+    mut attributes: Vec<(&'static str, AttributeValue)>,
     error: Option<String>,
 ) -> SpanRecord {
-    attributes.extend(error.as_ref().map(|error| (attribute::ERROR_TYPE, text(error))));
+    attributes.extend(error.as_ref().map(|error| (attribute::ERROR_TYPE, text_value(error))));
     SpanRecord { name, kind, start, end: end.max(start), attributes, error }
 }
 
-fn tokens(usage: &Usage) -> impl Iterator<Item = (&'static str, Value)> {
+fn tokens(usage: &Usage) -> impl Iterator<Item = (&'static str, AttributeValue)> {
     let all = [
         (attribute::INPUT_TOKENS, usage.input_tokens),
         (attribute::OUTPUT_TOKENS, usage.output_tokens),
         (attribute::CACHED_TOKENS, usage.cached_input_tokens),
         (attribute::REASONING_TOKENS, usage.reasoning_tokens),
     ];
-    all.into_iter().filter_map(|(name, tokens)| Some((name, Value::Int(i64::try_from(tokens?).ok()?))))
+    all.into_iter()
+        .filter_map(|(name, tokens)| Some((name, AttributeValue::Int(i64::try_from(tokens?).ok()?))))
 }

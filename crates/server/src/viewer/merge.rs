@@ -2,19 +2,19 @@
 //! they add up to stays the same.
 
 use throughline::Event;
-use throughline_store::Record;
+use throughline_store::LogRecord;
 
 /// Kinds of which neighbours may be joined.
 const DELTAS: [&str; 4] = ["content_delta", "thinking", "tool_input_delta", "tool_progress"];
 
 /// Joins adjacent deltas of one block. A joined record has the number of its last event, so that whoever has it resumes in
 /// the right place. Records that stand alone are not touched, nor looked into.
-pub fn merge_deltas(records: Vec<Record>) -> Vec<Record> {
+pub fn merge_deltas(records: Vec<LogRecord>) -> Vec<LogRecord> {
     let mut merged = Vec::with_capacity(records.len());
-    let mut run: Vec<Record> = Vec::new();
+    let mut run: Vec<LogRecord> = Vec::new();
     for record in records {
-        let goes_on = run.last().is_none_or(|last| last.kind == record.kind);
-        if !goes_on || !DELTAS.contains(&record.kind.as_ref()) {
+        let continues_run = run.last().is_none_or(|last| last.kind == record.kind);
+        if !continues_run || !DELTAS.contains(&record.kind.as_ref()) {
             join(&mut run, &mut merged);
         }
         match DELTAS.contains(&record.kind.as_ref()) {
@@ -26,7 +26,7 @@ pub fn merge_deltas(records: Vec<Record>) -> Vec<Record> {
     merged
 }
 
-fn join(run: &mut Vec<Record>, merged: &mut Vec<Record>) {
+fn join(run: &mut Vec<LogRecord>, merged: &mut Vec<LogRecord>) {
     let joined = match run.len() {
         0 | 1 => None,
         _ => joined(run),
@@ -41,14 +41,14 @@ fn join(run: &mut Vec<Record>, merged: &mut Vec<Record>) {
     }
 }
 
-fn joined(run: &[Record]) -> Option<Vec<Record>> {
+fn joined(run: &[LogRecord]) -> Option<Vec<LogRecord>> {
     let first = run.first()?;
     let events: Vec<Event> =
         run.iter().map(|record| serde_json::from_slice(&record.payload)).collect::<Result<_, _>>().ok()?;
     let events = throughline_engine::merge_deltas(events);
     let record = |event: &Event| {
         let payload = serde_json::to_vec(event).ok()?;
-        Some(Record::new(event.seq.0, first.kind.clone(), first.durability, payload))
+        Some(LogRecord::new(event.seq.0, first.kind.clone(), first.durability, payload))
     };
     events.iter().map(record).collect()
 }
@@ -57,8 +57,8 @@ fn joined(run: &[Record]) -> Option<Vec<Record>> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
-    use throughline::engine::{Millis, Progress, Seq, TurnId};
-    use throughline::{EventKind, Message};
+    use throughline::engine::{CallProgress, EventSeq, TurnId, UnixMillis};
+    use throughline::{AssistantMessage, EventKind};
     use throughline_store::Durability;
 
     fn kind() -> impl Strategy<Value = EventKind> {
@@ -67,17 +67,17 @@ mod tests {
             text.prop_map(|text| EventKind::ContentDelta { text }),
             text.prop_map(|text| EventKind::Thinking { text }),
             text.prop_map(|delta| EventKind::ToolInputDelta { delta }),
-            text.prop_map(|text| EventKind::ToolProgress(Progress {
+            text.prop_map(|text| EventKind::ToolProgress(CallProgress {
                 output_delta: Some(text),
-                ..Progress::default()
+                ..CallProgress::default()
             })),
-            Just(EventKind::ToolProgress(Progress { progress: Some(0.5), ..Progress::default() })),
+            Just(EventKind::ToolProgress(CallProgress { progress: Some(0.5), ..CallProgress::default() })),
             Just(EventKind::BlockEnd),
             Just(EventKind::ToolInputReset),
         ]
     }
 
-    fn records(kinds: Vec<(EventKind, u32)>) -> Vec<Record> {
+    fn records(kinds: Vec<(EventKind, u32)>) -> Vec<LogRecord> {
         let opened = [
             r#"{"type":"stream_start","v":1,"message_id":"m","agent":"a","mode":"native","input":[],"turn_id":"t","seq":1,"timestamp":1}"#,
             r#"{"type":"block_start","kind":"text","block":0,"turn_id":"t","seq":2,"timestamp":1}"#,
@@ -85,23 +85,23 @@ mod tests {
             r#"{"type":"tool_use","tool_name":"x.y","wire_name":"x_y","effect":"read","status":"preparing","slot":0,"position":0,"block":2,"tool_id":"t.1","turn_id":"t","seq":4,"timestamp":1}"#,
         ];
         let opened =
-            opened.iter().zip(1..).map(|(text, seq)| Record::new(seq, "x", Durability::Process, *text));
+            opened.iter().zip(1..).map(|(text, seq)| LogRecord::new(seq, "x", Durability::Process, *text));
         let grown = kinds.into_iter().zip(5..).map(|((kind, block), seq)| {
             let tool_id = (block == 2).then(|| "t.1".into());
-            let timestamp: Millis = 1;
-            let (turn_id, seq) = (TurnId::new("t"), Seq(seq));
+            let timestamp: UnixMillis = 1;
+            let (turn_id, seq) = (TurnId::new("t"), EventSeq(seq));
             let event = Event { turn_id, seq, timestamp, step: None, block: Some(block), tool_id, kind };
             let payload = serde_json::to_vec(&event).unwrap();
             let name = serde_json::to_value(&event).unwrap()["type"].as_str().unwrap().to_owned();
-            Record::new(event.seq.0, name, Durability::Process, payload)
+            LogRecord::new(event.seq.0, name, Durability::Process, payload)
         });
         opened.chain(grown).collect()
     }
 
-    fn fold(records: &[Record]) -> Message {
+    fn fold(records: &[LogRecord]) -> AssistantMessage {
         let events: Vec<Event> =
             records.iter().map(|record| serde_json::from_slice(&record.payload).unwrap()).collect();
-        Message::of(&events)
+        AssistantMessage::from_events(&events)
     }
 
     proptest! {

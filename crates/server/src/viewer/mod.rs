@@ -2,33 +2,33 @@
 //! slows the turn, and whoever comes back with the number of the last event that it saw goes on there. // R: S2
 
 mod merge;
-mod slow;
+mod watchdog;
 
 pub use merge::merge_deltas;
-pub use slow::{Meter, Watchdog};
+pub use watchdog::{ViewerProgress, ViewerWatchdog};
 
 use crate::error::ApiError;
-use crate::hub::Seat;
+use crate::hub::ViewerSlot;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 use throughline::config::ServerLimits;
-use throughline::{Event, Message, TurnControl};
+use throughline::{AssistantMessage, Event, TurnControl};
 use throughline_engine::TurnId;
-use throughline_store::{Log, LogError, Record, STREAM_END, Tail};
+use throughline_store::{Log, LogError, LogRecord, LogTail, STREAM_END};
 use tokio::time::{Instant, Sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 /// Records read at once to fold them.
 const RECORDS_PER_READ: usize = 1_024;
-/// A viewer that took nothing for this long, and then finds at least [`MERGED_FROM`] records, gets them with deltas merged.
-const STALLED: Duration = Duration::from_millis(250);
-/// See [`STALLED`].
-const MERGED_FROM: usize = 64;
+/// A viewer that took nothing for this long, and then finds at least [`MERGED_RECORDS_MIN`] records, gets them with deltas merged.
+const STALLED_AFTER: Duration = Duration::from_millis(250);
+/// See [`STALLED_AFTER`].
+const MERGED_RECORDS_MIN: usize = 64;
 
 /// Where a viewer begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum From {
+pub enum ResumeFrom {
     /// With the event behind this number; 0 = with the first.
     After(u64),
     /// With the message as it is now, and then the events behind it.
@@ -37,55 +37,55 @@ pub enum From {
 
 /// What a viewer sees next.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Viewed {
+pub enum ViewerItem {
     /// Events, at least one, in order.
-    Records(Vec<Record>),
+    Records(Vec<LogRecord>),
     /// The message so far, as asked for; the next events come behind its `seq`.
-    Snapshot(Box<Message>),
+    Snapshot(Box<AssistantMessage>),
     /// What this viewer has does not agree with the log: this is what there is. The next events come behind its `seq`.
-    Resync(Box<Message>),
+    Resync(Box<AssistantMessage>),
     /// Nothing for a while: a sign of life is due.
     Idle,
     /// The log has not taken what has happened for so long: nothing can be shown until it does.
-    StoreIsAway(Duration),
+    StoreUnavailable(Duration),
 }
 
 /// A cursor in one turn.
 pub struct Viewer {
     log: Arc<dyn Log>,
     turn: TurnId,
-    begins: Begins,
-    tail: Option<Box<dyn Tail>>,
+    opening: ViewerOpening,
+    tail: Option<Box<dyn LogTail>>,
     /// The last event that was given.
     after: u64,
     ended: bool,
     heartbeat: Duration,
     /// When something was last given; `None` = nothing yet.
-    gave: Option<Instant>,
+    last_given_at: Option<Instant>,
     /// When the last sign of life was given.
-    alive: Instant,
+    last_heartbeat_at: Instant,
     alarm: Pin<Box<Sleep>>,
     handed_over: CancellationToken,
     /// The turn, if it runs here.
     control: Option<TurnControl>,
     store_wait: Duration,
     /// Whether this wait for the store has been told.
-    told: Told,
-    _seat: Seat,
+    outage_notice: OutageNotice,
+    _slot: ViewerSlot,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Told {
-    No,
-    Yes,
+enum OutageNotice {
+    NotGiven,
+    Given,
 }
 
 /// What is given before the next event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Begins {
-    Plainly,
-    WithSnapshot,
-    WithResync,
+enum ViewerOpening {
+    Events,
+    Snapshot,
+    Resync,
 }
 
 impl Viewer {
@@ -94,13 +94,13 @@ impl Viewer {
     pub(crate) async fn open(
         log: Arc<dyn Log>,
         turn: TurnId,
-        from: From,
+        from: ResumeFrom,
         limits: &ServerLimits,
         handed_over: CancellationToken,
         control: Option<TurnControl>,
-        seat: Seat,
+        slot: ViewerSlot,
     ) -> Result<Self, ApiError> {
-        let gone = |error| match error {
+        let expired = |error| match error {
             // The catalog knows the turn, so it was there.
             LogError::UnknownTurn { turn } => {
                 let message = format!("the events of turn `{turn}` are no longer kept");
@@ -109,14 +109,18 @@ impl Viewer {
             }
             error => error.into(),
         };
-        let (begins, after, ended) = match from {
-            From::Snapshot => (Begins::WithSnapshot, 0, false),
-            From::After(after) => match log.read(turn.as_str(), after, 1).await {
-                Ok(behind) => {
-                    (Begins::Plainly, after, behind.is_empty() && ends_at(&*log, &turn, after).await)
+        let (opening, after, ended) = match from {
+            ResumeFrom::Snapshot => (ViewerOpening::Snapshot, 0, false),
+            ResumeFrom::After(after) => match log.read(turn.as_str(), after, 1).await {
+                Ok(backlog) => (
+                    ViewerOpening::Events,
+                    after,
+                    backlog.is_empty() && is_last_event(&*log, &turn, after).await,
+                ),
+                Err(LogError::Ahead { .. } | LogError::CursorInsideMerge { .. }) => {
+                    (ViewerOpening::Resync, 0, false)
                 }
-                Err(LogError::Ahead { .. } | LogError::Merged { .. }) => (Begins::WithResync, 0, false),
-                Err(error) => return Err(gone(error)),
+                Err(error) => return Err(expired(error)),
             },
         };
         let (heartbeat, now) = (Duration::from_millis(limits.heartbeat_ms), Instant::now());
@@ -124,19 +128,19 @@ impl Viewer {
         Ok(Self {
             log,
             turn,
-            begins,
+            opening,
             tail: None,
             after,
             ended,
             heartbeat,
-            gave: None,
-            alive: now,
+            last_given_at: None,
+            last_heartbeat_at: now,
             alarm: Box::pin(sleep_until(now + heartbeat.min(store_wait))),
             handed_over,
             control,
             store_wait,
-            told: Told::No,
-            _seat: seat,
+            outage_notice: OutageNotice::NotGiven,
+            _slot: slot,
         })
     }
 
@@ -156,8 +160,8 @@ impl Viewer {
     }
 
     /// Whether it begins with a `resync`.
-    pub(crate) fn begins_anew(&self) -> bool {
-        self.begins == Begins::WithResync
+    pub(crate) fn opens_with_resync(&self) -> bool {
+        self.opening == ViewerOpening::Resync
     }
 
     /// What comes next; `None` behind the last event, and when the server is about to stop: see
@@ -165,23 +169,23 @@ impl Viewer {
     ///
     /// # Errors
     /// The log cannot be read.
-    pub async fn next(&mut self) -> Result<Option<Viewed>, LogError> {
+    pub async fn next(&mut self) -> Result<Option<ViewerItem>, LogError> {
         if self.ended {
             return Ok(None);
         }
-        let stalled = self.gave.is_some_and(|gave| gave.elapsed() > STALLED);
+        let stalled = self.last_given_at.is_some_and(|given_at| given_at.elapsed() > STALLED_AFTER);
         loop {
-            match self.begins {
-                Begins::Plainly => {}
-                Begins::WithSnapshot => return Ok(Some(Viewed::Snapshot(self.fold().await?))),
-                Begins::WithResync => return Ok(Some(Viewed::Resync(self.fold().await?))),
+            match self.opening {
+                ViewerOpening::Events => {}
+                ViewerOpening::Snapshot => return Ok(Some(ViewerItem::Snapshot(self.fold().await?))),
+                ViewerOpening::Resync => return Ok(Some(ViewerItem::Resync(self.fold().await?))),
             }
             let tail = match &mut self.tail {
                 Some(tail) => tail,
                 None => match self.log.tail(self.turn.as_str(), self.after).await {
                     Ok(tail) => self.tail.insert(tail),
-                    Err(LogError::Ahead { .. } | LogError::Merged { .. }) => {
-                        self.begins = Begins::WithResync;
+                    Err(LogError::Ahead { .. } | LogError::CursorInsideMerge { .. }) => {
+                        self.opening = ViewerOpening::Resync;
                         continue;
                     }
                     Err(error) => return Err(error),
@@ -190,92 +194,92 @@ impl Viewer {
             tokio::select! {
                 biased;
                 records = tail.next() => match records {
-                    Ok(Some(records)) => return Ok(Some(self.give(records, stalled))),
+                    Ok(Some(records)) => return Ok(Some(self.emit(records, stalled))),
                     Ok(None) => {
                         self.ended = true;
                         return Ok(None);
                     }
                     // The turn has ended and was merged while this viewer was on its way.
-                    Err(LogError::Ahead { .. } | LogError::Merged { .. }) => {
+                    Err(LogError::Ahead { .. } | LogError::CursorInsideMerge { .. }) => {
                         self.tail = None;
-                        self.begins = Begins::WithResync;
+                        self.opening = ViewerOpening::Resync;
                     }
                     Err(error) => return Err(error),
                 },
                 () = self.handed_over.cancelled() => return Ok(None),
                 () = &mut self.alarm => {
                     // The alarm is not put off with every event, only looked at when it rings.
-                    let (due, now) = (self.alive + self.heartbeat, Instant::now());
-                    let waits = self.control.as_ref().and_then(TurnControl::waits_for_log);
-                    let away = waits.filter(|waits| *waits >= self.store_wait);
+                    let (heartbeat_due_at, now) = (self.last_heartbeat_at + self.heartbeat, Instant::now());
+                    let append_lag = self.control.as_ref().and_then(TurnControl::append_lag);
+                    let outage = append_lag.filter(|append_lag| *append_lag >= self.store_wait);
                     // A wait that has begun since rings when it is long enough to be told.
-                    let look = now + waits.map_or(self.store_wait, |waits| self.store_wait.saturating_sub(waits));
-                    let told = std::mem::replace(&mut self.told, if away.is_some() { Told::Yes } else { Told::No });
-                    if let Some(away) = away.filter(|_| told == Told::No) {
-                        self.alive = now;
+                    let next_check = now + append_lag.map_or(self.store_wait, |append_lag| self.store_wait.saturating_sub(append_lag));
+                    let notice = std::mem::replace(&mut self.outage_notice, if outage.is_some() { OutageNotice::Given } else { OutageNotice::NotGiven });
+                    if let Some(outage) = outage.filter(|_| notice == OutageNotice::NotGiven) {
+                        self.last_heartbeat_at = now;
                         self.alarm.as_mut().reset(now + self.heartbeat);
-                        return Ok(Some(Viewed::StoreIsAway(away)));
+                        return Ok(Some(ViewerItem::StoreUnavailable(outage)));
                     }
-                    if due > now {
-                        self.alarm.as_mut().reset(if away.is_some() { due } else { due.min(look) });
+                    if heartbeat_due_at > now {
+                        self.alarm.as_mut().reset(if outage.is_some() { heartbeat_due_at } else { heartbeat_due_at.min(next_check) });
                         continue;
                     }
-                    self.alive = now;
+                    self.last_heartbeat_at = now;
                     self.alarm.as_mut().reset(now + self.heartbeat.min(self.store_wait));
-                    return Ok(Some(Viewed::Idle));
+                    return Ok(Some(ViewerItem::Idle));
                 }
             }
         }
     }
 
-    fn give(&mut self, records: Vec<Record>, stalled: bool) -> Viewed {
+    fn emit(&mut self, records: Vec<LogRecord>, stalled: bool) -> ViewerItem {
         if let Some(last) = records.last() {
             self.after = last.seq;
             self.ended = last.kind == STREAM_END;
         }
-        self.alive = Instant::now();
-        self.gave = Some(self.alive);
-        Viewed::Records(match stalled && records.len() >= MERGED_FROM {
+        self.last_heartbeat_at = Instant::now();
+        self.last_given_at = Some(self.last_heartbeat_at);
+        ViewerItem::Records(match stalled && records.len() >= MERGED_RECORDS_MIN {
             true => merge_deltas(records),
             false => records,
         })
     }
 
-    async fn fold(&mut self) -> Result<Box<Message>, LogError> {
-        let (message, ended) = message(&*self.log, &self.turn).await?;
-        self.begins = Begins::Plainly;
+    async fn fold(&mut self) -> Result<Box<AssistantMessage>, LogError> {
+        let (message, ended) = fold_message(&*self.log, &self.turn).await?;
+        self.opening = ViewerOpening::Events;
         self.after = message.seq.0;
-        self.ended = ended == Ended::Yes;
-        self.gave = Some(Instant::now());
+        self.ended = ended == LogEnd::Reached;
+        self.last_given_at = Some(Instant::now());
         Ok(Box::new(message))
     }
 }
 
 /// Whether a turn has its last event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ended {
+pub enum LogEnd {
     /// It has.
-    Yes,
+    Reached,
     /// It goes on.
-    No,
+    Open,
 }
 
 /// The message of a turn as its log adds up to now.
 ///
 /// # Errors
 /// The log cannot be read.
-pub async fn message(log: &dyn Log, turn: &TurnId) -> Result<(Message, Ended), LogError> {
-    let (mut message, mut after, mut ended) = (Message::default(), 0, Ended::No);
+pub async fn fold_message(log: &dyn Log, turn: &TurnId) -> Result<(AssistantMessage, LogEnd), LogError> {
+    let (mut message, mut after, mut ended) = (AssistantMessage::default(), 0, LogEnd::Open);
     loop {
         let records = log.read(turn.as_str(), after, RECORDS_PER_READ).await?;
         let Some(last) = records.last() else { return Ok((message, ended)) };
         after = last.seq;
         if last.kind == STREAM_END {
-            ended = Ended::Yes;
+            ended = LogEnd::Reached;
         }
         for record in &records {
             // A reader ignores what it does not know.
-            if let Ok(event) = Event::of_kind(&record.kind, &record.payload) {
+            if let Ok(event) = Event::from_json(&record.kind, &record.payload) {
                 message.absorb(&event);
             }
         }
@@ -287,11 +291,11 @@ pub(crate) async fn has_ended(log: &dyn Log, turn: &TurnId) -> bool {
     let Err(LogError::Ahead { last_seq, .. }) = log.read(turn.as_str(), u64::MAX, 1).await else {
         return false;
     };
-    ends_at(log, turn, last_seq).await
+    is_last_event(log, turn, last_seq).await
 }
 
 /// Whether this event is the last one of its turn.
-async fn ends_at(log: &dyn Log, turn: &TurnId, seq: u64) -> bool {
+async fn is_last_event(log: &dyn Log, turn: &TurnId, seq: u64) -> bool {
     // A place that has been merged is one among deltas.
     let last = log.read(turn.as_str(), seq.saturating_sub(1), 1).await;
     last.is_ok_and(|records| records.first().is_some_and(|record| record.kind == STREAM_END))

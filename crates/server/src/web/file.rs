@@ -1,12 +1,12 @@
 //! A file of the page as it goes over the wire: compressed when the program was built, kept by browsers as long as it is good.
 
-use crate::api::page_file::tagged;
+use crate::api::page_file::with_etag;
 use axum::response::Response;
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 
 /// What has a hash in its name never changes.
-const FOR_EVER: &str = "public, max-age=31536000, immutable";
-const ASK_AGAIN: &str = "no-cache";
+const CACHE_FOREVER: &str = "public, max-age=31536000, immutable";
+const CACHE_REVALIDATE: &str = "no-cache";
 
 /// One file.
 pub struct Embedded {
@@ -19,17 +19,17 @@ pub struct Embedded {
 
 impl Embedded {
     /// The file, in the smallest form that is taken; or that whoever asks has it already.
-    pub fn answer(&self, asked: &HeaderMap) -> Response {
-        let (content, encoding) = self.smallest(asked);
-        let mut response = tagged(content, asked);
+    pub fn respond(&self, request_headers: &HeaderMap) -> Response {
+        let (content, encoding) = self.smallest(request_headers);
+        let mut response = with_etag(content, request_headers);
         let headers = response.headers_mut();
-        let kept = if self.path.starts_with("/assets/") { FOR_EVER } else { ASK_AGAIN };
-        let said: [(HeaderName, &'static str); 3] = [
+        let cache_control = if self.path.starts_with("/assets/") { CACHE_FOREVER } else { CACHE_REVALIDATE };
+        let headers_to_set: [(HeaderName, &'static str); 3] = [
             (header::CONTENT_TYPE, media_type(self.path)),
-            (header::CACHE_CONTROL, kept),
+            (header::CACHE_CONTROL, cache_control),
             (header::VARY, "accept-encoding"),
         ];
-        for (name, value) in said {
+        for (name, value) in headers_to_set {
             headers.insert(name, HeaderValue::from_static(value));
         }
         if let Some(encoding) = encoding {
@@ -38,9 +38,9 @@ impl Embedded {
         response
     }
 
-    fn smallest(&self, asked: &HeaderMap) -> (&'static [u8], Option<&'static str>) {
+    fn smallest(&self, request_headers: &HeaderMap) -> (&'static [u8], Option<&'static str>) {
         for (form, name) in [(self.br, "br"), (self.gzip, "gzip")] {
-            if let Some(content) = form.filter(|_| takes(asked, name)) {
+            if let Some(content) = form.filter(|_| accepts_encoding(request_headers, name)) {
                 return (content, Some(name));
             }
         }
@@ -49,8 +49,9 @@ impl Embedded {
 }
 
 /// Whether an encoding is among those that are taken, and not with `q=0`.
-fn takes(asked: &HeaderMap, encoding: &str) -> bool {
-    let taken = asked.get_all(header::ACCEPT_ENCODING).iter().filter_map(|value| value.to_str().ok());
+fn accepts_encoding(request_headers: &HeaderMap, encoding: &str) -> bool {
+    let taken =
+        request_headers.get_all(header::ACCEPT_ENCODING).iter().filter_map(|value| value.to_str().ok());
     taken.flat_map(|value| value.split(',')).any(|one| {
         let mut parts = one.split(';').map(str::trim);
         let named = parts.next().is_some_and(|name| name.eq_ignore_ascii_case(encoding));
@@ -95,7 +96,7 @@ mod tests {
             ("", None),
             ("brotli", None),
         ] {
-            let response = SCRIPT.answer(&asked(&[(header::ACCEPT_ENCODING, accept)]));
+            let response = SCRIPT.respond(&asked(&[(header::ACCEPT_ENCODING, accept)]));
             let sent = response.headers().get(header::CONTENT_ENCODING).map(|sent| sent.to_str().unwrap());
             assert_eq!(sent, expected, "{accept}");
             assert_eq!(response.headers()[header::VARY], "accept-encoding");
@@ -107,12 +108,12 @@ mod tests {
     #[test]
     fn what_has_a_hash_is_kept_and_the_rest_is_asked_for_again() {
         let index = Embedded { path: "/index.html", ..SCRIPT };
-        for (file, kept) in [(&SCRIPT, FOR_EVER), (&index, ASK_AGAIN)] {
-            let response = file.answer(&HeaderMap::new());
-            assert_eq!(response.headers()[header::CACHE_CONTROL], kept);
+        for (file, cache_control) in [(&SCRIPT, CACHE_FOREVER), (&index, CACHE_REVALIDATE)] {
+            let response = file.respond(&HeaderMap::new());
+            assert_eq!(response.headers()[header::CACHE_CONTROL], cache_control);
             let tag = response.headers()[header::ETAG].clone();
             let again = HeaderMap::from_iter([(header::IF_NONE_MATCH, tag)]);
-            assert_eq!(file.answer(&again).status(), StatusCode::NOT_MODIFIED);
+            assert_eq!(file.respond(&again).status(), StatusCode::NOT_MODIFIED);
         }
     }
 }

@@ -3,7 +3,7 @@
 mod file;
 
 use crate::api::home;
-use crate::error::{ApiError, no_such_route};
+use crate::error::{ApiError, route_not_found};
 use crate::state::AppState;
 use axum::Router;
 use axum::extract::Request;
@@ -28,17 +28,17 @@ pub fn routes() -> Router<AppState> {
 
 /// The page; in its place what this is and how to get the page.
 async fn page(headers: HeaderMap) -> Response {
-    match find(INDEX) {
-        Some(index) => index.answer(&headers),
+    match find_file(INDEX) {
+        Some(index) => index.respond(&headers),
         None => home::home(headers).await,
     }
 }
 
 async fn file_or_view(request: Request) -> Response {
     let (path, headers) = (request.uri().path(), request.headers());
-    match find(path) {
-        Some(file) => file.answer(headers),
-        None if is_navigation(headers) && !path.starts_with("/assets/") && find(INDEX).is_some() => {
+    match find_file(path) {
+        Some(file) => file.respond(headers),
+        None if is_navigation(headers) && !path.starts_with("/assets/") && find_file(INDEX).is_some() => {
             page(headers.clone()).await
         }
         None => not_found(request).await.into_response(),
@@ -46,10 +46,10 @@ async fn file_or_view(request: Request) -> Response {
 }
 
 async fn not_found(request: Request) -> ApiError {
-    no_such_route(request.method().clone(), request.uri().clone()).await
+    route_not_found(request.method().clone(), request.uri().clone()).await
 }
 
-fn find(path: &str) -> Option<&'static Embedded> {
+fn find_file(path: &str) -> Option<&'static Embedded> {
     FILES.iter().find(|file| file.path == path)
 }
 

@@ -16,11 +16,11 @@ use throughline::config::ServerLimits;
 use throughline::engine::TurnId;
 use throughline::tools::{Effect, tool};
 use throughline::wire::Dialect;
-use throughline::{Approval, Event, Throughline, TurnRequest, Upstream};
+use throughline::{ApprovalMode, Event, Throughline, TurnRequest, Upstream};
 use throughline_server::{AppState, Principal, router};
 use throughline_store::sqlite::{SqliteSettings, SqliteStore};
 use throughline_store::{BlobFolder, BlobLimits};
-use throughline_testkit::{self as testkit, Queue, UpstreamHandle};
+use throughline_testkit::{self as testkit, FakeUpstreamHandle, ScriptQueue};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::process::Command;
@@ -48,7 +48,7 @@ pub fn packages() -> Option<PathBuf> {
 /// A running server.
 pub struct Server {
     pub address: SocketAddr,
-    pub upstream: UpstreamHandle,
+    pub upstream: FakeUpstreamHandle,
     app: Throughline,
     state: AppState,
     weather: Arc<AtomicUsize>,
@@ -62,9 +62,9 @@ struct City {
 }
 
 impl Server {
-    pub async fn start(model: Queue) -> Self {
-        let upstream = testkit::Upstream::start(model).await.unwrap();
-        let url = upstream.base_url(testkit::Dialect::OpenaiChat);
+    pub async fn start(model: ScriptQueue) -> Self {
+        let upstream = testkit::FakeUpstream::start(model).await.unwrap();
+        let url = upstream.base_url(testkit::FakeDialect::OpenaiChat);
         let weather = Arc::new(AtomicUsize::new(0));
         let runs = weather.clone();
         let today = tool("weather.today", "Today's weather", move |args: City, _| {
@@ -78,7 +78,7 @@ impl Server {
             .log(Arc::new(store.clone()))
             .upstream(Upstream::new("test", Dialect::OpenaiChat, &url).unwrap())
             .model("m")
-            .approval(Approval::AllowAll)
+            .approval(ApprovalMode::AllowAll)
             .tool(today.effect(Effect::Read).agent_callable())
             .build()
             .unwrap();
@@ -129,7 +129,7 @@ impl Server {
     /// A turn of ada's that is over, and its events.
     pub async fn turn(&self) -> (TurnId, Vec<Event>) {
         let request = TurnRequest { input: "Weather?".into(), ..TurnRequest::default() };
-        let new = throughline_server::hub::NewTurn { request, ..Default::default() };
+        let new = throughline_server::hub::TurnSpec { request, ..Default::default() };
         let started = self.state.hub.start(&Principal::local("ada"), new).await.unwrap();
         let mut tail = self.app.log().tail(started.turn_id.as_str(), 0).await.unwrap();
         let mut events = Vec::new();
@@ -159,7 +159,7 @@ async fn ada(mut request: Request, next: Next) -> Response {
 }
 
 /// A way to the server that breaks as soon as these words have gone through.
-pub async fn cut_behind(server: SocketAddr, words: &'static str) -> SocketAddr {
+pub async fn cut_after(server: SocketAddr, words: &'static str) -> SocketAddr {
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
     let address = listener.local_addr().unwrap();
     tokio::spawn(async move {

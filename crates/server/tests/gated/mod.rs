@@ -7,12 +7,12 @@ use async_trait::async_trait;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use throughline::config::ServerSettings;
-use throughline_server::gate::{Keys, LOCAL_USER, NewKey, Pass};
-use throughline_server::principal::Scope;
-use throughline_server::{AppState, Gate, Scopes, Served, Server, router};
+use throughline_server::gate::{KeyInfo, KeyStore, LOCAL_USER, NewApiKey};
+use throughline_server::principal::KeyScope;
+use throughline_server::{AppState, Gate, HttpServer, KeyScopes, ServeOutcome, router};
 use throughline_store::StoreError;
 use throughline_store::catalog::KeyRow;
-use throughline_testkit::Model;
+use throughline_testkit::FakeModel;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
@@ -25,7 +25,7 @@ pub struct Gated {
     pub keys: KeysInMemory,
     pub inner: TestServer,
     pub wish: mpsc::Sender<()>,
-    pub serving: Option<JoinHandle<Served>>,
+    pub serving: Option<JoinHandle<ServeOutcome>>,
     tending: JoinHandle<()>,
 }
 
@@ -35,13 +35,13 @@ pub fn settings() -> ServerSettings {
 }
 
 impl Gated {
-    pub async fn start(model: impl Model, settings: &ServerSettings) -> Self {
+    pub async fn start(model: impl FakeModel, settings: &ServerSettings) -> Self {
         Self::start_draining(model, settings, std::future::ready(())).await
     }
 
     /// With something to do before connections are closed.
     pub async fn start_draining(
-        model: impl Model,
+        model: impl FakeModel,
         settings: &ServerSettings,
         drain: impl Future<Output = ()> + Send + 'static,
     ) -> Self {
@@ -50,7 +50,7 @@ impl Gated {
 
     /// With more in its state.
     pub async fn start_as(
-        model: impl Model,
+        model: impl FakeModel,
         settings: &ServerSettings,
         drain: impl Future<Output = ()> + Send + 'static,
         more: impl FnOnce(AppState) -> AppState,
@@ -58,24 +58,24 @@ impl Gated {
         let inner = TestServer::start(model).await;
         let keys = KeysInMemory::default();
         let gate = Gate::new(settings, Arc::new(keys.clone()));
-        let bound = Server::bind(settings).unwrap();
+        let bound = HttpServer::bind(settings).unwrap();
         let address = bound.address();
         let (wish, wishes) = mpsc::channel(2);
         let serving =
-            Some(tokio::spawn(bound.serve(gate.around(router(more(inner.state.clone()))), wishes, drain)));
+            Some(tokio::spawn(bound.serve(gate.wrap(router(more(inner.state.clone()))), wishes, drain)));
         let tending = gate.clone();
-        let tending = tokio::spawn(async move { tending.tend().await });
+        let tending = tokio::spawn(async move { tending.watch_live_keys().await });
         Self { address, gate, keys, inner, wish, serving, tending }
     }
 
     /// A key of the one user.
-    pub async fn key(&self, scopes: &[Scope]) -> (String, Pass) {
+    pub async fn key(&self, scopes: &[KeyScope]) -> (String, KeyInfo) {
         self.key_until(scopes, None).await
     }
 
-    pub async fn key_until(&self, scopes: &[Scope], expires_at: Option<i64>) -> (String, Pass) {
-        let scopes: Scopes = scopes.iter().copied().collect();
-        let new = NewKey { name: "test".to_owned(), scopes, expires_at };
+    pub async fn key_until(&self, scopes: &[KeyScope], expires_at: Option<i64>) -> (String, KeyInfo) {
+        let scopes: KeyScopes = scopes.iter().copied().collect();
+        let new = NewApiKey { name: "test".to_owned(), scopes, expires_at };
         let (key, pass) = self.gate.mint(LOCAL_USER, new).await.unwrap();
         (key.reveal(), pass)
     }
@@ -161,7 +161,7 @@ impl KeysInMemory {
 }
 
 #[async_trait]
-impl Keys for KeysInMemory {
+impl KeyStore for KeysInMemory {
     async fn add_key(&self, _: &str, key: KeyRow) -> Result<(), StoreError> {
         self.0.lock().unwrap().push(key);
         Ok(())

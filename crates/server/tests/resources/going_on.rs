@@ -4,7 +4,7 @@ use super::{conversation, get, post, server, turn};
 use serde_json::{Value, json};
 
 /// The last thing that the upstream was asked, as text.
-fn told(server: &super::TestServer) -> String {
+fn last_prompt(server: &super::TestServer) -> String {
     server.upstream.requests().last().unwrap().body["messages"].to_string()
 }
 
@@ -49,9 +49,13 @@ async fn a_picture_that_was_uploaded_reaches_the_model_and_later_turns_remember_
     let events = server.client().get(server.url(path)).send().await.unwrap().text().await.unwrap();
     assert!(events.contains("event: stream_end"), "{events}");
     let picture = "data:image/png;base64,iVBORw0KGgo";
-    assert!(told(&server).contains(picture), "{}", told(&server));
+    assert!(last_prompt(&server).contains(picture), "{}", last_prompt(&server));
     turn(&server, "And now?", json!({"conversation_id": started["conversation_id"]})).await;
-    assert!(told(&server).contains(picture) && told(&server).contains("And now?"), "{}", told(&server));
+    assert!(
+        last_prompt(&server).contains(picture) && last_prompt(&server).contains("And now?"),
+        "{}",
+        last_prompt(&server)
+    );
     let other = json!({"input": [{"type": "image", "file_id": file["id"]}]});
     let (status, refused) =
         super::ask_as("eve", &server, reqwest::Method::POST, "/v1/turns", Some(other)).await;

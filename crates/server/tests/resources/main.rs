@@ -19,15 +19,15 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use support::TestServer;
 use throughline_server::portable;
-use throughline_testkit::{Queue, Script};
+use throughline_testkit::{ModelScript, ScriptQueue};
 
 /// Two turns, the first with a call.
-fn talk() -> Queue {
-    Queue::new([
-        Script::new().say("Let me look. ").call("test_echo", json!({"text": "Paris"})),
-        Script::new().say("Paris says hello."),
-        Script::new().say("The second answer."),
-        Script::new().say("The third answer."),
+fn talk() -> ScriptQueue {
+    ScriptQueue::new([
+        ModelScript::new().say("Let me look. ").call("test_echo", json!({"text": "Paris"})),
+        ModelScript::new().say("Paris says hello."),
+        ModelScript::new().say("The second answer."),
+        ModelScript::new().say("The third answer."),
     ])
 }
 
@@ -36,8 +36,8 @@ async fn server() -> TestServer {
     server_with(talk()).await
 }
 
-async fn server_with(model: Queue) -> TestServer {
-    let build = |builder: throughline::Builder| builder.tools(throughline_testkit::tools::all());
+async fn server_with(model: ScriptQueue) -> TestServer {
+    let build = |builder: throughline::ThroughlineBuilder| builder.tools(throughline_testkit::tools::all());
     TestServer::start_with(model, build, Default::default()).await
 }
 

@@ -177,7 +177,8 @@ fn every_message_fits_its_schema_and_has_no_field_that_the_schema_lacks() {
         let events: Vec<throughline_engine::Event> =
             events.into_iter().map(|event| serde_json::from_value(event).unwrap()).collect();
         for upto in 1..=events.len() {
-            let message = serde_json::to_value(throughline::Message::of(&events[..upto])).unwrap();
+            let message =
+                serde_json::to_value(throughline::AssistantMessage::from_events(&events[..upto])).unwrap();
             let errors: Vec<String> =
                 validator.iter_errors(&message).map(|error| error.to_string()).collect();
             assert!(errors.is_empty(), "{log} after {upto}: {errors:?}");
@@ -204,18 +205,22 @@ fn every_message_fits_its_schema_and_has_no_field_that_the_schema_lacks() {
 // R: E5, S2
 #[test]
 fn what_goes_to_one_viewer_and_is_in_no_log_fits_its_schema() {
-    use throughline_server::surface::own::{self, Whole};
+    use throughline_server::surface::native::{self, SnapshotKind};
     let validator = validator("Viewed");
     let mut frames = Vec::new();
     for (_, events) in logs() {
         let events: Vec<throughline_engine::Event> =
             events.into_iter().map(|event| serde_json::from_value(event).unwrap()).collect();
-        for kind in [Whole::Snapshot, Whole::Resync] {
-            own::whole(&mut frames, kind, &throughline::Message::of(&events)).unwrap();
+        for kind in [SnapshotKind::Snapshot, SnapshotKind::Resync] {
+            native::snapshot(&mut frames, kind, &throughline::AssistantMessage::from_events(&events))
+                .unwrap();
         }
     }
     let away = std::time::Duration::from_secs(2);
-    own::waiting(&mut frames, &own::store_is_away(&throughline_engine::TurnId::new("turn_1"), 1, away));
+    native::waiting(
+        &mut frames,
+        &native::store_unavailable(&throughline_engine::TurnId::new("turn_1"), 1, away),
+    );
     let frames = String::from_utf8(frames).unwrap();
     let mut kinds = BTreeSet::new();
     for data in frames.lines().filter_map(|line| line.strip_prefix("data: ")) {

@@ -5,10 +5,10 @@ use super::{ask_as, conversation, post};
 use reqwest::Method;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
-use throughline::Approval;
+use throughline::ApprovalMode;
 use throughline_server::api::openapi::document;
 use throughline_store::catalog::NewRemembered;
-use throughline_testkit::{CallMove, Move, Queue, Script};
+use throughline_testkit::{CallMove, ModelScript, ScriptMove, ScriptQueue};
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 
@@ -29,18 +29,18 @@ struct Adas {
 
 impl Adas {
     async fn new() -> Self {
-        let both = Move::Parallel(vec![
+        let both = ScriptMove::Parallel(vec![
             CallMove::new("calendar_add", json!({"title": "tea"})),
             CallMove::new("client_open", json!({})),
         ]);
-        let model = Queue::new([
-            Script::new().call("calendar_add", json!({"title": "first"})),
-            Script::new().then(both),
-            Script::new().say("Done."),
-            Script::new().say("Eve's own."),
+        let model = ScriptQueue::new([
+            ModelScript::new().call("calendar_add", json!({"title": "first"})),
+            ModelScript::new().then(both),
+            ModelScript::new().say("Done."),
+            ModelScript::new().say("Eve's own."),
         ]);
-        let build = |builder: throughline::Builder| {
-            builder.tools(throughline_testkit::tools::all()).approval(Approval::Ask)
+        let build = |builder: throughline::ThroughlineBuilder| {
+            builder.tools(throughline_testkit::tools::all()).approval(ApprovalMode::Ask)
         };
         let server = TestServer::start_with(model, build, Default::default()).await;
         let (conversation, turns) = conversation(&server).await;

@@ -123,7 +123,7 @@ async fn a_reply_is_looked_through_and_nothing_of_it_runs() {
 // R: R4
 #[tokio::test]
 async fn upstreams_are_listed_and_a_key_never() {
-    let build = |builder: throughline::Builder| {
+    let build = |builder: throughline::ThroughlineBuilder| {
         let with_key = throughline::Upstream::new(
             "paid",
             throughline::wire::Dialect::Anthropic,

@@ -25,22 +25,22 @@ use throughline::config::{ServerLimits, ServerSettings};
 use throughline::engine::{RetryPolicy, TurnLimits};
 use throughline::tools::{Effect, NoArguments, ToolContext, tool};
 use throughline::wire::Dialect;
-use throughline::{Approval, Builder, Throughline, Upstream};
-use throughline_server::kept_media::KeptMedia;
-use throughline_server::memories::CatalogMemories;
-use throughline_server::telemetry::{Figures, StoreFigures, Telemetry};
-use throughline_server::{AppState, Principal, Server, router};
+use throughline::{ApprovalMode, Throughline, ThroughlineBuilder, Upstream};
+use throughline_server::approval_store::CatalogApprovals;
+use throughline_server::media_store::CatalogMediaStore;
+use throughline_server::telemetry::{StoreMetrics, StoreMetricsFn, Telemetry};
+use throughline_server::{AppState, HttpServer, Principal, router};
 use throughline_store::postgres::{PostgresSettings, PostgresStore};
-use throughline_store::sqlite::{OpenError, SqliteSettings, SqliteStore};
+use throughline_store::sqlite::{SqliteOpenError, SqliteSettings, SqliteStore};
 use throughline_store::{BlobFolder, BlobLimits, Catalog, Log};
-use throughline_testkit::{self as testkit, Model, UpstreamHandle};
+use throughline_testkit::{self as testkit, FakeModel, FakeUpstreamHandle};
 use tokio::runtime::Runtime;
 use tokio::sync::mpsc;
 
 /// Longer than anything in a test takes, on a machine that has other things to do.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
-type Build = Arc<dyn Fn(Builder) -> Builder + Send + Sync>;
+type Build = Arc<dyn Fn(ThroughlineBuilder) -> ThroughlineBuilder + Send + Sync>;
 
 /// Makes what watches the turns of one process.
 type Watch = Arc<dyn Fn() -> Telemetry + Send + Sync>;
@@ -50,7 +50,7 @@ pub struct TestServer {
     /// Where it listens.
     pub address: SocketAddr,
     /// The model behind it, which lives on when the server does not.
-    pub upstream: UpstreamHandle,
+    pub upstream: FakeUpstreamHandle,
     /// Its inside, to look at what no client can.
     pub state: AppState,
     dir: TempDir,
@@ -72,19 +72,19 @@ struct Entry {
 
 impl TestServer {
     /// With this model behind it, tools allowed beforehand.
-    pub async fn start(model: impl Model) -> Self {
+    pub async fn start(model: impl FakeModel) -> Self {
         Self::start_with(model, |builder| builder, ServerLimits::default()).await
     }
 
     /// The same, and whoever looks on is asked before something is written.
-    pub async fn start_asking(model: impl Model) -> Self {
-        Self::start_with(model, |builder| builder.approval(Approval::Ask), ServerLimits::default()).await
+    pub async fn start_asking(model: impl FakeModel) -> Self {
+        Self::start_with(model, |builder| builder.approval(ApprovalMode::Ask), ServerLimits::default()).await
     }
 
     /// With an application and limits of one's own.
     pub async fn start_with(
-        model: impl Model,
-        build: impl Fn(Builder) -> Builder + Send + Sync + 'static,
+        model: impl FakeModel,
+        build: impl Fn(ThroughlineBuilder) -> ThroughlineBuilder + Send + Sync + 'static,
         limits: ServerLimits,
     ) -> Self {
         Self::start_watched(model, build, limits, Telemetry::default).await
@@ -93,8 +93,8 @@ impl TestServer {
     /// The same with its turns in this database of PostgreSQL.
     pub async fn start_in(
         database: Option<String>,
-        model: impl Model,
-        build: impl Fn(Builder) -> Builder + Send + Sync + 'static,
+        model: impl FakeModel,
+        build: impl Fn(ThroughlineBuilder) -> ThroughlineBuilder + Send + Sync + 'static,
         limits: ServerLimits,
     ) -> Self {
         Self::start_wholly(database, model, Arc::new(build), limits, Arc::new(Telemetry::default)).await
@@ -102,8 +102,8 @@ impl TestServer {
 
     /// The same in a file, and this watches its turns.
     pub async fn start_watched(
-        model: impl Model,
-        build: impl Fn(Builder) -> Builder + Send + Sync + 'static,
+        model: impl FakeModel,
+        build: impl Fn(ThroughlineBuilder) -> ThroughlineBuilder + Send + Sync + 'static,
         limits: ServerLimits,
         watch: impl Fn() -> Telemetry + Send + Sync + 'static,
     ) -> Self {
@@ -112,12 +112,12 @@ impl TestServer {
 
     async fn start_wholly(
         database: Option<String>,
-        model: impl Model,
+        model: impl FakeModel,
         build: Build,
         limits: ServerLimits,
         watch: Watch,
     ) -> Self {
-        let upstream = testkit::Upstream::start(model).await.unwrap();
+        let upstream = testkit::FakeUpstream::start(model).await.unwrap();
         let dir = tempfile::tempdir().unwrap();
         let (runtime, address, state, wish) =
             begin(dir.path(), database.as_deref(), &upstream, &build, &watch, limits).await;
@@ -135,7 +135,7 @@ impl TestServer {
     }
 
     /// Asks it to stop, with so much time for its turns.
-    pub async fn drain(&self, time: Duration) -> throughline_server::hub::Drained {
+    pub async fn drain(&self, time: Duration) -> throughline_server::hub::DrainSummary {
         let drained = self.state.hub.drain(time).await;
         let _ = self.wish.send(()).await;
         drained
@@ -220,13 +220,13 @@ pub async fn answered(request: reqwest::RequestBuilder) -> (u16, Value) {
 async fn begin(
     dir: &Path,
     database: Option<&str>,
-    upstream: &UpstreamHandle,
+    upstream: &FakeUpstreamHandle,
     build: &Build,
     watch: &Watch,
     limits: ServerLimits,
 ) -> (Process, SocketAddr, AppState, mpsc::Sender<()>) {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-    let at = Upstream::new("test", Dialect::OpenaiChat, &upstream.base_url(testkit::Dialect::OpenaiChat));
+    let at = Upstream::new("test", Dialect::OpenaiChat, &upstream.base_url(testkit::FakeDialect::OpenaiChat));
     let (dir, database, build, at) =
         (dir.to_owned(), database.map(str::to_owned), build.clone(), at.unwrap());
     let telemetry = Arc::new(watch());
@@ -235,11 +235,11 @@ async fn begin(
         let (log, catalog, figures) = match &database {
             None => {
                 let store = opened(&dir.join("test.db")).await;
-                all_of(store.clone(), move || store.figures())
+                all_of(store.clone(), move || store.stats())
             }
             Some(url) => {
                 let store = PostgresStore::open(url, PostgresSettings::default()).await.unwrap();
-                all_of(store.clone(), move || store.figures())
+                all_of(store.clone(), move || store.stats())
             }
         };
         let blobs = BlobFolder::open(dir.join("blobs"), BlobLimits::default()).await.unwrap();
@@ -248,12 +248,12 @@ async fn begin(
             .observer(telemetry.clone())
             .model("m")
             .log(log)
-            .media(Arc::new(KeptMedia::new(
+            .media(Arc::new(CatalogMediaStore::new(
                 catalog.clone(),
                 blobs.clone(),
                 limits.media_inline_bytes_max.into(),
             )))
-            .memories(Arc::new(CatalogMemories::new(catalog.clone())))
+            .approval_stores(Arc::new(CatalogApprovals::new(catalog.clone())))
             .tool(
                 tool("weather.today", "Weather", |_: NoArguments, _| async { "sunny" })
                     .effect(Effect::Read)
@@ -267,14 +267,15 @@ async fn begin(
                 .agent_callable(),
             )
             .tool(tool("queue.wait", "Waits", wait).effect(Effect::Read).agent_callable())
-            .approval(Approval::AllowAll)
+            .approval(ApprovalMode::AllowAll)
             .limits(TurnLimits { cancel_grace_ms: 1_000, ..TurnLimits::default() })
             .retry(RetryPolicy { backoff_ms: 5, ..RetryPolicy::default() });
         let app = build(builder).build().unwrap();
-        let state = AppState::new(app, catalog, blobs, limits).measured(telemetry, Some(figures));
+        let state = AppState::new(app, catalog, blobs, limits).with_telemetry(telemetry, Some(figures));
         state.hub.resume_open().await.unwrap();
         let listen = SocketAddr::from(([127, 0, 0, 1], 0));
-        let bound = Server::bind(&ServerSettings { listen, limits, ..ServerSettings::default() }).unwrap();
+        let bound =
+            HttpServer::bind(&ServerSettings { listen, limits, ..ServerSettings::default() }).unwrap();
         let address = bound.address();
         let app = router(state.clone()).layer(middleware::from_fn(whoever_says_so));
         tokio::spawn(bound.serve(app, wishes, std::future::ready(())));
@@ -287,12 +288,12 @@ async fn begin(
 /// One store in its parts.
 fn all_of(
     store: impl Log + Catalog + Clone + 'static,
-    figures: impl Fn() -> throughline_store::Figures + Send + Sync + 'static,
-) -> (Arc<dyn Log>, Arc<dyn Catalog>, Figures) {
+    figures: impl Fn() -> throughline_store::StoreStats + Send + Sync + 'static,
+) -> (Arc<dyn Log>, Arc<dyn Catalog>, StoreMetricsFn) {
     let figures = move || {
         let now = figures();
         let queue = now.queue_jobs as u64;
-        StoreFigures { commits: now.commits, fsyncs: now.fsyncs, events: now.events, queue }
+        StoreMetrics { commits: now.commits, fsyncs: now.fsyncs, events: now.events, queue }
     };
     (Arc::new(store.clone()), Arc::new(store), Arc::new(figures))
 }
@@ -314,7 +315,7 @@ async fn opened(path: &Path) -> SqliteStore {
         .await
         {
             Ok(store) => return store,
-            Err(OpenError::InUse { .. }) if tokio::time::Instant::now() < until => {
+            Err(SqliteOpenError::InUse { .. }) if tokio::time::Instant::now() < until => {
                 tokio::task::yield_now().await
             }
             Err(error) => panic!("{error}"),

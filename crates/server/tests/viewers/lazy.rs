@@ -4,7 +4,7 @@ use super::support::{PATIENCE, TestServer};
 use super::{By, View, log, seq};
 use serde_json::{Value, json};
 use throughline::config::ServerLimits;
-use throughline_testkit::{Move, Pace, Queue, Script};
+use throughline_testkit::{ModelScript, ReplyPace, ScriptMove, ScriptQueue};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::time::{Instant, timeout};
@@ -15,11 +15,13 @@ const BEHIND_MS_MAX: u64 = 1_500;
 const TINY: u32 = 4 << 10;
 
 /// More than the kernel and the connection's own buffers hold, in many events.
-fn long() -> Queue {
-    let pace = Pace { chunk_chars: Some(2_000), ..Pace::default() };
-    let script =
-        Script { moves: vec![Move::Say("a few more words ".repeat(150_000).into())], ..Script::new() };
-    Queue::new([script.paced(pace)])
+fn long() -> ScriptQueue {
+    let pace = ReplyPace { chunk_chars: Some(2_000), ..ReplyPace::default() };
+    let script = ModelScript {
+        moves: vec![ScriptMove::Say("a few more words ".repeat(150_000).into())],
+        ..ModelScript::new()
+    };
+    ScriptQueue::new([script.with_pace(pace)])
 }
 
 async fn connect(server: &TestServer, buffer: u32) -> TcpStream {
@@ -115,11 +117,11 @@ async fn a_viewer_that_takes_nothing_is_cut_and_goes_on_and_the_turn_was_not_slo
         assert!(end.is_err() || seen.len() < whole.len(), "a reset, not an end: {} bytes", taken.len());
         assert!(seen.len() < whole.len(), "it has not got everything");
         let mut joined = seen.clone();
-        joined.extend(View::behind(&server, &turn, by, seen.last().map_or(0, seq)).await.rest().await);
+        joined.extend(View::connect_after(&server, &turn, by, seen.last().map_or(0, seq)).await.rest().await);
         // Who was held up gets neighbours joined; what they add up to is the same.
         let fold = |events: &[Value]| {
             let read = |event: &Value| serde_json::from_value::<throughline::Event>(event.clone()).unwrap();
-            throughline::Message::of(&events.iter().map(read).collect::<Vec<_>>())
+            throughline::AssistantMessage::from_events(&events.iter().map(read).collect::<Vec<_>>())
         };
         assert_eq!(fold(&joined), fold(&whole), "by {by:?}");
         assert!(joined.windows(2).all(|pair| seq(&pair[0]) < seq(&pair[1])), "each once and in order");
@@ -150,7 +152,7 @@ async fn nothing_is_left_for_a_client_that_never_reads_however_little_it_is() {
         turns_per_key_max: 100,
         ..ServerLimits::default()
     };
-    let model = Queue::new((0..48).map(|_| Script::new().say("Short.")));
+    let model = ScriptQueue::new((0..48).map(|_| ModelScript::new().say("Short.")));
     let server = TestServer::start_with(model, |builder| builder, limits).await;
     let mut lazies = Vec::new();
     for kib in (8..392).step_by(8) {
@@ -177,7 +179,7 @@ async fn a_viewer_that_takes_slowly_is_not_cut() {
     let limits =
         ServerLimits { behind_ms_max: BEHIND_MS_MAX, message_bytes_max: 4 << 20, ..ServerLimits::default() };
     // One large event, which lasts longer than a viewer may take nothing.
-    let model = Queue::new([Script::new().say("Short.")]);
+    let model = ScriptQueue::new([ModelScript::new().say("Short.")]);
     let server = &TestServer::start_with(model, |builder| builder, limits).await;
     let turn = &server.say(&"a few more words ".repeat(220_000)).await;
     log(server, turn).await;

@@ -4,16 +4,16 @@ use super::log;
 use super::support::{Events, PATIENCE, TestServer, saying};
 use serde_json::json;
 use throughline_testkit::seen::SeenMessage;
-use throughline_testkit::{Pace, Script, Seen};
+use throughline_testkit::{ModelScript, ReplyPace, SeenRequest};
 use tokio::time::timeout;
 
-fn talks(seen: &Seen) -> Script {
-    let pace = Pace { tokens_per_second: Some(500.0), ..Pace::default() };
+fn talks(seen: &SeenRequest) -> ModelScript {
+    let pace = ReplyPace { tokens_per_second: Some(500.0), ..ReplyPace::default() };
     let script = match seen.messages.last() {
-        Some(SeenMessage::Results(_)) => Script::new().say("It is sunny."),
-        _ => Script::new().say("Let me look.").call("weather_today", json!({})),
+        Some(SeenMessage::Results(_)) => ModelScript::new().say("It is sunny."),
+        _ => ModelScript::new().say("Let me look.").call("weather_today", json!({})),
     };
-    script.paced(pace)
+    script.with_pace(pace)
 }
 
 /// How a turn ended for those who did not see it.

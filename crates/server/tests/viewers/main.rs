@@ -39,7 +39,7 @@ enum View {
 
 impl View {
     /// Connects anew with the number of the last event that was seen.
-    async fn behind(server: &TestServer, turn: &str, by: By, after: u64) -> Self {
+    async fn connect_after(server: &TestServer, turn: &str, by: By, after: u64) -> Self {
         if by == By::Socket {
             let mut socket = Socket::connect(server).await;
             let op = serde_json::json!({"op": "subscribe", "turn_id": turn, "after": after});
@@ -88,7 +88,7 @@ impl View {
 
 /// The log of a turn, as one who never lost the connection sees it.
 async fn log(server: &TestServer, turn: &str) -> Vec<Value> {
-    View::behind(server, turn, By::Query, 0).await.rest().await
+    View::connect_after(server, turn, By::Query, 0).await.rest().await
 }
 
 fn seq(event: &Value) -> u64 {

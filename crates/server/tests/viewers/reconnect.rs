@@ -6,16 +6,16 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use throughline_server::viewer::merge_deltas;
 use throughline_testkit::seen::SeenMessage;
-use throughline_testkit::{Pace, Queue, Script, Seen};
+use throughline_testkit::{ModelScript, ReplyPace, ScriptQueue, SeenRequest};
 
 /// Text, a call, and text again, slowly enough that viewers come back while it runs.
-fn talks(seen: &Seen) -> Script {
-    let pace = Pace { tokens_per_second: Some(300.0), ..Pace::default() };
+fn talks(seen: &SeenRequest) -> ModelScript {
+    let pace = ReplyPace { tokens_per_second: Some(300.0), ..ReplyPace::default() };
     let script = match seen.messages.last() {
-        Some(SeenMessage::Results(_)) => Script::new().say("It is sunny, and it will stay so all day."),
-        _ => Script::new().think("Hm.").say("Let me look it up.").call("weather_today", json!({})),
+        Some(SeenMessage::Results(_)) => ModelScript::new().say("It is sunny, and it will stay so all day."),
+        _ => ModelScript::new().think("Hm.").say("Let me look it up.").call("weather_today", json!({})),
     };
-    script.paced(pace)
+    script.with_pace(pace)
 }
 
 /// Follows a turn, losing the connection after every `k` events; what was seen altogether, and how often it came back.
@@ -24,14 +24,14 @@ async fn seen_in_glimpses(server: &TestServer, turn: &str, by: By, k: usize) -> 
     if k == 0 {
         // The connection is there and gone before anything came.
         for _ in 0..3 {
-            drop(View::behind(server, turn, by, 0).await);
+            drop(View::connect_after(server, turn, by, 0).await);
             connections += 1;
         }
     }
     let k = if k == 0 { usize::MAX } else { k };
     while seen.last().is_none_or(|event| event["type"] != "stream_end") {
         let after = seen.last().map_or(0, seq);
-        let mut view = View::behind(server, turn, by, after).await;
+        let mut view = View::connect_after(server, turn, by, after).await;
         connections += 1;
         for _ in 0..k {
             let Some(event) = view.next().await else { break };
@@ -39,7 +39,11 @@ async fn seen_in_glimpses(server: &TestServer, turn: &str, by: By, k: usize) -> 
         }
     }
     let after = seen.last().map_or(0, seq);
-    assert_eq!(View::behind(server, turn, by, after).await.next().await, None, "there is nothing more");
+    assert_eq!(
+        View::connect_after(server, turn, by, after).await.next().await,
+        None,
+        "there is nothing more"
+    );
     (seen, connections)
 }
 
@@ -74,8 +78,9 @@ async fn after_any_number_of_events_a_viewer_goes_on_where_it_was() {
 #[tokio::test]
 async fn in_merged_deltas_and_ahead_of_the_log_there_is_the_whole_message() {
     let words = ["Every ", "word ", "is ", "one ", "piece. "];
-    let say = |script: Script| words.iter().fold(script, |script, word| script.say(*word));
-    let queue = Queue::new([say(Script::new()).call("weather_today", json!({})), say(Script::new())]);
+    let say = |script: ModelScript| words.iter().fold(script, |script, word| script.say(*word));
+    let queue =
+        ScriptQueue::new([say(ModelScript::new()).call("weather_today", json!({})), say(ModelScript::new())]);
     let server = TestServer::start(queue).await;
     let turn = server.say("Hi").await;
     let before = log(&server, &turn).await;
@@ -84,12 +89,12 @@ async fn in_merged_deltas_and_ahead_of_the_log_there_is_the_whole_message() {
     let merged = log(&server, &turn).await;
     let events: Vec<throughline::Event> =
         before.iter().map(|event| serde_json::from_value(event.clone()).unwrap()).collect();
-    let whole = serde_json::to_value(throughline::Message::of(&events)).unwrap();
+    let whole = serde_json::to_value(throughline::AssistantMessage::from_events(&events)).unwrap();
     let last = seq(before.last().unwrap());
     let (mut plainly, mut anew) = (0, 0);
     for by in WAYS {
         for after in (0..=last + 1).chain([last + 1_000, u64::MAX]) {
-            let seen = View::behind(&server, &turn, by, after).await.rest().await;
+            let seen = View::connect_after(&server, &turn, by, after).await.rest().await;
             let at = merged.iter().position(|event| seq(event) == after);
             if after == 0 || at.is_some() {
                 assert_eq!(seen, merged[at.map_or(0, |at| at + 1)..], "by {by:?} behind {after}");
@@ -109,16 +114,16 @@ async fn in_merged_deltas_and_ahead_of_the_log_there_is_the_whole_message() {
 #[tokio::test]
 async fn ahead_of_a_running_turn_a_viewer_gets_the_message_and_goes_on_behind_it() {
     for by in WAYS {
-        let model = Queue::new([
-            Script::new().say("I will.").call("calendar_add", json!({"title": "tea"})),
-            Script::new().say("Noted."),
+        let model = ScriptQueue::new([
+            ModelScript::new().say("I will.").call("calendar_add", json!({"title": "tea"})),
+            ModelScript::new().say("Noted."),
         ]);
         let server = TestServer::start_asking(model).await;
         let turn = server.say("Hi").await;
         let asked = server.follow(&turn, 0).await.until("approval_request").await;
         let (last, question) = (asked.last().unwrap().id, &asked.last().unwrap().data["approval_id"]);
         // As after a power cut: it has seen what the log has lost.
-        let mut view = View::behind(&server, &turn, by, last + 30).await;
+        let mut view = View::connect_after(&server, &turn, by, last + 30).await;
         let anew = view.next().await.unwrap();
         assert_eq!((&anew["type"], &anew["last_seq"]), (&json!("resync"), &json!(last)), "by {by:?}");
         let (_, snapshot) = server.get(&format!("/v1/turns/{turn}")).await;
@@ -134,7 +139,7 @@ async fn ahead_of_a_running_turn_a_viewer_gets_the_message_and_goes_on_behind_it
 #[tokio::test]
 async fn a_stream_says_that_it_lives_while_nothing_happens() {
     let limits = throughline::config::ServerLimits { heartbeat_ms: 40, ..Default::default() };
-    let waits = Queue::new([Script::new().call("queue_wait", json!({}))]);
+    let waits = ScriptQueue::new([ModelScript::new().call("queue_wait", json!({}))]);
     let server = TestServer::start_with(waits, |builder| builder, limits).await;
     let turn = server.turn(saying("Hi")).await;
     let mut viewer = server.follow(&turn, 0).await;

@@ -6,7 +6,7 @@ use futures_util::future::join_all;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use throughline::config::ServerLimits;
-use throughline_testkit::{Pace, Queue, Script};
+use throughline_testkit::{ModelScript, ReplyPace, ScriptQueue};
 use tokio::sync::Barrier;
 use tokio::time::timeout;
 
@@ -16,8 +16,8 @@ const VIEWERS: usize = 120;
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn whoever_comes_back_in_a_storm_sees_every_event() {
     let limits = ServerLimits { streams_per_key_max: 2 * VIEWERS as u32, ..ServerLimits::default() };
-    let pace = Pace { tokens_per_second: Some(100.0), ..Pace::default() };
-    let model = Queue::new([Script::new().say("a word ".repeat(100)).paced(pace)]);
+    let pace = ReplyPace { tokens_per_second: Some(100.0), ..ReplyPace::default() };
+    let model = ScriptQueue::new([ModelScript::new().say("a word ".repeat(100)).with_pace(pace)]);
     let server = Arc::new(TestServer::start_with(model, |builder| builder, limits).await);
     let turn = server.say("Hi").await;
     let together = Arc::new(Barrier::new(VIEWERS));
@@ -28,7 +28,7 @@ async fn whoever_comes_back_in_a_storm_sees_every_event() {
             let mut seen: Vec<Value> = Vec::new();
             for glimpse in [3, 5, usize::MAX] {
                 let after = seen.last().map_or(0, seq);
-                let mut view = View::behind(&server, &turn, by, after).await;
+                let mut view = View::connect_after(&server, &turn, by, after).await;
                 for _ in 0..glimpse {
                     let Some(event) = view.next().await else { break };
                     seen.push(event);
@@ -50,7 +50,7 @@ async fn whoever_comes_back_in_a_storm_sees_every_event() {
 #[tokio::test]
 async fn one_viewer_too_many_is_told_when_to_try_again_and_harms_nobody() {
     let limits = ServerLimits { streams_per_key_max: 4, ..ServerLimits::default() };
-    let waits = Queue::new((0..2).map(|_| Script::new().call("queue_wait", json!({}))));
+    let waits = ScriptQueue::new((0..2).map(|_| ModelScript::new().call("queue_wait", json!({}))));
     let server = TestServer::start_with(waits, |builder| builder, limits).await;
     let turn = server.say("Hi").await;
     let mut open = Vec::new();

@@ -3,13 +3,13 @@
 use super::support::{TestServer, answered};
 use super::{By, View, log};
 use serde_json::{Value, json};
-use throughline_testkit::{Queue, Script, Seen, seen::SeenMessage};
+use throughline_testkit::{ModelScript, ScriptQueue, SeenRequest, seen::SeenMessage};
 
 /// Asks whether to write, and says what came of it.
-fn asks(seen: &Seen) -> Script {
+fn asks(seen: &SeenRequest) -> ModelScript {
     match seen.messages.last() {
-        Some(SeenMessage::Results(_)) => Script::new().say("So be it."),
-        _ => Script::new().say("I will note it.").call("calendar_add", json!({"title": "tea"})),
+        Some(SeenMessage::Results(_)) => ModelScript::new().say("So be it."),
+        _ => ModelScript::new().say("I will note it.").call("calendar_add", json!({"title": "tea"})),
     }
 }
 
@@ -33,8 +33,8 @@ async fn until(view: &mut View, kind: &str) -> Vec<Value> {
 /// A turn that asks, with two tabs that both show the question.
 async fn two_tabs(server: &TestServer) -> (String, [View; 2], [Vec<Value>; 2], String) {
     let turn = server.say("Hi").await;
-    let mut one = View::behind(server, &turn, By::Header, 0).await;
-    let mut two = View::behind(server, &turn, By::Socket, 0).await;
+    let mut one = View::connect_after(server, &turn, By::Header, 0).await;
+    let mut two = View::connect_after(server, &turn, By::Socket, 0).await;
     let seen = [until(&mut one, "approval_request").await, until(&mut two, "approval_request").await];
     assert_eq!(seen[0], seen[1]);
     let question = seen[0].last().unwrap()["approval_id"].as_str().unwrap();
@@ -140,12 +140,12 @@ async fn an_answer_that_races_a_stop_is_told_what_the_log_says() {
 // R: T8, R3
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_stop_that_races_the_end_has_one_end_which_everybody_sees() {
-    let model = Queue::new((0..12).map(|_| Script::new().say("Short.")));
+    let model = ScriptQueue::new((0..12).map(|_| ModelScript::new().say("Short.")));
     let server = TestServer::start(model).await;
     for round in 0..12 {
         let turn = server.say("Hi").await;
-        let mut one = View::behind(&server, &turn, By::Query, 0).await;
-        let mut two = View::behind(&server, &turn, By::Socket, 0).await;
+        let mut one = View::connect_after(&server, &turn, By::Query, 0).await;
+        let mut two = View::connect_after(&server, &turn, By::Socket, 0).await;
         // From nearly at once to nearly over.
         let mut seen = Vec::new();
         for _ in 0..round % 6 {

@@ -5,7 +5,9 @@ use anyhow::{Result, ensure};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use throughline_store::{Batch, Durability, Figures, Log, Record, SqliteSettings, SqliteStore, Urgency};
+use throughline_store::{
+    AppendUrgency, Durability, Log, LogBatch, LogRecord, SqliteSettings, SqliteStore, StoreStats,
+};
 
 pub struct Load {
     pub events: usize,
@@ -66,11 +68,11 @@ impl Opened {
         }
     }
 
-    fn figures(&self) -> Figures {
+    fn figures(&self) -> StoreStats {
         match self {
-            Self::File(store, _) => store.figures(),
+            Self::File(store, _) => store.stats(),
             #[cfg(feature = "postgres")]
-            Self::Database(store) => store.figures(),
+            Self::Database(store) => store.stats(),
         }
     }
 
@@ -83,14 +85,14 @@ impl Opened {
     }
 }
 
-fn batch(first: u64, records: u64) -> Batch {
-    let delta = |seq| Record::new(seq, "content_delta", Durability::Process, vec![b'x'; 200]);
+fn batch(first: u64, records: u64) -> LogBatch {
+    let delta = |seq| LogRecord::new(seq, "content_delta", Durability::Process, vec![b'x'; 200]);
     let records = (first..first + records).map(delta).collect();
-    Batch { records, urgency: Urgency::Gathers, ..Batch::default() }
+    LogBatch { records, urgency: AppendUrgency::Batched, ..LogBatch::default() }
 }
 
-fn end(seq: u64) -> Batch {
-    vec![Record::new(seq, "stream_end", Durability::Power, "{}")].into()
+fn end(seq: u64) -> LogBatch {
+    vec![LogRecord::new(seq, "stream_end", Durability::Power, "{}")].into()
 }
 
 /// Each turn appends one record so often, as a stream of tokens does; turns begin at different moments.
@@ -129,7 +131,7 @@ pub async fn flood(at: &At, turns: usize, records: u64, seconds: f64) -> Result<
 
 async fn run<F, R>(at: &At, turns: usize, work: F) -> Result<Load>
 where
-    F: Fn(usize, Arc<dyn Log>, throughline_store::Epoch) -> R,
+    F: Fn(usize, Arc<dyn Log>, throughline_store::OwnerEpoch) -> R,
     R: Future<Output = Result<(u64, Vec<Duration>)>> + Send + 'static,
 {
     let store = Opened::at(at).await?;
@@ -193,7 +195,7 @@ pub async fn open_again(ended: usize, live: usize) -> Result<OpenedAgain> {
     });
     futures_util::future::try_join_all(tasks).await?;
     // The ended ones leave the journal by themselves, some hundred a moment.
-    while writing.figures().turns > live {
+    while writing.stats().turns > live {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     // What a process that dies leaves: the file and its write-ahead log, never closed.

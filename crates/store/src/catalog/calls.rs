@@ -58,7 +58,7 @@ pub struct CallFilter {
 
 impl CallFilter {
     /// Statuses as people write them, commas between; nothing = any.
-    pub fn statuses_of(written: Option<&str>) -> Vec<String> {
+    pub fn parse_statuses(written: Option<&str>) -> Vec<String> {
         let names = written.into_iter().flat_map(|names| names.split(','));
         names.map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned).collect()
     }
@@ -70,14 +70,14 @@ pub struct CallCounts {
     /// All.
     pub total: u64,
     /// By status, the most frequent first.
-    pub by_status: Vec<Count>,
+    pub by_status: Vec<NamedCount>,
     /// By tool, the most frequent first.
-    pub by_tool: Vec<Count>,
+    pub by_tool: Vec<NamedCount>,
 }
 
 /// How many of something.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Count {
+pub struct NamedCount {
     /// Of what.
     pub name: String,
     /// How many.

@@ -14,7 +14,7 @@ pub struct ConversationRow {
     /// Given, or the first words of the first input.
     pub title: String,
     /// Where the title comes from.
-    pub title_by: TitleBy,
+    pub title_by: TitleSource,
     /// The turn that a new one continues if nothing else is said.
     pub leaf_id: Option<String>,
     /// Milliseconds since 1970.
@@ -26,11 +26,13 @@ pub struct ConversationRow {
 /// Where a title comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum TitleBy {
+pub enum TitleSource {
     /// The first words of the first input.
-    Input,
+    #[serde(rename = "input")]
+    FirstInput,
     /// Somebody gave it.
-    Given,
+    #[serde(rename = "given")]
+    UserGiven,
 }
 
 /// A conversation in a list.
@@ -58,21 +60,21 @@ pub struct NewConversation {
 
 /// What became of something that was to be removed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Removed {
+pub enum RemovalOutcome {
     /// It is gone, with everything that was only its own.
-    Gone(Gone),
+    Removed(RemovalSummary),
     /// A turn of it runs; cancel it first. Nothing was removed.
     StillRunning {
         /// Which.
         turn_id: String,
     },
     /// There is no such thing.
-    Absent,
+    NotFound,
 }
 
 /// What is gone.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Gone {
+pub struct RemovalSummary {
     /// Conversations.
     pub conversations: u64,
     /// Turns, with their logs, calls and raw bytes.
@@ -82,12 +84,12 @@ pub struct Gone {
     /// Hashes that lost a file: candidates for [`BlobFolder::collect`](crate::blobs::BlobFolder::collect).
     pub blobs: Vec<String>,
     /// There is more to be removed than fits one commit: ask again.
-    pub more: bool,
+    pub has_more: bool,
 }
 
 /// A place where a text was found.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Hit {
+pub struct SearchHit {
     /// In which conversation.
     pub conversation_id: String,
     /// Its title.
@@ -95,7 +97,7 @@ pub struct Hit {
     /// In which turn; `None` = in the title.
     pub turn_id: Option<String>,
     /// In which part.
-    pub part: HitPart,
+    pub part: SearchHitPart,
     /// What stands around it.
     pub snippet: String,
     /// Milliseconds since 1970: when the turn began, or the conversation.
@@ -105,7 +107,7 @@ pub struct Hit {
 /// Where in a conversation a text was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum HitPart {
+pub enum SearchHitPart {
     /// In the title.
     Title,
     /// In what a person said.
@@ -116,7 +118,7 @@ pub enum HitPart {
 
 /// A conversation that comes from elsewhere, under ids that are new here.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Imported {
+pub struct ImportedConversation {
     /// The conversation. Its `user` is not looked at.
     pub conversation: ConversationRow,
     /// All ended; parents before children. Their `user` and `conversation_id` are not looked at.
@@ -129,7 +131,7 @@ pub struct Imported {
 
 /// What to forget: whatever is older than the times given, in milliseconds since 1970. `None` = it stays.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ForgetBefore {
+pub struct RetentionCutoffs {
     /// Conversations in which nothing has happened since, and turns that stand alone.
     pub conversations: Option<i64>,
     /// Raw upstream bytes.

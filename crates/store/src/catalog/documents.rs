@@ -38,7 +38,7 @@ impl DocumentKind {
 
 /// A document.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Document {
+pub struct StoredDocument {
     /// Its name among those of its kind.
     pub name: String,
     /// Never looked into.
@@ -61,16 +61,16 @@ pub struct NewDocument {
     /// Never looked into.
     pub body: Value,
     /// What must be there before.
-    pub expect: Expect,
+    pub precondition: DocumentPrecondition,
     /// Milliseconds since 1970.
     pub now: i64,
 }
 
 /// What must be there before a change, so that two people do not overwrite each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Expect {
+pub enum DocumentPrecondition {
     /// Whatever.
-    Anything,
+    Any,
     /// Nothing.
     Absent,
     /// The document in this version.
@@ -79,11 +79,11 @@ pub enum Expect {
 
 /// What became of a document that was to be written.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Put {
+pub enum PutOutcome {
     /// It is there now.
-    Done(Document),
+    Written(StoredDocument),
     /// Something else is there. Nothing was written.
-    Conflict(Option<Document>),
+    Conflict(Option<StoredDocument>),
 }
 
 /// An answer to remember.

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// How often the last use of a key is written: once a minute, in milliseconds.
-pub const LAST_USED_EVERY_MS: i64 = 60_000;
+pub const LAST_USED_INTERVAL_MS: i64 = 60_000;
 
 /// A key.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -16,21 +16,23 @@ mod samples;
 pub(crate) mod texts;
 mod turns;
 
-pub use calls::{CallCounts, CallFilter, CallRow, Count};
+pub use calls::{CallCounts, CallFilter, CallRow, NamedCount};
 pub use conversations::{
-    ConversationRow, ConversationSummary, ForgetBefore, Gone, Hit, HitPart, Imported, NewConversation,
-    Removed, TitleBy,
+    ConversationRow, ConversationSummary, ImportedConversation, NewConversation, RemovalOutcome,
+    RemovalSummary, RetentionCutoffs, SearchHit, SearchHitPart, TitleSource,
 };
-pub use documents::{Document, DocumentKind, Expect, NewDocument, NewRemembered, Put, RememberedRow};
+pub use documents::{
+    DocumentKind, DocumentPrecondition, NewDocument, NewRemembered, PutOutcome, RememberedRow, StoredDocument,
+};
 pub use files::{FileRow, NewFile};
-pub use keys::{KeyRow, LAST_USED_EVERY_MS};
+pub use keys::{KeyRow, LAST_USED_INTERVAL_MS};
 pub use limits::CatalogLimits;
-pub use page::{PAGE_ROWS, PAGE_ROWS_MAX, Page, PageRequest, Place};
+pub use page::{PAGE_ROWS_DEFAULT, PAGE_ROWS_MAX, PagePosition, PageRequest, ResultPage};
 pub use raw::{RawExtent, RawId, RawRow};
-pub use samples::{CallSample, SampleRange, Sampled, Samples, TurnSample};
+pub use samples::{CallSample, MetricSamples, SampleRange, SampleRows, TurnSample};
 pub use turns::{
-    Created, IDEMPOTENCY_MS, Idempotency, NewTurn, OpenTurn, Pace, Parent, PathTurn, RUNNING, TurnEnd,
-    TurnFilter, TurnPlace, TurnRow, TurnSummary,
+    IDEMPOTENCY_MS, IdempotencyKey, NewTurnRow, OpenTurn, PathTurn, STATUS_RUNNING, TurnCreation, TurnEnd,
+    TurnFilter, TurnParent, TurnPlacement, TurnRow, TurnSummary, TurnTiming,
 };
 
 use crate::error::StoreError;
@@ -53,18 +55,18 @@ pub trait Catalog: Send + Sync {
     ///
     /// # Errors
     /// [`StoreError::Exists`]: the id of turn or conversation is taken, whoever has it.
-    async fn create_turn(&self, user: &str, turn: NewTurn) -> Result<Created, StoreError>;
+    async fn create_turn(&self, user: &str, turn: NewTurnRow) -> Result<TurnCreation, StoreError>;
 
     /// A turn.
     async fn turn(&self, user: &str, turn_id: &str) -> Result<Option<TurnRow>, StoreError>;
 
     /// The turn of a request that came before, by its key: for a quick look before a turn is prepared.
-    async fn turn_of_key(
+    async fn turn_by_idempotency_key(
         &self,
         user: &str,
-        key: &Idempotency,
+        key: &IdempotencyKey,
         now: i64,
-    ) -> Result<Option<Created>, StoreError>;
+    ) -> Result<Option<TurnCreation>, StoreError>;
 
     /// Ends a turn. `false`: there is no such turn, or it has ended before, which stays as it was.
     async fn end_turn(&self, user: &str, turn_id: &str, end: TurnEnd) -> Result<bool, StoreError>;
@@ -75,10 +77,10 @@ pub trait Catalog: Send + Sync {
         user: &str,
         filter: &TurnFilter,
         page: &PageRequest,
-    ) -> Result<Page<TurnSummary>, StoreError>;
+    ) -> Result<ResultPage<TurnSummary>, StoreError>;
 
     /// Removes a turn with everything behind it. If the leaf was among them, the leaf is then its parent.
-    async fn delete_turn(&self, user: &str, turn_id: &str) -> Result<Removed, StoreError>;
+    async fn delete_turn(&self, user: &str, turn_id: &str) -> Result<RemovalOutcome, StoreError>;
 
     /// All turns without an end, of all users, oldest first: for the server when it starts.
     async fn open_turns(&self) -> Result<Vec<OpenTurn>, StoreError>;
@@ -104,7 +106,7 @@ pub trait Catalog: Send + Sync {
         user: &str,
         text: Option<&str>,
         page: &PageRequest,
-    ) -> Result<Page<ConversationSummary>, StoreError>;
+    ) -> Result<ResultPage<ConversationSummary>, StoreError>;
 
     /// Where a text stands in titles, inputs and answers, whatever its case, newest first. `%`, `_` and the like mean
     /// themselves. Nothing is found for a text of blanks only. What cannot be looked through in time is for the next page,
@@ -112,7 +114,12 @@ pub trait Catalog: Send + Sync {
     ///
     /// # Errors
     /// [`StoreError::Busy`]: too many searches wait, or this one has waited too long.
-    async fn search(&self, user: &str, text: &str, page: &PageRequest) -> Result<Page<Hit>, StoreError>;
+    async fn search(
+        &self,
+        user: &str,
+        text: &str,
+        page: &PageRequest,
+    ) -> Result<ResultPage<SearchHit>, StoreError>;
 
     /// Gives a conversation a title; an empty one brings back the first words. `false`: there is no such conversation.
     async fn rename(&self, user: &str, id: &str, title: &str, now: i64) -> Result<bool, StoreError>;
@@ -127,18 +134,18 @@ pub trait Catalog: Send + Sync {
     async fn path(&self, user: &str, turn_id: &str) -> Result<Vec<PathTurn>, StoreError>;
 
     /// Removes a conversation with its turns, their logs, calls and raw bytes, and the files that no other turn uses.
-    async fn delete_conversation(&self, user: &str, id: &str) -> Result<Removed, StoreError>;
+    async fn delete_conversation(&self, user: &str, id: &str) -> Result<RemovalOutcome, StoreError>;
 
     /// Takes in a conversation from elsewhere. Logs of its turns, if there are any, are appended before, under the same
     /// ids; a turn without a log is what its `adds` say.
     ///
     /// # Errors
     /// [`StoreError::Exists`]: an id is taken. [`StoreError::Invalid`]: a turn runs, or its parent is not before it.
-    async fn import(&self, user: &str, imported: Imported) -> Result<(), StoreError>;
+    async fn import(&self, user: &str, imported: ImportedConversation) -> Result<(), StoreError>;
 
     /// Forgets what is older than the times given, of all users, a part at a time: for the server itself. Conversations
     /// in which a turn runs stay.
-    async fn forget_before(&self, times: ForgetBefore) -> Result<Gone, StoreError>;
+    async fn delete_expired(&self, times: RetentionCutoffs) -> Result<RemovalSummary, StoreError>;
 
     // Calls
 
@@ -155,13 +162,13 @@ pub trait Catalog: Send + Sync {
         user: &str,
         filter: &CallFilter,
         page: &PageRequest,
-    ) -> Result<Page<CallRow>, StoreError>;
+    ) -> Result<ResultPage<CallRow>, StoreError>;
 
     /// How many calls there are of each kind.
     async fn count_calls(&self, user: &str, filter: &CallFilter) -> Result<CallCounts, StoreError>;
 
     /// Turns and calls of a time as figures: what metrics are computed from.
-    async fn samples(&self, user: &str, range: &SampleRange) -> Result<Samples, StoreError>;
+    async fn samples(&self, user: &str, range: &SampleRange) -> Result<MetricSamples, StoreError>;
 
     // Documents
 
@@ -171,13 +178,13 @@ pub trait Catalog: Send + Sync {
         user: &str,
         kind: DocumentKind,
         name: &str,
-    ) -> Result<Option<Document>, StoreError>;
+    ) -> Result<Option<StoredDocument>, StoreError>;
 
     /// All documents of a kind, by name.
-    async fn documents(&self, user: &str, kind: DocumentKind) -> Result<Vec<Document>, StoreError>;
+    async fn documents(&self, user: &str, kind: DocumentKind) -> Result<Vec<StoredDocument>, StoreError>;
 
     /// Writes a document.
-    async fn put_document(&self, user: &str, document: NewDocument) -> Result<Put, StoreError>;
+    async fn put_document(&self, user: &str, document: NewDocument) -> Result<PutOutcome, StoreError>;
 
     /// Removes a document, and says what it was.
     async fn remove_document(
@@ -185,7 +192,7 @@ pub trait Catalog: Send + Sync {
         user: &str,
         kind: DocumentKind,
         name: &str,
-    ) -> Result<Option<Document>, StoreError>;
+    ) -> Result<Option<StoredDocument>, StoreError>;
 
     /// Answers that hold always and, if one is named, in a conversation; oldest first.
     async fn remembered(
@@ -195,13 +202,13 @@ pub trait Catalog: Send + Sync {
     ) -> Result<Vec<RememberedRow>, StoreError>;
 
     /// All answers of the user that are remembered, those of every conversation too, in order of their numbers.
-    async fn remembered_everywhere(&self, user: &str) -> Result<Vec<RememberedRow>, StoreError>;
+    async fn all_remembered(&self, user: &str) -> Result<Vec<RememberedRow>, StoreError>;
 
     /// Remembers an answer. `None`: there is no such conversation.
     async fn remember(&self, user: &str, answer: NewRemembered) -> Result<Option<RememberedRow>, StoreError>;
 
     /// Takes back an answer, and says what it was.
-    async fn forget_remembered(&self, user: &str, number: u64) -> Result<Option<RememberedRow>, StoreError>;
+    async fn delete_remembered(&self, user: &str, number: u64) -> Result<Option<RememberedRow>, StoreError>;
 
     // Keys
 
@@ -220,7 +227,7 @@ pub trait Catalog: Send + Sync {
     /// A key by its id, of whichever user, valid or not: for authentication, which finds out who the user is.
     async fn key(&self, id: &str) -> Result<Option<KeyRow>, StoreError>;
 
-    /// Notes that a key was used, at most once in [`LAST_USED_EVERY_MS`]: for authentication. `true` if it was written.
+    /// Notes that a key was used, at most once in [`LAST_USED_INTERVAL_MS`]: for authentication. `true` if it was written.
     async fn touch_key(&self, id: &str, now: i64) -> Result<bool, StoreError>;
 
     // Files
@@ -236,16 +243,16 @@ pub trait Catalog: Send + Sync {
     ///
     /// # Errors
     /// As [`add_file`](Self::add_file).
-    async fn keep_file(&self, user: &str, file: NewFile) -> Result<FileRow, StoreError>;
+    async fn find_or_add_file(&self, user: &str, file: NewFile) -> Result<FileRow, StoreError>;
 
     /// Notes that a turn uses a file: it stays as long as the turn does. `false`: the user does not have both.
-    async fn use_file(&self, user: &str, turn_id: &str, file_id: &str) -> Result<bool, StoreError>;
+    async fn record_file_use(&self, user: &str, turn_id: &str, file_id: &str) -> Result<bool, StoreError>;
 
     /// A file.
     async fn file(&self, user: &str, id: &str) -> Result<Option<FileRow>, StoreError>;
 
     /// Files, newest first.
-    async fn files(&self, user: &str, page: &PageRequest) -> Result<Page<FileRow>, StoreError>;
+    async fn files(&self, user: &str, page: &PageRequest) -> Result<ResultPage<FileRow>, StoreError>;
 
     /// Removes a file, used or not, and says what it was.
     async fn remove_file(&self, user: &str, id: &str) -> Result<Option<FileRow>, StoreError>;
@@ -266,7 +273,7 @@ pub trait Catalog: Send + Sync {
 
     /// Notes that bytes of an answer were left out: what is kept is its beginning, and nothing is kept behind it. `false`:
     /// there is no such turn.
-    async fn cut_raw(&self, user: &str, id: &RawId, now: i64) -> Result<bool, StoreError>;
+    async fn mark_raw_truncated(&self, user: &str, id: &RawId, now: i64) -> Result<bool, StoreError>;
 
     /// What is kept of a turn's upstreams, in order.
     async fn raw_of_turn(&self, user: &str, turn_id: &str) -> Result<Vec<RawRow>, StoreError>;

@@ -6,12 +6,12 @@ use serde::{Deserialize, Serialize};
 /// Most rows of one page.
 pub const PAGE_ROWS_MAX: u32 = 200;
 /// Rows of a page when nothing is said.
-pub const PAGE_ROWS: u32 = 50;
+pub const PAGE_ROWS_DEFAULT: u32 = 50;
 
 /// Which page.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PageRequest {
-    /// [`Page::next`] of the page before; `None` = the first page.
+    /// [`ResultPage::next`] of the page before; `None` = the first page.
     pub cursor: Option<String>,
     /// At most this many rows, from 1 to [`PAGE_ROWS_MAX`]; what is outside is moved to the nearer end.
     pub limit: u32,
@@ -19,7 +19,7 @@ pub struct PageRequest {
 
 impl Default for PageRequest {
     fn default() -> Self {
-        Self { cursor: None, limit: PAGE_ROWS }
+        Self { cursor: None, limit: PAGE_ROWS_DEFAULT }
     }
 }
 
@@ -49,14 +49,14 @@ impl PageRequest {
     ///
     /// # Errors
     /// The cursor was not made by a page.
-    pub fn place(&self) -> Result<Option<Place>, StoreError> {
-        self.cursor.as_deref().map(Place::parse).transpose()
+    pub fn position(&self) -> Result<Option<PagePosition>, StoreError> {
+        self.cursor.as_deref().map(PagePosition::parse).transpose()
     }
 }
 
 /// Some rows, and where the next ones begin.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Page<T> {
+pub struct ResultPage<T> {
     /// Newest first.
     pub items: Vec<T>,
     /// Cursor of the next page; `None` = there is nothing more.
@@ -67,12 +67,12 @@ pub struct Page<T> {
     pub partial: bool,
 }
 
-impl<T> Page<T> {
+impl<T> ResultPage<T> {
     /// A page of at most `rows` of `items`, which are one more than that if another page follows.
-    pub fn of(mut items: Vec<T>, rows: u32, place: impl Fn(&T) -> Place) -> Self {
+    pub fn from_rows(mut items: Vec<T>, rows: u32, position: impl Fn(&T) -> PagePosition) -> Self {
         let more = items.len() > rows as usize;
         items.truncate(rows as usize);
-        let next = items.last().filter(|_| more).map(|last| place(last).to_string());
+        let next = items.last().filter(|_| more).map(|last| position(last).to_string());
         Self { items, next, partial: false }
     }
 
@@ -84,14 +84,14 @@ impl<T> Page<T> {
 
 /// A place in a list: the time of a row and, among rows of one time, its id.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct PagePosition {
     /// Milliseconds since 1970.
     pub at: i64,
     /// Id of the row.
     pub id: String,
 }
 
-impl Place {
+impl PagePosition {
     fn parse(cursor: &str) -> Result<Self, StoreError> {
         let bad = || StoreError::invalid("cursor", "it was not given by an earlier page");
         let (at, id) = cursor.split_once('~').ok_or_else(bad)?;
@@ -102,7 +102,7 @@ impl Place {
     }
 }
 
-impl std::fmt::Display for Place {
+impl std::fmt::Display for PagePosition {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}~{}", self.at, self.id)
     }

@@ -32,7 +32,9 @@ pub struct RawRow {
 #[serde(rename_all = "snake_case")]
 pub enum RawExtent {
     /// All that came so far.
-    Whole,
+    #[serde(rename = "whole")]
+    Complete,
     /// The beginning: the rest was over a limit, or came faster than it could be written.
-    Beginning,
+    #[serde(rename = "beginning")]
+    Truncated,
 }

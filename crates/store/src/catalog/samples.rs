@@ -1,6 +1,6 @@
 //! What metrics are computed from: the few columns of turns and calls that are figures. R: U5
 
-use super::Pace;
+use super::TurnTiming;
 use serde::{Deserialize, Serialize};
 
 /// Which samples.
@@ -16,36 +16,37 @@ pub struct SampleRange {
 
 /// What was found, newest first.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Samples {
+pub struct MetricSamples {
     /// Turns begun in the time.
-    pub turns: Sampled<TurnSample>,
+    pub turns: SampleRows<TurnSample>,
     /// Calls begun in the time.
-    pub calls: Sampled<CallSample>,
+    pub calls: SampleRows<CallSample>,
     /// Calls of running turns that wait for a person, whenever they began.
     pub waiting: u64,
 }
 
 /// Some rows, and whether they are all.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Sampled<T> {
+pub struct SampleRows<T> {
     /// Newest first.
     pub rows: Vec<T>,
     /// There are older ones in the time, beyond `rows_max`.
-    pub cut: bool,
+    #[serde(rename = "cut")]
+    pub truncated: bool,
 }
 
-impl<T> Default for Sampled<T> {
+impl<T> Default for SampleRows<T> {
     fn default() -> Self {
-        Self { rows: Vec::new(), cut: false }
+        Self { rows: Vec::new(), truncated: false }
     }
 }
 
-impl<T> Sampled<T> {
+impl<T> SampleRows<T> {
     /// At most `rows_max` of `rows`, which are one more than that if there are others.
-    pub(crate) fn of(mut rows: Vec<T>, rows_max: u32) -> Self {
-        let cut = rows.len() > rows_max as usize;
+    pub(crate) fn from_rows(mut rows: Vec<T>, rows_max: u32) -> Self {
+        let truncated = rows.len() > rows_max as usize;
         rows.truncate(rows_max as usize);
-        Self { rows, cut }
+        Self { rows, truncated }
     }
 }
 
@@ -57,7 +58,7 @@ pub struct TurnSample {
     /// As [`TurnRow::status`](super::TurnRow::status).
     pub status: String,
     /// How fast it was, as far as it has ended.
-    pub pace: Pace,
+    pub pace: TurnTiming,
 }
 
 /// A call as a figure.

@@ -8,19 +8,19 @@ pub const ID_BYTES_MAX: usize = 256;
 /// Longest name of a file that is shown, in characters.
 pub const FILE_NAME_CHARS_MAX: usize = 200;
 /// Most of an input that becomes a title, in characters.
-const FIRST_WORDS_CHARS: usize = 60;
+const AUTO_TITLE_CHARS: usize = 60;
 /// How much of an input or an answer a list shows, in characters.
 pub const PREVIEW_CHARS: usize = 200;
 /// What a snippet shows before and after what was found, in characters.
-const AROUND_CHARS: usize = 60;
+const SNIPPET_CONTEXT_CHARS: usize = 60;
 /// Fewer characters than this are in no index of trigrams.
-pub const TRIGRAM: usize = 3;
+pub const TRIGRAM_CHARS: usize = 3;
 
 /// What somebody wants to call something new.
 ///
 /// # Errors
 /// It is empty, too long, or has control characters, which no protocol of ours could carry.
-pub fn check_id(field: &'static str, id: &str) -> Result<(), StoreError> {
+pub fn validate_id(field: &'static str, id: &str) -> Result<(), StoreError> {
     if id.is_empty() {
         return Err(StoreError::invalid(field, "it is empty"));
     }
@@ -34,22 +34,22 @@ pub fn check_id(field: &'static str, id: &str) -> Result<(), StoreError> {
 }
 
 /// A text to be kept where a database wants text: PostgreSQL takes no NUL.
-pub fn without_nul(text: &str) -> Cow<'_, str> {
+pub fn replace_nul(text: &str) -> Cow<'_, str> {
     if text.contains('\0') { Cow::Owned(text.replace('\0', "\u{fffd}")) } else { Cow::Borrowed(text) }
 }
 
 /// A title on one line, of at most so many characters.
-pub fn title(text: &str, chars_max: usize) -> String {
-    cut(&on_one_line(text), chars_max)
+pub fn normalize_title(text: &str, chars_max: usize) -> String {
+    truncate_chars(&collapse_whitespace(text), chars_max)
 }
 
 /// What an input is called until somebody gives its conversation a title.
-pub fn first_words(input: &str) -> String {
-    let line = on_one_line(input);
-    if line.chars().nth(FIRST_WORDS_CHARS).is_none() {
+pub fn auto_title(input: &str) -> String {
+    let line = collapse_whitespace(input);
+    if line.chars().nth(AUTO_TITLE_CHARS).is_none() {
         return line;
     }
-    let words = cut(&line, FIRST_WORDS_CHARS);
+    let words = truncate_chars(&line, AUTO_TITLE_CHARS);
     // In the middle of a word, unless the words are long or the language has no blanks.
     match words.rfind(' ') {
         Some(blank) if blank > words.len() / 2 => format!("{}…", &words[..blank]),
@@ -59,26 +59,26 @@ pub fn first_words(input: &str) -> String {
 
 /// The beginning of a text as a list shows it.
 pub fn preview(text: &str) -> String {
-    cut(text, PREVIEW_CHARS)
+    truncate_chars(text, PREVIEW_CHARS)
 }
 
 /// A file's name as it is shown. Never a path: only what is behind the last separator of whichever system, without
 /// characters that hide or turn what follows.
-pub fn file_name(name: &str) -> String {
+pub fn sanitize_file_name(name: &str) -> String {
     let last = name.rsplit(['/', '\\']).next().unwrap_or_default();
     let shown: String = last.chars().filter(|&c| !c.is_control() && !is_invisible(c)).collect();
     let shown = shown.trim().trim_start_matches('.');
-    if shown.is_empty() { "file".to_owned() } else { cut_name(shown) }
+    if shown.is_empty() { "file".to_owned() } else { truncate_file_name(shown) }
 }
 
 /// A long name keeps its ending, which says what it is.
-fn cut_name(name: &str) -> String {
+fn truncate_file_name(name: &str) -> String {
     if name.chars().count() <= FILE_NAME_CHARS_MAX {
         return name.to_owned();
     }
     let ending = name.rfind('.').map(|dot| &name[dot..]).filter(|ending| ending.chars().count() <= 16);
     let ending = ending.unwrap_or_default();
-    format!("{}{ending}", cut(name, FILE_NAME_CHARS_MAX - ending.chars().count()))
+    format!("{}{ending}", truncate_chars(name, FILE_NAME_CHARS_MAX - ending.chars().count()))
 }
 
 /// Marks of direction and width: `photo\u{202e}gpj.exe` would look like `photoexe.jpg`.
@@ -86,7 +86,7 @@ fn is_invisible(c: char) -> bool {
     matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
 }
 
-fn on_one_line(text: &str) -> String {
+fn collapse_whitespace(text: &str) -> String {
     let mut line = String::new();
     for word in text.split(|c: char| c.is_whitespace() || c.is_control()).filter(|word| !word.is_empty()) {
         if !line.is_empty() {
@@ -97,13 +97,13 @@ fn on_one_line(text: &str) -> String {
     line
 }
 
-fn cut(text: &str, chars_max: usize) -> String {
+fn truncate_chars(text: &str, chars_max: usize) -> String {
     text.chars().take(chars_max).collect()
 }
 
 /// What is looked for: what can be found, as it is asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Sought {
+pub enum SearchTerm {
     /// Long enough for an index of trigrams.
     Indexed(String),
     /// Too short for it: every text is looked at.
@@ -111,15 +111,15 @@ pub enum Sought {
     /// Nothing is said about what is wanted.
     Blank,
     /// Nothing can match.
-    Never,
+    Unmatchable,
 }
 
-impl Sought {
+impl SearchTerm {
     /// Blanks around the text do not count.
     ///
     /// # Errors
     /// The text is longer than `chars_max` characters.
-    pub fn of(text: &str, chars_max: usize) -> Result<Self, StoreError> {
+    pub fn parse(text: &str, chars_max: usize) -> Result<Self, StoreError> {
         let text = text.trim();
         let chars = text.chars().count();
         if chars > chars_max {
@@ -128,8 +128,8 @@ impl Sought {
         Ok(match chars {
             0 => Self::Blank,
             // What is kept has none.
-            _ if text.contains('\0') => Self::Never,
-            _ if chars < TRIGRAM => Self::Short(text.to_owned()),
+            _ if text.contains('\0') => Self::Unmatchable,
+            _ if chars < TRIGRAM_CHARS => Self::Short(text.to_owned()),
             _ => Self::Indexed(text.to_owned()),
         })
     }
@@ -138,7 +138,7 @@ impl Sought {
     pub fn text(&self) -> &str {
         match self {
             Self::Indexed(text) | Self::Short(text) => text,
-            Self::Blank | Self::Never => "",
+            Self::Blank | Self::Unmatchable => "",
         }
     }
 }
@@ -158,34 +158,35 @@ pub fn like_pattern(text: &str) -> String {
 
 /// What stands around the first place of `sought` in `text`, on one line.
 pub fn snippet(text: &str, sought: &str) -> String {
-    let at = find_folded(text, sought).unwrap_or_default();
-    let before: Vec<char> = text[..at].chars().rev().take(AROUND_CHARS + 1).collect();
-    let rest: Vec<char> = text[at..].chars().take(sought.chars().count() + AROUND_CHARS + 1).collect();
-    let shown = sought.chars().count() + AROUND_CHARS;
+    let at = find_ignoring_case(text, sought).unwrap_or_default();
+    let before: Vec<char> = text[..at].chars().rev().take(SNIPPET_CONTEXT_CHARS + 1).collect();
+    let rest: Vec<char> =
+        text[at..].chars().take(sought.chars().count() + SNIPPET_CONTEXT_CHARS + 1).collect();
+    let shown = sought.chars().count() + SNIPPET_CONTEXT_CHARS;
     let mut snippet = String::new();
-    if before.len() > AROUND_CHARS {
+    if before.len() > SNIPPET_CONTEXT_CHARS {
         snippet.push('…');
     }
-    snippet.extend(before.iter().take(AROUND_CHARS).rev());
+    snippet.extend(before.iter().take(SNIPPET_CONTEXT_CHARS).rev());
     snippet.extend(rest.iter().take(shown));
     if rest.len() > shown {
         snippet.push('…');
     }
-    on_one_line(&snippet)
+    collapse_whitespace(&snippet)
 }
 
 /// Where `sought` begins in `text`, whatever the case.
-pub fn find_folded(text: &str, sought: &str) -> Option<usize> {
-    let sought: Vec<char> = sought.chars().map(folded).collect();
+pub fn find_ignoring_case(text: &str, sought: &str) -> Option<usize> {
+    let sought: Vec<char> = sought.chars().map(fold_char).collect();
     let first = *sought.first()?;
-    text.char_indices().filter(|&(_, c)| folded(c) == first).map(|(at, _)| at).find(|&at| {
-        let mut here = text[at..].chars().map(folded);
+    text.char_indices().filter(|&(_, c)| fold_char(c) == first).map(|(at, _)| at).find(|&at| {
+        let mut here = text[at..].chars().map(fold_char);
         sought.iter().all(|&c| here.next() == Some(c))
     })
 }
 
 /// A character in small, one for one.
-pub fn folded(c: char) -> char {
+pub fn fold_char(c: char) -> char {
     c.to_lowercase().next().unwrap_or(c)
 }
 
@@ -195,19 +196,19 @@ mod tests {
 
     #[test]
     fn a_title_is_one_line_and_first_words_end_with_a_word() {
-        assert_eq!(title("  a\n\tb\0c\u{7}  ", 200), "a b c");
-        assert_eq!(title("四個字的題目", 3), "四個字");
-        assert_eq!(first_words("Short enough."), "Short enough.");
+        assert_eq!(normalize_title("  a\n\tb\0c\u{7}  ", 200), "a b c");
+        assert_eq!(normalize_title("四個字的題目", 3), "四個字");
+        assert_eq!(auto_title("Short enough."), "Short enough.");
         let long = "What is the weather going to be like in Reykjavik on the day after tomorrow?";
-        assert_eq!(first_words(long), "What is the weather going to be like in Reykjavik on the…");
-        assert_eq!(first_words(&"字".repeat(61)), format!("{}…", "字".repeat(60)));
-        assert_eq!(first_words(" \n "), "");
+        assert_eq!(auto_title(long), "What is the weather going to be like in Reykjavik on the…");
+        assert_eq!(auto_title(&"字".repeat(61)), format!("{}…", "字".repeat(60)));
+        assert_eq!(auto_title(" \n "), "");
     }
 
     // R: S4
     #[test]
     fn a_file_name_is_shown_and_never_a_path() {
-        let check = |given: &str, shown: &str| assert_eq!(file_name(given), shown, "{given:?}");
+        let check = |given: &str, shown: &str| assert_eq!(sanitize_file_name(given), shown, "{given:?}");
         check("report.pdf", "report.pdf");
         check("../../etc/passwd", "passwd");
         check("C:\\Users\\me\\a.txt", "a.txt");
@@ -218,7 +219,7 @@ mod tests {
         check("/", "file");
         check(".bashrc", "bashrc");
         check("報告.pdf", "報告.pdf");
-        let long = file_name(&format!("{}.pdf", "x".repeat(999)));
+        let long = sanitize_file_name(&format!("{}.pdf", "x".repeat(999)));
         assert_eq!((long.chars().count(), long.ends_with("x.pdf")), (FILE_NAME_CHARS_MAX, true));
     }
 
@@ -240,12 +241,16 @@ mod tests {
 
     #[test]
     fn what_is_sought_is_long_enough_for_the_index_or_not() {
-        let check = |text: &str, sought: Sought| assert_eq!(Sought::of(text, 5), Ok(sought), "{text:?}");
-        check("", Sought::Blank);
-        check("  \t", Sought::Blank);
-        check("a\0bc", Sought::Never);
-        check(" 天氣 ", Sought::Short("天氣".into()));
-        check("天氣好", Sought::Indexed("天氣好".into()));
-        assert_eq!(Sought::of("sixsix", 5), Err(StoreError::OverLimit { limit: "search_chars_max", max: 5 }));
+        let check =
+            |text: &str, sought: SearchTerm| assert_eq!(SearchTerm::parse(text, 5), Ok(sought), "{text:?}");
+        check("", SearchTerm::Blank);
+        check("  \t", SearchTerm::Blank);
+        check("a\0bc", SearchTerm::Unmatchable);
+        check(" 天氣 ", SearchTerm::Short("天氣".into()));
+        check("天氣好", SearchTerm::Indexed("天氣好".into()));
+        assert_eq!(
+            SearchTerm::parse("sixsix", 5),
+            Err(StoreError::OverLimit { limit: "search_chars_max", max: 5 })
+        );
     }
 }

@@ -8,15 +8,15 @@ pub const IDEMPOTENCY_MS: i64 = 24 * 60 * 60 * 1000;
 
 /// A turn that is about to begin.
 #[derive(Clone, Debug, PartialEq)]
-pub struct NewTurn {
+pub struct NewTurnRow {
     /// Made by the caller, never used before.
     pub id: String,
     /// Id of the answer.
     pub message_id: String,
     /// In which conversation, and behind what.
-    pub place: TurnPlace,
+    pub placement: TurnPlacement,
     /// What makes a repeated request recognisable.
-    pub idempotency: Option<Idempotency>,
+    pub idempotency: Option<IdempotencyKey>,
     /// Everything that is needed to resume it, as JSON. Never looked into.
     pub stored: String,
     /// Which agent answers.
@@ -35,9 +35,9 @@ pub struct NewTurn {
 
 /// Where a turn stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum TurnPlace {
+pub enum TurnPlacement {
     /// In no conversation: its history came with the request.
-    Alone,
+    Standalone,
     /// It is the first of a conversation that begins with it, in the same commit.
     NewConversation {
         /// Made by the caller, never used before.
@@ -46,62 +46,62 @@ pub enum TurnPlace {
         title: Option<String>,
     },
     /// In a conversation that is there.
-    In {
+    InConversation {
         /// Which one.
         conversation_id: String,
         /// Behind which turn; `None` = at the beginning, beside whatever began it before.
-        parent: Option<Parent>,
+        parent: Option<TurnParent>,
     },
 }
 
 /// What a turn continues.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Parent {
+pub struct TurnParent {
     /// A turn of the same conversation.
     pub turn_id: String,
     /// Only up to this event of it: a fork. `None` = all of it.
     pub seq: Option<u64>,
 }
 
-impl Parent {
+impl TurnParent {
     /// Behind all of a turn.
-    pub fn whole(turn_id: impl Into<String>) -> Self {
+    pub fn after_turn(turn_id: impl Into<String>) -> Self {
         Self { turn_id: turn_id.into(), seq: None }
     }
 
     /// Behind a turn as it was after one of its events.
-    pub fn cut(turn_id: impl Into<String>, seq: u64) -> Self {
+    pub fn after_event(turn_id: impl Into<String>, seq: u64) -> Self {
         Self { turn_id: turn_id.into(), seq: Some(seq) }
     }
 }
 
 /// A request that may come twice.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Idempotency {
+pub struct IdempotencyKey {
     /// The caller's own word for the request.
     pub key: String,
     /// Of everything that the request says.
     pub body_hash: String,
 }
 
-/// What became of a [`NewTurn`].
+/// What became of a [`NewTurnRow`].
 #[derive(Clone, Debug, PartialEq)]
-pub enum Created {
+pub enum TurnCreation {
     /// It is there now, and runs.
     New,
     /// The same request came before; this is its turn.
-    Same(Box<TurnRow>),
+    Replayed(Box<TurnRow>),
     /// The key was used for another request in the last 24 hours. Nothing was written.
-    OtherBody,
+    KeyReused,
     /// A turn of the conversation is still running. Nothing was written.
     ConversationBusy {
         /// Which.
         turn_id: String,
     },
     /// There is no such conversation. Nothing was written.
-    NoConversation,
+    ConversationNotFound,
     /// The conversation has no such turn. Nothing was written.
-    NoParent,
+    ParentNotFound,
 }
 
 /// A turn as it is kept.
@@ -114,7 +114,7 @@ pub struct TurnRow {
     /// `None` = it stands alone.
     pub conversation_id: Option<String>,
     /// What it continues; `None` = the beginning.
-    pub parent: Option<Parent>,
+    pub parent: Option<TurnParent>,
     /// Id of the answer.
     pub message_id: String,
     /// Everything that is needed to resume it, as JSON.
@@ -136,12 +136,12 @@ pub struct TurnRow {
 impl TurnRow {
     /// The status of its end, or `running`.
     pub fn status(&self) -> &str {
-        self.end.as_ref().map_or(RUNNING, |end| &end.status)
+        self.end.as_ref().map_or(STATUS_RUNNING, |end| &end.status)
     }
 }
 
 /// What [`TurnRow::status`] says while there is no end.
-pub const RUNNING: &str = "running";
+pub const STATUS_RUNNING: &str = "running";
 
 /// How a turn ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -156,14 +156,14 @@ pub struct TurnEnd {
     pub usage: Option<Value>,
     /// How fast it was.
     #[serde(default)]
-    pub pace: Pace,
+    pub pace: TurnTiming,
     /// Milliseconds since 1970.
     pub ended_at: i64,
 }
 
 /// How fast a turn was; what is `None` is not known. Kept in columns, so that a metric of many turns reads no log. R: U5
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Pace {
+pub struct TurnTiming {
     /// From its beginning to the first content, in milliseconds.
     pub first_content_ms: Option<i64>,
     /// How long a model wrote: thinking, text and arguments, in milliseconds.
@@ -194,7 +194,7 @@ pub struct TurnSummary {
     pub conversation_id: Option<String>,
     /// What it continues; `None` = the beginning. Turns with the same parent are siblings: with another input an edit,
     /// with the same input a regeneration.
-    pub parent: Option<Parent>,
+    pub parent: Option<TurnParent>,
     /// Id of the answer.
     pub message_id: String,
     /// Which agent answered.

@@ -37,30 +37,30 @@ pub(super) const CANCELLED: &str = "57014";
 
 /// What became of a statement that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Outcome {
+pub(super) enum StatementFailure {
     /// It was refused: nothing has been written.
     Refused,
     /// Refused for a reason that passes at once.
-    TryAgain,
+    Retryable,
     /// The connection is gone; whether it was written is to be looked up.
     Unknown,
 }
 
-pub(super) fn outcome(error: &Error) -> Outcome {
+pub(super) fn classify_error(error: &Error) -> StatementFailure {
     match error {
         Error::Database(error) => match error.code().as_deref() {
             // Serialization failure, deadlock, lock not available, cancelled by somebody.
-            Some("40001" | "40P01" | "55P03" | CANCELLED) => Outcome::TryAgain,
+            Some("40001" | "40P01" | "55P03" | CANCELLED) => StatementFailure::Retryable,
             // The connection or its server is going down; a server that has just become a standby takes no changes.
             Some(code) if code.starts_with("08") || matches!(code, "57P01" | "57P02" | "57P03" | "25006") => {
-                Outcome::Unknown
+                StatementFailure::Unknown
             }
-            _ => Outcome::Refused,
+            _ => StatementFailure::Refused,
         },
         Error::Io(_) | Error::Tls(_) | Error::Protocol(_) | Error::WorkerCrashed | Error::PoolTimedOut => {
-            Outcome::Unknown
+            StatementFailure::Unknown
         }
-        _ => Outcome::Refused,
+        _ => StatementFailure::Refused,
     }
 }
 
@@ -70,7 +70,7 @@ impl From<Error> for StoreError {
         let why = error.to_string();
         match &error {
             Error::Database(database) => match database.code().as_deref() {
-                Some("53100") => Self::Full { why },
+                Some("53100") => Self::DiskFull { why },
                 Some("25006") => Self::ReadOnly { why },
                 Some("XX001" | "XX002") => Self::Corrupt { why },
                 // Whoever runs the statement knows which limit that is.
@@ -85,6 +85,6 @@ impl From<Error> for StoreError {
 
 /// A text to be compared with what is stored. PostgreSQL refuses NUL; no id of ours has a control character, so that
 /// with one instead nothing is found.
-pub(super) fn sought(text: &str) -> std::borrow::Cow<'_, str> {
+pub(super) fn sanitize_param(text: &str) -> std::borrow::Cow<'_, str> {
     if text.contains('\0') { text.replace('\0', "\u{1}").into() } else { text.into() }
 }

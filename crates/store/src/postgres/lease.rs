@@ -4,8 +4,8 @@
 //! Safety rests on the epoch of each turn alone. The lease says when others may take a turn, and when this server must
 //! stop acting on what it believes to own.
 
-use super::connection::{Outcome, connect, outcome};
-use super::shared::Shared;
+use super::connection::{StatementFailure, classify_error, connect};
+use super::shared::PostgresShared;
 use sqlx::{Connection, PgConnection};
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 pub(super) const LOCK_CLASS: i32 = 0x7468_726c;
 
 /// A condition on a `replica r`: it runs.
-pub(super) fn alive() -> String {
+pub(super) fn alive_condition() -> String {
     format!(
         "r.lease_until > clock_timestamp() AND EXISTS (SELECT 1 FROM pg_locks l
             WHERE l.locktype = 'advisory' AND l.classid::bigint = {LOCK_CLASS} AND l.objid::bigint = r.id
@@ -24,27 +24,27 @@ pub(super) fn alive() -> String {
 }
 
 /// What this server knows of its lease.
-pub(super) struct Lease {
+pub(super) struct ServerLease {
     /// It may act until then.
-    until: Mutex<Option<Instant>>,
+    valid_until: Mutex<Option<Instant>>,
     /// Other servers that run.
-    others: AtomicI64,
+    other_servers: AtomicI64,
 }
 
-impl Lease {
+impl ServerLease {
     pub fn new() -> Self {
-        Self { until: Mutex::default(), others: AtomicI64::new(0) }
+        Self { valid_until: Mutex::default(), other_servers: AtomicI64::new(0) }
     }
 
     /// Until when this server may act on what it owns; `None`: not now.
-    pub fn until(&self) -> Option<Instant> {
-        let until = *self.until.lock().unwrap_or_else(PoisonError::into_inner);
+    pub fn valid_until(&self) -> Option<Instant> {
+        let until = *self.valid_until.lock().unwrap_or_else(PoisonError::into_inner);
         until.filter(|until| *until > Instant::now())
     }
 
     /// Whether anybody else wants to hear of what is appended here.
     pub fn has_others(&self) -> bool {
-        self.others.load(Relaxed) > 0
+        self.other_servers.load(Relaxed) > 0
     }
 }
 
@@ -72,7 +72,7 @@ pub(super) async fn register(db: &mut PgConnection, lease: Duration) -> Result<i
 }
 
 /// Makes the lease as long as it can be.
-pub(super) async fn renew(db: &mut PgConnection, shared: &Shared) -> Result<(), sqlx::Error> {
+pub(super) async fn renew(db: &mut PgConnection, shared: &PostgresShared) -> Result<(), sqlx::Error> {
     let settings = &shared.settings;
     // Counted from before the question: the database begins to count later.
     let asked = Instant::now();
@@ -88,14 +88,14 @@ pub(super) async fn renew(db: &mut PgConnection, shared: &Shared) -> Result<(), 
     .bind(settings.lease.as_secs_f64())
     .fetch_one(db)
     .await?;
-    shared.lease.others.store(others, Relaxed);
+    shared.lease.other_servers.store(others, Relaxed);
     let until = asked + settings.lease.saturating_sub(settings.lease_margin);
-    *shared.lease.until.lock().unwrap_or_else(PoisonError::into_inner) = Some(until);
+    *shared.lease.valid_until.lock().unwrap_or_else(PoisonError::into_inner) = Some(until);
     Ok(())
 }
 
 /// A connection that holds the lock of this server.
-pub(super) async fn hold(shared: &Shared) -> Result<PgConnection, sqlx::Error> {
+pub(super) async fn acquire(shared: &PostgresShared) -> Result<PgConnection, sqlx::Error> {
     let mut db = connect(&shared.options).await?;
     sqlx::query("SET synchronous_commit = off").execute(&mut db).await?;
     sqlx::query("SELECT pg_try_advisory_lock($1, $2)")
@@ -108,20 +108,20 @@ pub(super) async fn hold(shared: &Shared) -> Result<PgConnection, sqlx::Error> {
 }
 
 /// Keeps the lease for ever.
-pub(super) async fn keep(shared: std::sync::Arc<Shared>, db: PgConnection) {
-    let mut every = tokio::time::interval(shared.settings.lease_renewed);
+pub(super) async fn renew_forever(shared: std::sync::Arc<PostgresShared>, db: PgConnection) {
+    let mut every = tokio::time::interval(shared.settings.lease_renew_interval);
     every.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-    let mut held = Some(db);
+    let mut connection = Some(db);
     loop {
         every.tick().await;
-        let had_run_out = shared.lease.until().is_none();
+        let had_run_out = shared.lease.valid_until().is_none();
         // One that hangs is no better than one that is gone.
-        let patience = shared.settings.lease;
-        let renewed = match held.as_mut() {
-            Some(db) => tokio::time::timeout(patience, renew(db, &shared)).await,
-            None => match tokio::time::timeout(patience, hold(&shared)).await {
+        let timeout = shared.settings.lease;
+        let renewed = match connection.as_mut() {
+            Some(db) => tokio::time::timeout(timeout, renew(db, &shared)).await,
+            None => match tokio::time::timeout(timeout, acquire(&shared)).await {
                 Ok(Ok(db)) => {
-                    held = Some(db);
+                    connection = Some(db);
                     Ok(Ok(()))
                 }
                 Ok(Err(error)) => Ok(Err(error)),
@@ -129,17 +129,17 @@ pub(super) async fn keep(shared: std::sync::Arc<Shared>, db: PgConnection) {
             },
         };
         match renewed {
-            Ok(Ok(())) if had_run_out => shared.look_at(None).await,
+            Ok(Ok(())) if had_run_out => shared.refresh(None).await,
             Ok(Ok(())) => {}
-            Ok(Err(error)) if outcome(&error) != Outcome::Unknown => {}
-            Ok(Err(_)) | Err(_) => held = None,
+            Ok(Err(error)) if classify_error(&error) != StatementFailure::Unknown => {}
+            Ok(Err(_)) | Err(_) => connection = None,
         }
-        shared.tidy();
+        shared.evict_idle();
     }
 }
 
 /// Lets go: others may take what is left at once.
-pub(super) async fn end(shared: &Shared) {
+pub(super) async fn release(shared: &PostgresShared) {
     let ended = async {
         let mut db = connect(&shared.options).await?;
         sqlx::query("UPDATE replica SET lease_until = clock_timestamp() WHERE id = $1")

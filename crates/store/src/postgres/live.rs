@@ -1,59 +1,59 @@
 //! Turns that have not ended and that somebody here writes or watches.
 
-use crate::records::{Progress, Ring};
+use crate::records::{RecordRing, TurnProgress};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
 
 /// A turn that is in memory.
-pub(super) struct Live {
+pub(super) struct PostgresLiveTurn {
     pub id: String,
     /// Its number in the database.
     pub n: i64,
-    writing: Mutex<Option<Writing>>,
-    ring: Mutex<Ring>,
+    append_state: Mutex<Option<PostgresAppendState>>,
+    ring: Mutex<RecordRing>,
     /// What viewers wait for.
-    pub progress: watch::Sender<Progress>,
+    pub progress: watch::Sender<TurnProgress>,
 }
 
 /// How far a turn is that this server writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Writing {
+pub(super) struct PostgresAppendState {
     pub epoch: u64,
     pub last_seq: u64,
     pub ended: bool,
 }
 
-impl Live {
+impl PostgresLiveTurn {
     /// What this server knows as its owner; `None`: somebody else writes it, or nobody.
-    pub fn writing(&self) -> MutexGuard<'_, Option<Writing>> {
-        lock(&self.writing)
+    pub fn append_state(&self) -> MutexGuard<'_, Option<PostgresAppendState>> {
+        lock(&self.append_state)
     }
 
-    pub fn ring(&self) -> MutexGuard<'_, Ring> {
+    pub fn ring(&self) -> MutexGuard<'_, RecordRing> {
         lock(&self.ring)
     }
 
     /// Becomes its owner here, unless a later claim of this server was faster.
-    pub fn own(&self, writing: Writing) {
+    pub fn own(&self, writing: PostgresAppendState) {
         {
-            let mut now = self.writing();
+            let mut now = self.append_state();
             if now.is_some_and(|now| now.epoch > writing.epoch) {
                 return;
             }
             *now = Some(writing);
         }
-        self.advance(Progress { last_seq: writing.last_seq, ended: writing.ended });
+        self.advance(TurnProgress { last_seq: writing.last_seq, ended: writing.ended });
     }
 
     /// Somebody else owns it now. What is in memory may not be what follows.
     pub fn disown(&self) {
-        *self.writing() = None;
-        self.ring().forget(u64::MAX);
+        *self.append_state() = None;
+        self.ring().evict_through(u64::MAX);
     }
 
     /// Tells viewers of more, never of less.
-    pub fn advance(&self, progress: Progress) {
+    pub fn advance(&self, progress: TurnProgress) {
         self.progress.send_if_modified(|now| {
             let more = progress.last_seq > now.last_seq || (progress.ended && !now.ended);
             if more {
@@ -67,79 +67,85 @@ impl Live {
 
 /// All turns in memory.
 #[derive(Default)]
-pub(super) struct Lives(Mutex<Turns>);
+pub(super) struct PostgresLiveTurns(Mutex<PostgresTurnMap>);
 
 #[derive(Default)]
-struct Turns {
-    by_id: HashMap<String, Arc<Live>>,
-    by_n: HashMap<i64, Arc<Live>>,
+struct PostgresTurnMap {
+    by_id: HashMap<String, Arc<PostgresLiveTurn>>,
+    by_n: HashMap<i64, Arc<PostgresLiveTurn>>,
 }
 
-impl Turns {
+impl PostgresTurnMap {
     /// The turn of this number, made if it is not there; another one under the same id has been forgotten.
-    fn entry(&mut self, id: &str, n: i64, progress: Progress) -> Arc<Live> {
+    fn entry(&mut self, id: &str, n: i64, progress: TurnProgress) -> Arc<PostgresLiveTurn> {
         if let Some(live) = self.by_n.get(&n) {
             return live.clone();
         }
-        let live = Arc::new(Live {
+        let live = Arc::new(PostgresLiveTurn {
             id: id.to_owned(),
             n,
-            writing: Mutex::default(),
+            append_state: Mutex::default(),
             ring: Mutex::default(),
             progress: watch::Sender::new(progress),
         });
-        if let Some(former) = self.by_id.insert(id.to_owned(), live.clone()) {
-            self.by_n.remove(&former.n);
+        if let Some(replaced) = self.by_id.insert(id.to_owned(), live.clone()) {
+            self.by_n.remove(&replaced.n);
         }
         self.by_n.insert(n, live.clone());
         live
     }
 }
 
-impl Lives {
-    pub fn get(&self, id: &str) -> Option<Arc<Live>> {
+impl PostgresLiveTurns {
+    pub fn get(&self, id: &str) -> Option<Arc<PostgresLiveTurn>> {
         lock(&self.0).by_id.get(id).cloned()
     }
 
     /// Becomes the owner of a turn.
-    pub fn own(&self, id: &str, n: i64, writing: Writing) -> Arc<Live> {
+    pub fn own(&self, id: &str, n: i64, writing: PostgresAppendState) -> Arc<PostgresLiveTurn> {
         let mut turns = lock(&self.0);
-        let live = turns.entry(id, n, Progress { last_seq: writing.last_seq, ended: writing.ended });
+        let live = turns.entry(id, n, TurnProgress { last_seq: writing.last_seq, ended: writing.ended });
         live.own(writing);
         live
     }
 
     /// Watches a turn, before anybody can take it out as unwatched.
-    pub fn watch(&self, id: &str, n: i64, progress: Progress) -> (Arc<Live>, watch::Receiver<Progress>) {
+    pub fn watch(
+        &self,
+        id: &str,
+        n: i64,
+        progress: TurnProgress,
+    ) -> (Arc<PostgresLiveTurn>, watch::Receiver<TurnProgress>) {
         let mut turns = lock(&self.0);
         let live = turns.entry(id, n, progress);
         let receiver = live.progress.subscribe();
         (live, receiver)
     }
 
-    pub fn remove(&self, live: &Live) {
+    pub fn remove(&self, live: &PostgresLiveTurn) {
         let mut turns = lock(&self.0);
         if turns.by_n.remove(&live.n).is_some()
-            && turns.by_id.get(&live.id).is_some_and(|there| there.n == live.n)
+            && turns.by_id.get(&live.id).is_some_and(|current| current.n == live.n)
         {
             turns.by_id.remove(&live.id);
         }
     }
 
     /// Takes out what neither is written here nor has viewers or more to tell them.
-    pub fn sweep(&self) {
+    pub fn evict_idle(&self) {
         let mut turns = lock(&self.0);
-        let gone: Vec<Arc<Live>> = turns.by_n.values().filter(|live| is_idle(live)).cloned().collect();
-        for live in gone {
+        let idle: Vec<Arc<PostgresLiveTurn>> =
+            turns.by_n.values().filter(|live| is_idle(live)).cloned().collect();
+        for live in idle {
             turns.by_n.remove(&live.n);
-            if turns.by_id.get(&live.id).is_some_and(|there| there.n == live.n) {
+            if turns.by_id.get(&live.id).is_some_and(|current| current.n == live.n) {
                 turns.by_id.remove(&live.id);
             }
         }
     }
 
     /// Those of these numbers, or all.
-    pub fn of(&self, numbers: Option<&[i64]>) -> Vec<Arc<Live>> {
+    pub fn select(&self, numbers: Option<&[i64]>) -> Vec<Arc<PostgresLiveTurn>> {
         let turns = lock(&self.0);
         match numbers {
             None => turns.by_n.values().cloned().collect(),
@@ -156,8 +162,8 @@ impl Lives {
     }
 }
 
-fn is_idle(live: &Live) -> bool {
-    live.writing().is_none() && (live.progress.receiver_count() == 0 || live.progress.borrow().ended)
+fn is_idle(live: &PostgresLiveTurn) -> bool {
+    live.append_state().is_none() && (live.progress.receiver_count() == 0 || live.progress.borrow().ended)
 }
 
 /// A panic of another thread cannot leave these half-written: every change is a push, an insert or one value.

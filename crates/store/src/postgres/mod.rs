@@ -13,15 +13,15 @@
 //! - Viewers here of turns that are written elsewhere are woken by a **notification**, one a commit, or by a look twice a
 //!   second.
 
-mod bell;
 mod catalog;
 mod connection;
-mod journal;
 mod lease;
 mod live;
-mod onlooker;
+mod log;
+mod notify;
+mod reader;
 mod schema;
-mod searchers;
+mod search_pool;
 mod segment;
 mod settings;
 mod shared;
@@ -31,42 +31,42 @@ mod writer;
 use crate::error::StoreError;
 #[cfg(doc)]
 use crate::log::Log;
-use crate::standing::{Figures, Health};
-pub use onlooker::PostgresOnlooker;
-pub use settings::{Commit, PostgresSettings};
-use shared::Shared;
+use crate::status::{StoreHealth, StoreStats};
+pub use reader::PostgresReader;
+pub use settings::{CommitPolicy, PostgresSettings};
+use shared::PostgresShared;
 use sqlx::Connection;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
-use writer::{Append, Writer};
+use writer::{PostgresAppend, PostgresWriter};
 
 /// The store in a database. All clones are one.
 #[derive(Clone)]
 pub struct PostgresStore {
-    inner: Arc<Inner>,
+    inner: Arc<PostgresInner>,
 }
 
-struct Inner {
-    shared: Arc<Shared>,
+struct PostgresInner {
+    shared: Arc<PostgresShared>,
     /// `None`: closed.
-    jobs: Mutex<Option<mpsc::UnboundedSender<Append>>>,
+    jobs: Mutex<Option<mpsc::UnboundedSender<PostgresAppend>>>,
     writer: Mutex<Option<JoinHandle<()>>>,
-    beside: Vec<JoinHandle<()>>,
+    background_tasks: Vec<JoinHandle<()>>,
 }
 
-impl Drop for Inner {
+impl Drop for PostgresInner {
     fn drop(&mut self) {
         // The writer does what is in the queue and ends by itself.
-        self.beside.iter().for_each(JoinHandle::abort);
+        self.background_tasks.iter().for_each(JoinHandle::abort);
     }
 }
 
 /// Why a database cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum OpenError {
+pub enum PostgresOpenError {
     /// It cannot be reached, or refuses.
     #[error("the database cannot be used: {why}")]
     Database {
@@ -89,7 +89,7 @@ pub enum OpenError {
     },
 }
 
-impl From<sqlx::Error> for OpenError {
+impl From<sqlx::Error> for PostgresOpenError {
     fn from(error: sqlx::Error) -> Self {
         Self::Database { why: error.to_string() }
     }
@@ -98,24 +98,26 @@ impl From<sqlx::Error> for OpenError {
 impl PostgresStore {
     /// Opens the store in a database, `postgres://user@host/database`, whose schema `tl` is made or brought to this
     /// version.
-    pub async fn open(url: &str, settings: PostgresSettings) -> Result<Self, OpenError> {
+    pub async fn open(url: &str, settings: PostgresSettings) -> Result<Self, PostgresOpenError> {
         let opening = tokio::time::timeout(settings.connect_wait, open(url, settings));
-        opening.await.unwrap_or_else(|_| Err(OpenError::Database { why: "it does not answer".into() }))
+        opening
+            .await
+            .unwrap_or_else(|_| Err(PostgresOpenError::Database { why: "it does not answer".into() }))
     }
 
     /// Whether a turn that does not exist yet may begin.
-    pub fn room_for_new_turn(&self) -> Result<(), StoreError> {
+    pub fn check_capacity(&self) -> Result<(), StoreError> {
         match self.health() {
-            Health::Ok => Ok(()),
-            Health::ReadOnly { why } => Err(StoreError::Full { why }),
-            Health::Lost { why } => Err(StoreError::Failed { why }),
+            StoreHealth::Healthy => Ok(()),
+            StoreHealth::ReadOnly { why } => Err(StoreError::DiskFull { why }),
+            StoreHealth::Unavailable { why } => Err(StoreError::Failed { why }),
         }
     }
 
     /// Until when this server may act on the turns that it owns; `None`: not now. What it has appended with
     /// [`Durability::Power`](crate::Durability::Power) is acknowledged only while it may.
-    pub fn may_act_until(&self) -> Option<Instant> {
-        self.shared().lease.until()
+    pub fn lease_valid_until(&self) -> Option<Instant> {
+        self.shared().lease.valid_until()
     }
 
     /// Finishes what is in the queue, lets go of its turns, and disconnects; everything afterwards is refused.
@@ -126,47 +128,47 @@ impl PostgresStore {
             // A panic of it has been printed; there is nothing left to finish.
             let _ = writer.await;
         }
-        self.inner.beside.iter().for_each(JoinHandle::abort);
-        lease::end(self.shared()).await;
-        self.shared().searchers.close().await;
+        self.inner.background_tasks.iter().for_each(JoinHandle::abort);
+        lease::release(self.shared()).await;
+        self.shared().search_pool.close().await;
         self.shared().pool.close().await;
     }
 
     /// Whether the store can be relied on.
-    pub fn health(&self) -> Health {
+    pub fn health(&self) -> StoreHealth {
         self.shared().health()
     }
 
     /// What it has done so far, and what it has to do.
-    pub fn figures(&self) -> Figures {
-        self.shared().figures()
+    pub fn stats(&self) -> StoreStats {
+        self.shared().stats()
     }
 
-    fn shared(&self) -> &Arc<Shared> {
+    fn shared(&self) -> &Arc<PostgresShared> {
         &self.inner.shared
     }
 
-    fn jobs(&self) -> MutexGuard<'_, Option<mpsc::UnboundedSender<Append>>> {
+    fn jobs(&self) -> MutexGuard<'_, Option<mpsc::UnboundedSender<PostgresAppend>>> {
         self.inner.jobs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-async fn open(url: &str, settings: PostgresSettings) -> Result<PostgresStore, OpenError> {
+async fn open(url: &str, settings: PostgresSettings) -> Result<PostgresStore, PostgresOpenError> {
     let options = connection::options(url)?;
     let mut db = connection::connect(&options).await?;
     schema::migrate(&mut db).await?;
     let replica = lease::register(&mut db, settings.lease).await?;
     db.close().await?;
     let pool = connection::pool(&options, &settings);
-    let shared = Arc::new(Shared::new(options, settings, pool, replica));
-    let held = lease::hold(&shared).await?;
+    let shared = Arc::new(PostgresShared::new(options, settings, pool, replica));
+    let lease_connection = lease::acquire(&shared).await?;
     let (jobs, queue) = mpsc::unbounded_channel();
-    let writer = tokio::spawn(Writer::new(shared.clone(), queue).run());
-    let beside = vec![
-        tokio::spawn(lease::keep(shared.clone(), held)),
-        tokio::spawn(bell::listen(shared.clone())),
-        tokio::spawn(bell::poll(shared.clone())),
+    let writer = tokio::spawn(PostgresWriter::new(shared.clone(), queue).run());
+    let background_tasks = vec![
+        tokio::spawn(lease::renew_forever(shared.clone(), lease_connection)),
+        tokio::spawn(notify::listen(shared.clone())),
+        tokio::spawn(notify::poll(shared.clone())),
     ];
     let (jobs, writer) = (Mutex::new(Some(jobs)), Mutex::new(Some(writer)));
-    Ok(PostgresStore { inner: Arc::new(Inner { shared, jobs, writer, beside }) })
+    Ok(PostgresStore { inner: Arc::new(PostgresInner { shared, jobs, writer, background_tasks }) })
 }

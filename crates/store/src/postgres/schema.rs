@@ -1,6 +1,6 @@
 //! The tables, version by version.
 
-use super::OpenError;
+use super::PostgresOpenError;
 use sqlx::{Connection, PgConnection, PgPool, raw_sql};
 
 /// Each version is what it adds to the one before it. A released version never changes.
@@ -33,10 +33,10 @@ pub(super) async fn version(pool: &PgPool) -> Result<Option<i64>, sqlx::Error> {
 }
 
 /// Brings the schema to [`NEWEST`], all of it or nothing.
-pub(super) async fn migrate(connection: &mut PgConnection) -> Result<(), OpenError> {
+pub(super) async fn migrate(connection: &mut PgConnection) -> Result<(), PostgresOpenError> {
     let encoding: String = sqlx::query_scalar("SHOW server_encoding").fetch_one(&mut *connection).await?;
     if encoding != "UTF8" {
-        return Err(OpenError::Encoding { found: encoding });
+        return Err(PostgresOpenError::Encoding { found: encoding });
     }
     let mut transaction = connection.begin().await?;
     sqlx::query("SELECT pg_advisory_xact_lock($1)").bind(LOCK).execute(&mut *transaction).await?;
@@ -49,7 +49,7 @@ pub(super) async fn migrate(connection: &mut PgConnection) -> Result<(), OpenErr
         sqlx::query_scalar("SELECT max(version) FROM tl.version").fetch_one(&mut *transaction).await?;
     let found = found.unwrap_or_default();
     if found > NEWEST {
-        return Err(OpenError::Newer { found, known: NEWEST });
+        return Err(PostgresOpenError::Newer { found, known: NEWEST });
     }
     let missing = VERSIONS.iter().skip(usize::try_from(found).unwrap_or_default());
     let missing: Vec<&'static str> = missing.flat_map(|parts| parts.iter().copied()).collect();

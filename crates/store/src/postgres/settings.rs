@@ -6,12 +6,12 @@ use std::time::Duration;
 /// Bounds and habits of a [`PostgresStore`](super::PostgresStore). All sizes are in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PostgresSettings {
-    /// When a commit waits for the disk. Default [`Commit::ByClass`].
-    pub commit: Commit,
+    /// When a commit waits for the disk. Default [`CommitPolicy::ByClass`].
+    pub commit: CommitPolicy,
     /// How long this server owns its turns without saying so again. Default 3 s.
     pub lease: Duration,
     /// How often it says so. Default 1 s.
-    pub lease_renewed: Duration,
+    pub lease_renew_interval: Duration,
     /// How long before the end of its lease a server acknowledges nothing any more that somebody acts on. Default 0.5 s.
     pub lease_margin: Duration,
     /// How often turns of other servers are looked at for viewers here, whether a notification came or not. Default
@@ -29,7 +29,7 @@ pub struct PostgresSettings {
     pub connect_wait: Duration,
     /// Longest payload of a notification; with more turns in one commit it says "all". Default 7,900: PostgreSQL takes
     /// less than 8,000.
-    pub bell_bytes_max: usize,
+    pub notify_bytes_max: usize,
     /// How much is taken beside the log.
     pub catalog: CatalogLimits,
 }
@@ -37,9 +37,9 @@ pub struct PostgresSettings {
 impl Default for PostgresSettings {
     fn default() -> Self {
         Self {
-            commit: Commit::ByClass,
+            commit: CommitPolicy::ByClass,
             lease: Duration::from_secs(3),
-            lease_renewed: Duration::from_secs(1),
+            lease_renew_interval: Duration::from_secs(1),
             lease_margin: Duration::from_millis(500),
             poll: Duration::from_millis(500),
             ring_bytes_max: 16 << 10,
@@ -47,7 +47,7 @@ impl Default for PostgresSettings {
             queue_bytes_max: 64 << 20,
             pool_connections_max: 8,
             connect_wait: Duration::from_secs(10),
-            bell_bytes_max: 7_900,
+            notify_bytes_max: 7_900,
             catalog: CatalogLimits::default(),
         }
     }
@@ -55,7 +55,7 @@ impl Default for PostgresSettings {
 
 /// When a commit waits until the database says that it is on the disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Commit {
+pub enum CommitPolicy {
     /// If something in it must survive a power cut.
     #[default]
     ByClass,

@@ -1,36 +1,36 @@
 //! What the writer, the tasks beside it and all handles of a store share.
 
-use super::lease::Lease;
-use super::live::Lives;
-use super::searchers::Searchers;
+use super::lease::ServerLease;
+use super::live::PostgresLiveTurns;
+use super::search_pool::PostgresSearchPool;
 use super::segment;
 use super::settings::PostgresSettings;
 use crate::error::StoreError;
-use crate::standing::{Figures, Health};
+use crate::status::{StoreHealth, StoreStats};
 use sqlx::postgres::{PgConnectOptions, PgPool};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 use tokio::sync::Semaphore;
 
-pub(super) struct Shared {
+pub(super) struct PostgresShared {
     pub options: PgConnectOptions,
     pub settings: PostgresSettings,
     pub pool: PgPool,
-    pub searchers: Searchers,
+    pub search_pool: PostgresSearchPool,
     /// Which server this is.
     pub replica: i32,
-    pub lease: Lease,
-    pub lives: Lives,
+    pub lease: ServerLease,
+    pub live_turns: PostgresLiveTurns,
     /// Room in the queue, in KiB.
-    pub room: Arc<Semaphore>,
-    pub waiting: AtomicUsize,
-    pub figures: Counters,
-    lost: Mutex<Option<String>>,
+    pub queue_permits: Arc<Semaphore>,
+    pub queued_jobs: AtomicUsize,
+    pub counters: PostgresCounters,
+    failure: Mutex<Option<String>>,
 }
 
 #[derive(Default)]
-pub(super) struct Counters {
+pub(super) struct PostgresCounters {
     pub commits: AtomicU64,
     pub fsyncs: AtomicU64,
     pub events: AtomicU64,
@@ -38,83 +38,83 @@ pub(super) struct Counters {
 }
 
 /// Room that is counted at once.
-const ROOM_UNIT: usize = 1 << 10;
+const PERMIT_BYTES: usize = 1 << 10;
 /// A turn that is silent for so long leaves nothing in memory for its viewers: it can be read.
 const RING_IDLE: std::time::Duration = std::time::Duration::from_secs(10);
 
-impl Shared {
+impl PostgresShared {
     pub fn new(options: PgConnectOptions, settings: PostgresSettings, pool: PgPool, replica: i32) -> Self {
         Self {
-            searchers: Searchers::new(&options, pool.clone(), settings.catalog),
+            search_pool: PostgresSearchPool::new(&options, pool.clone(), settings.catalog),
             options,
             settings,
             pool,
             replica,
-            lease: Lease::new(),
-            lives: Lives::default(),
-            room: Arc::new(Semaphore::new(room(settings.queue_bytes_max) as usize)),
-            waiting: AtomicUsize::new(0),
-            figures: Counters::default(),
-            lost: Mutex::default(),
+            lease: ServerLease::new(),
+            live_turns: PostgresLiveTurns::default(),
+            queue_permits: Arc::new(Semaphore::new(permits(settings.queue_bytes_max) as usize)),
+            queued_jobs: AtomicUsize::new(0),
+            counters: PostgresCounters::default(),
+            failure: Mutex::default(),
         }
     }
 
     /// Room that so many bytes take: something larger than the queue takes all of it.
-    pub fn room_for(&self, bytes: usize) -> u32 {
-        room(bytes).min(room(self.settings.queue_bytes_max))
+    pub fn permits_for(&self, bytes: usize) -> u32 {
+        permits(bytes).min(permits(self.settings.queue_bytes_max))
     }
 
-    pub fn figures(&self) -> Figures {
-        let used = room(self.settings.queue_bytes_max) as usize - self.room.available_permits();
-        Figures {
-            commits: self.figures.commits.load(Relaxed),
-            fsyncs: self.figures.fsyncs.load(Relaxed),
-            events: self.figures.events.load(Relaxed),
-            segments: self.figures.segments.load(Relaxed),
-            queue_jobs: self.waiting.load(Relaxed),
-            queue_bytes: used * ROOM_UNIT,
-            turns: self.lives.count(),
-            ring_bytes: self.lives.ring_bytes(),
-            searches_abandoned: self.searchers.abandoned(),
+    pub fn stats(&self) -> StoreStats {
+        let used = permits(self.settings.queue_bytes_max) as usize - self.queue_permits.available_permits();
+        StoreStats {
+            commits: self.counters.commits.load(Relaxed),
+            fsyncs: self.counters.fsyncs.load(Relaxed),
+            events: self.counters.events.load(Relaxed),
+            segments: self.counters.segments.load(Relaxed),
+            queue_jobs: self.queued_jobs.load(Relaxed),
+            queue_bytes: used * PERMIT_BYTES,
+            turns: self.live_turns.count(),
+            ring_bytes: self.live_turns.ring_bytes(),
+            searches_abandoned: self.search_pool.abandoned(),
         }
     }
 
-    pub fn health(&self) -> Health {
-        let lost = self.lost.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        match lost {
-            Some(why) => Health::Lost { why },
-            None if self.lease.until().is_none() => {
-                Health::Lost { why: "the lease of this server has run out".into() }
+    pub fn health(&self) -> StoreHealth {
+        let failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        match failure {
+            Some(why) => StoreHealth::Unavailable { why },
+            None if self.lease.valid_until().is_none() => {
+                StoreHealth::Unavailable { why: "the lease of this server has run out".into() }
             }
-            None => Health::Ok,
+            None => StoreHealth::Healthy,
         }
     }
 
-    pub fn set_lost(&self, why: Option<String>) {
-        *self.lost.lock().unwrap_or_else(PoisonError::into_inner) = why;
+    pub fn set_failure(&self, why: Option<String>) {
+        *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = why;
     }
 
     /// Looks at turns in the database on behalf of their viewers here: of these, or of all that are in memory.
-    pub async fn look_at(&self, numbers: Option<&[i64]>) {
-        let lives = self.lives.of(numbers);
+    pub async fn refresh(&self, numbers: Option<&[i64]>) {
+        let lives = self.live_turns.select(numbers);
         // A look that fails is repeated by the next one.
-        let _ = self.look(&lives).await;
+        let _ = self.refresh_turns(&lives).await;
     }
 
     /// Looks at what others write.
     pub async fn poll(&self) {
-        let mut lives = self.lives.of(None);
-        lives.retain(|live| live.writing().is_none() && live.progress.receiver_count() > 0);
-        let _ = self.look(&lives).await;
-        self.lives.sweep();
+        let mut lives = self.live_turns.select(None);
+        lives.retain(|live| live.append_state().is_none() && live.progress.receiver_count() > 0);
+        let _ = self.refresh_turns(&lives).await;
+        self.live_turns.evict_idle();
     }
 
-    async fn look(&self, lives: &[Arc<super::live::Live>]) -> Result<(), StoreError> {
+    async fn refresh_turns(&self, lives: &[Arc<super::live::PostgresLiveTurn>]) -> Result<(), StoreError> {
         if lives.is_empty() {
             return Ok(());
         }
         let numbers: Vec<i64> = lives.iter().map(|live| live.n).collect();
-        let rows = segment::rows(&self.pool, &numbers).await?;
+        let rows = segment::load_rows(&self.pool, &numbers).await?;
         for live in lives {
             let Some(row) = rows.iter().find(|row| row.n == live.n) else {
                 // Forgotten: nothing will follow what there was.
@@ -122,8 +122,8 @@ impl Shared {
                 live.progress.send_modify(|now| now.ended = true);
                 continue;
             };
-            let ours = *live.writing();
-            match ours {
+            let append_state = *live.append_state();
+            match append_state {
                 Some(writing) if writing.epoch < row.epoch => live.disown(),
                 // What this server has written, it knows better.
                 Some(_) => continue,
@@ -135,18 +135,18 @@ impl Shared {
     }
 
     /// Lets go of what need not be in memory.
-    pub fn tidy(&self) {
+    pub fn evict_idle(&self) {
         let now = Instant::now();
-        for live in self.lives.of(None) {
+        for live in self.live_turns.select(None) {
             let mut ring = live.ring();
-            if ring.touched().is_some_and(|touched| now.duration_since(touched) > RING_IDLE) {
-                ring.forget(u64::MAX);
+            if ring.last_append().is_some_and(|touched| now.duration_since(touched) > RING_IDLE) {
+                ring.evict_through(u64::MAX);
             }
         }
-        self.lives.sweep();
+        self.live_turns.evict_idle();
     }
 }
 
-fn room(bytes: usize) -> u32 {
-    u32::try_from(bytes.div_ceil(ROOM_UNIT)).unwrap_or(u32::MAX >> 4).clamp(1, u32::MAX >> 4)
+fn permits(bytes: usize) -> u32 {
+    u32::try_from(bytes.div_ceil(PERMIT_BYTES)).unwrap_or(u32::MAX >> 4).clamp(1, u32::MAX >> 4)
 }

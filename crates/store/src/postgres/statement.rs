@@ -1,8 +1,8 @@
 //! The one statement that appends whatever all turns have pending.
 
-use super::writer::Group;
+use super::writer::AppendGroup;
 use crate::log::Durability;
-use crate::records::sealed;
+use crate::records::encode_segment;
 use sqlx::{PgConnection, Row as _};
 
 /// - `door` counts this batch in the row of the writer's connection. A connection that was given up finds its row marked
@@ -39,7 +39,7 @@ SELECT set_config('synchronous_commit', $13, true),
         JOIN mine m ON m.n = g.n AND m.epoch = g.epoch) AS taken";
 
 /// What came of a batch.
-pub(super) struct Appended {
+pub(super) struct BatchResult {
     /// Whether this connection may write at all; if not, nothing was written.
     pub open: bool,
     /// Places of the groups that were written; the others have been fenced off.
@@ -51,25 +51,26 @@ pub(super) async fn append(
     db: &mut PgConnection,
     writer: i64,
     batch: i64,
-    groups: &[Group],
+    groups: &[AppendGroup],
     durability: Durability,
-    bell: &str,
-) -> Result<Appended, sqlx::Error> {
+    notification: &str,
+) -> Result<BatchResult, sqlx::Error> {
     let (mut turns, mut epochs, mut firsts, mut lasts) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     let (mut data, mut ends) = (Vec::new(), Vec::new());
-    let (mut of, mut of_epoch, mut steps, mut beside) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let (mut state_turns, mut state_epochs, mut state_steps, mut state_payloads) =
+        (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for group in groups {
         turns.push(group.live.n);
         epochs.push(group.epoch as i64);
         firsts.push(group.first_seq as i64);
         lasts.push(group.last_seq as i64);
-        data.push((!group.runs.is_empty()).then(|| sealed(&group.runs)));
+        data.push((!group.runs.is_empty()).then(|| encode_segment(&group.runs)));
         ends.push(group.ends);
-        for said in &group.beside {
-            of.push(group.live.n);
-            of_epoch.push(group.epoch as i64);
-            steps.push(said.step as i32);
-            beside.push(said.payload.to_vec());
+        for provider_state in &group.provider_state {
+            state_turns.push(group.live.n);
+            state_epochs.push(group.epoch as i64);
+            state_steps.push(provider_state.step as i32);
+            state_payloads.push(provider_state.payload.to_vec());
         }
     }
     let synchronous = match durability {
@@ -85,36 +86,40 @@ pub(super) async fn append(
         .bind(lasts)
         .bind(data)
         .bind(ends)
-        .bind(of)
-        .bind(of_epoch)
-        .bind(steps)
-        .bind(beside)
+        .bind(state_turns)
+        .bind(state_epochs)
+        .bind(state_steps)
+        .bind(state_payloads)
         .bind(synchronous)
-        .bind(bell)
+        .bind(notification)
         .fetch_one(db)
         .await?;
-    let places: Vec<i64> = row.try_get("taken")?;
-    let taken = places.into_iter().filter_map(|place| usize::try_from(place - 1).ok()).collect();
-    Ok(Appended { open: row.try_get("open")?, taken })
+    let ordinals: Vec<i64> = row.try_get("taken")?;
+    let taken = ordinals.into_iter().filter_map(|ordinal| usize::try_from(ordinal - 1).ok()).collect();
+    Ok(BatchResult { open: row.try_get("open")?, taken })
 }
 
 /// The payload of a notification: who rings, and about which turns. Longer than `bytes_max` it is about all.
-pub(super) fn bell(replica: i32, turns: impl Iterator<Item = i64>, bytes_max: usize) -> String {
+pub(super) fn notification_payload(
+    replica: i32,
+    turns: impl Iterator<Item = i64>,
+    bytes_max: usize,
+) -> String {
     use std::fmt::Write;
-    let mut bell = replica.to_string();
+    let mut notification = replica.to_string();
     for n in turns {
         // Writing into a text cannot fail.
-        let _ = write!(bell, " {n}");
-        if bell.len() > bytes_max {
+        let _ = write!(notification, " {n}");
+        if notification.len() > bytes_max {
             return format!("{replica} *");
         }
     }
-    bell
+    notification
 }
 
 /// What a notification says: turns of another server, or all of them. `None`: it is one of ours, or of nobody.
-pub(super) fn heard(replica: i32, bell: &str) -> Option<Option<Vec<i64>>> {
-    let mut words = bell.split(' ');
+pub(super) fn parse_notification(replica: i32, notification: &str) -> Option<Option<Vec<i64>>> {
+    let mut words = notification.split(' ');
     if words.next()?.parse::<i32>().ok()? == replica {
         return None;
     }
@@ -131,15 +136,15 @@ mod tests {
     #[test]
     fn a_bell_names_its_turns_or_stands_for_all() {
         let check = |turns: std::ops::Range<i64>, rung: &str, heard_of: Option<Vec<i64>>| {
-            let bell = bell(7, turns, 10);
-            assert_eq!(bell, rung);
-            assert_eq!(heard(8, &bell), Some(heard_of));
-            assert_eq!(heard(7, &bell), None, "it is our own");
+            let notification = notification_payload(7, turns, 10);
+            assert_eq!(notification, rung);
+            assert_eq!(parse_notification(8, &notification), Some(heard_of));
+            assert_eq!(parse_notification(7, &notification), None, "it is our own");
         };
         check(1..4, "7 1 2 3", Some(vec![1, 2, 3]));
         check(10..13, "7 10 11 12", Some(vec![10, 11, 12]));
         check(10..14, "7 *", None);
-        assert_eq!(heard(8, ""), None);
-        assert_eq!(heard(8, "7 x"), Some(None));
+        assert_eq!(parse_notification(8, ""), None);
+        assert_eq!(parse_notification(8, "7 x"), Some(None));
     }
 }

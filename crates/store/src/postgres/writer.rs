@@ -3,14 +3,14 @@
 //! An answer that got lost with its connection is no answer: the connection is fenced off, and the row that counted its
 //! batches says whether the last one was committed. Nobody is told anything before that is known.
 
-use super::connection::{Outcome, connect, outcome};
-use super::live::{Live, Writing};
-use super::settings::Commit;
-use super::shared::Shared;
+use super::connection::{StatementFailure, classify_error, connect};
+use super::live::{PostgresAppendState, PostgresLiveTurn};
+use super::settings::CommitPolicy;
+use super::shared::PostgresShared;
 use super::{lease, segment, statement};
 use crate::error::StoreError;
-use crate::log::{Ack, Beside, Durability, Epoch, LogError};
-use crate::records::{Piece, Progress, Run};
+use crate::log::{AppendAck, Durability, LogError, OwnerEpoch, ProviderStateRecord};
+use crate::records::{AppendedRun, EncodedRun, TurnProgress};
 use bytes::Bytes;
 use sqlx::{Connection, PgConnection};
 use std::collections::{HashMap, HashSet};
@@ -22,130 +22,132 @@ use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 /// Appends in one statement at most.
 const APPENDS_MAX: usize = 4_096;
 /// How long a lost database is left alone between two attempts: at first, and at most.
-const AGAIN: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(1));
+const RETRY_DELAYS: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(1));
 /// How often a statement is repeated that another transaction was in the way of.
-const TRIES: usize = 5;
+const ATTEMPTS_MAX: usize = 5;
 
 /// Records of one turn, already framed.
-pub(super) struct Append {
-    pub live: Arc<Live>,
-    pub epoch: Epoch,
+pub(super) struct PostgresAppend {
+    pub live: Arc<PostgresLiveTurn>,
+    pub epoch: OwnerEpoch,
     pub durability: Durability,
     /// `None` if only something beside the log is written.
-    pub run: Option<Run>,
-    pub beside: Vec<Beside>,
-    pub answer: oneshot::Sender<Result<Ack, LogError>>,
+    pub run: Option<EncodedRun>,
+    pub provider_state: Vec<ProviderStateRecord>,
+    pub reply: oneshot::Sender<Result<AppendAck, LogError>>,
     /// What it takes of the queue.
-    pub room: OwnedSemaphorePermit,
+    pub queue_permit: OwnedSemaphorePermit,
 }
 
 /// What one batch appends to one turn.
-pub(super) struct Group {
-    pub live: Arc<Live>,
+pub(super) struct AppendGroup {
+    pub live: Arc<PostgresLiveTurn>,
     pub epoch: u64,
     /// Nothing but what is beside, if there are no runs.
     pub runs: Vec<Bytes>,
     pub first_seq: u64,
     pub last_seq: u64,
     pub ends: bool,
-    pub beside: Vec<Beside>,
-    answers: Vec<(oneshot::Sender<Result<Ack, LogError>>, Ack)>,
+    pub provider_state: Vec<ProviderStateRecord>,
+    replies: Vec<(oneshot::Sender<Result<AppendAck, LogError>>, AppendAck)>,
 }
 
 /// The task's own state.
-pub(super) struct Writer {
-    shared: Arc<Shared>,
-    jobs: mpsc::UnboundedReceiver<Append>,
-    door: Option<Door>,
+pub(super) struct PostgresWriter {
+    shared: Arc<PostgresShared>,
+    jobs: mpsc::UnboundedReceiver<PostgresAppend>,
+    connection: Option<WriterConnection>,
     /// Row of the connection that was lost, and the batch of which nothing is known.
     in_doubt: Option<(i64, i64)>,
     batch: i64,
 }
 
 /// A connection that may append.
-struct Door {
+struct WriterConnection {
     db: PgConnection,
     /// Its row in `writer`.
     id: i64,
 }
 
-impl Writer {
-    pub fn new(shared: Arc<Shared>, jobs: mpsc::UnboundedReceiver<Append>) -> Self {
-        Self { shared, jobs, door: None, in_doubt: None, batch: 0 }
+impl PostgresWriter {
+    pub fn new(shared: Arc<PostgresShared>, jobs: mpsc::UnboundedReceiver<PostgresAppend>) -> Self {
+        Self { shared, jobs, connection: None, in_doubt: None, batch: 0 }
     }
 
     /// Works until the queue is closed and empty.
     pub async fn run(mut self) {
         let mut jobs = Vec::new();
         while self.jobs.recv_many(&mut jobs, APPENDS_MAX).await > 0 {
-            self.shared.waiting.fetch_sub(jobs.len(), Relaxed);
+            self.shared.queued_jobs.fetch_sub(jobs.len(), Relaxed);
             self.commit(std::mem::take(&mut jobs)).await;
         }
-        if let Some(Door { mut db, id }) = self.door.take() {
+        if let Some(WriterConnection { mut db, id }) = self.connection.take() {
             // What is left behind goes with the row of this server.
             let _ = sqlx::query("DELETE FROM writer WHERE id = $1").bind(id).execute(&mut db).await;
             let _ = db.close().await;
         }
     }
 
-    async fn commit(&mut self, jobs: Vec<Append>) {
+    async fn commit(&mut self, jobs: Vec<PostgresAppend>) {
         let durability = match self.shared.settings.commit {
-            Commit::ByClass => jobs.iter().map(|job| job.durability).max().unwrap_or(Durability::Process),
-            Commit::Always => Durability::Power,
+            CommitPolicy::ByClass => {
+                jobs.iter().map(|job| job.durability).max().unwrap_or(Durability::Process)
+            }
+            CommitPolicy::Always => Durability::Power,
         };
-        let (groups, rooms) = self.groups(jobs);
+        let (groups, queue_permits) = self.group_by_turn(jobs);
         if groups.is_empty() {
             return;
         }
         match self.append(&groups, durability).await {
             Ok(taken) => self.succeed(groups, &taken, durability).await,
             Err(error) => {
-                for (answer, _) in groups.into_iter().flat_map(|group| group.answers) {
+                for (reply, _) in groups.into_iter().flat_map(|group| group.replies) {
                     // Nobody may be waiting any more.
-                    let _ = answer.send(Err(error.clone().into()));
+                    let _ = reply.send(Err(error.clone().into()));
                 }
             }
         }
-        drop(rooms);
+        drop(queue_permits);
     }
 
     /// What can be appended, by turn; what cannot is answered.
-    fn groups(&self, jobs: Vec<Append>) -> (Vec<Group>, Vec<OwnedSemaphorePermit>) {
-        let mut groups: Vec<Group> = Vec::new();
-        let mut places: HashMap<(i64, u64), (usize, Writing)> = HashMap::new();
-        let mut rooms = Vec::with_capacity(jobs.len());
-        for Append { live, epoch, run, beside, answer, room, durability: _ } in jobs {
-            rooms.push(room);
+    fn group_by_turn(&self, jobs: Vec<PostgresAppend>) -> (Vec<AppendGroup>, Vec<OwnedSemaphorePermit>) {
+        let mut groups: Vec<AppendGroup> = Vec::new();
+        let mut indexes: HashMap<(i64, u64), (usize, PostgresAppendState)> = HashMap::new();
+        let mut queue_permits = Vec::with_capacity(jobs.len());
+        for PostgresAppend { live, epoch, run, provider_state, reply, queue_permit, durability: _ } in jobs {
+            queue_permits.push(queue_permit);
             let key = (live.n, epoch.0);
-            let known = places.get(&key).map(|(_, writing)| *writing).or(*live.writing());
-            let now = match admitted(&live, epoch, known, run.as_ref(), &beside) {
+            let known = indexes.get(&key).map(|(_, writing)| *writing).or(*live.append_state());
+            let now = match admit(&live, epoch, known, run.as_ref(), &provider_state) {
                 Ok(now) => now,
-                Err(refused) => {
-                    let _ = answer.send(Err(refused));
+                Err(rejection) => {
+                    let _ = reply.send(Err(rejection));
                     continue;
                 }
             };
-            let place = match places.get_mut(&key) {
-                Some((place, writing)) => {
+            let index = match indexes.get_mut(&key) {
+                Some((index, writing)) => {
                     *writing = now;
-                    *place
+                    *index
                 }
                 None => {
-                    places.insert(key, (groups.len(), now));
-                    groups.push(Group {
+                    indexes.insert(key, (groups.len(), now));
+                    groups.push(AppendGroup {
                         live,
                         epoch: epoch.0,
                         runs: Vec::new(),
                         first_seq: run.as_ref().map_or(now.last_seq, |run| run.first_seq),
                         last_seq: now.last_seq,
                         ends: false,
-                        beside: Vec::new(),
-                        answers: Vec::new(),
+                        provider_state: Vec::new(),
+                        replies: Vec::new(),
                     });
                     groups.len() - 1
                 }
             };
-            let group = &mut groups[place];
+            let group = &mut groups[index];
             if let Some(run) = run {
                 if group.runs.is_empty() {
                     group.first_seq = run.first_seq;
@@ -154,85 +156,100 @@ impl Writer {
                 group.last_seq = run.last_seq;
                 group.ends |= run.ends;
             }
-            group.beside.extend(beside);
-            group.answers.push((answer, Ack { last_seq: now.last_seq }));
+            group.provider_state.extend(provider_state);
+            group.replies.push((reply, AppendAck { last_seq: now.last_seq }));
         }
-        (groups, rooms)
+        (groups, queue_permits)
     }
 
     /// Appends until it is known what came of it. Places of the groups that were written.
     async fn append(
         &mut self,
-        groups: &[Group],
+        groups: &[AppendGroup],
         durability: Durability,
     ) -> Result<HashSet<usize>, StoreError> {
-        let bell = match self.shared.lease.has_others() {
+        let notification = match self.shared.lease.has_others() {
             true => {
                 let turns = groups.iter().map(|group| group.live.n);
-                statement::bell(self.shared.replica, turns, self.shared.settings.bell_bytes_max)
+                statement::notification_payload(
+                    self.shared.replica,
+                    turns,
+                    self.shared.settings.notify_bytes_max,
+                )
             }
             false => String::new(),
         };
-        let mut tries = 0;
+        let mut attempts = 0;
         loop {
-            if self.door.is_none()
-                && let Some(written) = self.open_door(groups).await
+            if self.connection.is_none()
+                && let Some(written) = self.reconnect(groups).await
             {
                 return Ok(written);
             }
-            let Some(door) = self.door.as_mut() else { continue };
+            let Some(connection) = self.connection.as_mut() else { continue };
             self.batch += 1;
-            let sent = statement::append(&mut door.db, door.id, self.batch, groups, durability, &bell).await;
+            let sent = statement::append(
+                &mut connection.db,
+                connection.id,
+                self.batch,
+                groups,
+                durability,
+                &notification,
+            )
+            .await;
             let error = match sent {
                 Ok(done) if done.open => return Ok(done.taken.into_iter().collect()),
                 // Somebody has cleared away what they took for dead.
                 Ok(_) => {
-                    self.door = None;
+                    self.connection = None;
                     continue;
                 }
                 Err(error) => error,
             };
-            tries += 1;
-            match outcome(&error) {
-                Outcome::TryAgain if tries < TRIES => {}
-                Outcome::Refused | Outcome::TryAgain => return Err(error.into()),
-                Outcome::Unknown => {
-                    self.shared.set_lost(Some(error.to_string()));
-                    self.in_doubt = self.door.take().map(|door| (door.id, self.batch));
+            attempts += 1;
+            match classify_error(&error) {
+                StatementFailure::Retryable if attempts < ATTEMPTS_MAX => {}
+                StatementFailure::Refused | StatementFailure::Retryable => return Err(error.into()),
+                StatementFailure::Unknown => {
+                    self.shared.set_failure(Some(error.to_string()));
+                    self.in_doubt = self.connection.take().map(|connection| (connection.id, self.batch));
                 }
             }
         }
     }
 
     /// Connects, however long it takes, and settles what is in doubt: the groups that were written after all.
-    async fn open_door(&mut self, groups: &[Group]) -> Option<HashSet<usize>> {
-        let mut pause = AGAIN.0;
+    async fn reconnect(&mut self, groups: &[AppendGroup]) -> Option<HashSet<usize>> {
+        let mut pause = RETRY_DELAYS.0;
         loop {
-            let patience = self.shared.settings.connect_wait;
-            let tried = tokio::time::timeout(patience, self.try_door(groups)).await;
-            match tried {
-                Ok(Ok((door, written))) => {
-                    self.door = Some(door);
+            let timeout = self.shared.settings.connect_wait;
+            let attempt = tokio::time::timeout(timeout, self.try_connect(groups)).await;
+            match attempt {
+                Ok(Ok((connection, written))) => {
+                    self.connection = Some(connection);
                     self.in_doubt = None;
-                    self.shared.set_lost(None);
+                    self.shared.set_failure(None);
                     return written;
                 }
-                Ok(Err(error)) => self.shared.set_lost(Some(error.to_string())),
-                Err(_) => self.shared.set_lost(Some("the database does not answer".into())),
+                Ok(Err(error)) => self.shared.set_failure(Some(error.to_string())),
+                Err(_) => self.shared.set_failure(Some("the database does not answer".into())),
             }
             tokio::time::sleep(pause).await;
-            pause = (pause * 2).min(AGAIN.1);
+            pause = (pause * 2).min(RETRY_DELAYS.1);
         }
     }
 
-    async fn try_door(&self, groups: &[Group]) -> Result<(Door, Option<HashSet<usize>>), StoreError> {
+    async fn try_connect(
+        &self,
+        groups: &[AppendGroup],
+    ) -> Result<(WriterConnection, Option<HashSet<usize>>), StoreError> {
         let mut db = connect(&self.shared.options).await?;
-        let doubted = self.in_doubt.map(|(id, _)| id).unwrap_or_default();
+        let in_doubt_id = self.in_doubt.map(|(id, _)| id).unwrap_or_default();
         // Of former connections nothing is in doubt any more. The one that is keeps its row until the next time, so that
         // it can be asked again if this connection breaks, too.
         sqlx::query("DELETE FROM writer WHERE replica = $1 AND fenced AND id <> $2")
             .bind(self.shared.replica)
-            .bind(doubted)
+            .bind(in_doubt_id)
             .execute(&mut db)
             .await?;
         let mut written = None;
@@ -244,7 +261,7 @@ impl Writer {
                     .fetch_optional(&mut db)
                     .await?;
             if committed == Some(batch) {
-                written = Some(written_of(&mut db, groups).await?);
+                written = Some(groups_still_owned(&mut db, groups).await?);
             }
         }
         lease::renew(&mut db, &self.shared).await?;
@@ -252,36 +269,36 @@ impl Writer {
             .bind(self.shared.replica)
             .fetch_one(&mut db)
             .await?;
-        let mut door = Door { db, id };
-        self.restore(&mut door).await?;
-        Ok((door, written))
+        let mut connection = WriterConnection { db, id };
+        self.restore(&mut connection).await?;
+        Ok((connection, written))
     }
 
     /// A database that went down may have lost its last moments of what need not survive that. Viewers have seen it, so
     /// it is written again, from memory.
-    async fn restore(&self, door: &mut Door) -> Result<(), StoreError> {
-        let mut lives = self.shared.lives.of(None);
-        lives.retain(|live| live.writing().is_some());
+    async fn restore(&self, connection: &mut WriterConnection) -> Result<(), StoreError> {
+        let mut lives = self.shared.live_turns.select(None);
+        lives.retain(|live| live.append_state().is_some());
         let numbers: Vec<i64> = lives.iter().map(|live| live.n).collect();
         let mut groups = Vec::new();
-        for row in segment::rows(&mut door.db, &numbers).await? {
+        for row in segment::load_rows(&mut connection.db, &numbers).await? {
             let Some(live) = lives.iter().find(|live| live.n == row.n) else { continue };
-            let Some(writing) = *live.writing() else { continue };
+            let Some(writing) = *live.append_state() else { continue };
             if writing.epoch != row.epoch || row.last_seq >= writing.last_seq {
                 continue;
             }
-            let pieces = live.ring().behind(row.last_seq, usize::MAX).unwrap_or_default();
-            let fits = pieces.first().is_some_and(|piece| piece.first_seq == row.last_seq + 1);
-            match pieces.last().filter(|_| fits) {
-                Some(last) => groups.push(Group {
+            let runs = live.ring().read_after(row.last_seq, usize::MAX).unwrap_or_default();
+            let fits = runs.first().is_some_and(|run| run.first_seq == row.last_seq + 1);
+            match runs.last().filter(|_| fits) {
+                Some(last) => groups.push(AppendGroup {
                     live: live.clone(),
                     epoch: writing.epoch,
                     first_seq: row.last_seq + 1,
                     last_seq: last.last_seq,
-                    runs: pieces.iter().map(|piece| piece.run.clone()).collect(),
+                    runs: runs.iter().map(|run| run.payload.clone()).collect(),
                     ends: false,
-                    beside: Vec::new(),
-                    answers: Vec::new(),
+                    provider_state: Vec::new(),
+                    replies: Vec::new(),
                 }),
                 // Too much is gone: the turn ends where the database says, and viewers ahead of it are told so.
                 None => {
@@ -291,34 +308,36 @@ impl Writer {
             }
         }
         if !groups.is_empty() {
-            statement::append(&mut door.db, door.id, 0, &groups, Durability::Power, "").await?;
+            statement::append(&mut connection.db, connection.id, 0, &groups, Durability::Power, "").await?;
         }
         Ok(())
     }
 
-    async fn succeed(&mut self, groups: Vec<Group>, taken: &HashSet<usize>, durability: Durability) {
-        let figures = &self.shared.figures;
+    async fn succeed(&mut self, groups: Vec<AppendGroup>, taken: &HashSet<usize>, durability: Durability) {
+        let figures = &self.shared.counters;
         figures.commits.fetch_add(1, Relaxed);
         if durability == Durability::Power {
             figures.fsyncs.fetch_add(1, Relaxed);
         }
         let lost = match durability {
             // Somebody acts on it. If this server has paused, another may own its turns by now.
-            Durability::Power if self.shared.lease.until().is_none() => self.check_again(&groups).await,
+            Durability::Power if self.shared.lease.valid_until().is_none() => {
+                self.recheck_ownership(&groups).await
+            }
             _ => HashSet::new(),
         };
         let (now, mut events, mut segments) = (Instant::now(), 0, 0);
-        for (place, group) in groups.into_iter().enumerate() {
-            if !taken.contains(&place) || lost.contains(&place) {
-                self.refuse(group).await;
+        for (index, group) in groups.into_iter().enumerate() {
+            if !taken.contains(&index) || lost.contains(&index) {
+                self.reject(group).await;
                 continue;
             }
-            let Group { live, epoch, runs, first_seq, last_seq, ends, answers, .. } = group;
-            let progress = Progress { last_seq, ended: ends };
+            let AppendGroup { live, epoch, runs, first_seq, last_seq, ends, replies, .. } = group;
+            let progress = TurnProgress { last_seq, ended: ends };
             if !runs.is_empty() {
                 events += last_seq + 1 - first_seq;
                 segments += 1;
-                let mut writing = live.writing();
+                let mut writing = live.append_state();
                 if let Some(writing) = writing.as_mut().filter(|writing| writing.epoch == epoch) {
                     (writing.last_seq, writing.ended) = (last_seq, ends);
                 }
@@ -328,48 +347,48 @@ impl Writer {
                     _ => runs.concat().into(),
                 };
                 let mut ring = live.ring();
-                ring.push(Piece { first_seq, last_seq, row: epoch as i64, run }, now);
-                if let Some(last) = ring.oldest(self.shared.settings.ring_bytes_max).last() {
-                    ring.forget(last.last_seq);
+                ring.push(AppendedRun { first_seq, last_seq, row: epoch as i64, payload: run }, now);
+                if let Some(last) = ring.oldest_beyond(self.shared.settings.ring_bytes_max).last() {
+                    ring.evict_through(last.last_seq);
                 }
                 drop(ring);
                 live.advance(progress);
                 if ends {
-                    self.shared.lives.remove(&live);
+                    self.shared.live_turns.remove(&live);
                 }
             }
-            for (answer, ack) in answers {
+            for (reply, ack) in replies {
                 // Nobody may be waiting any more: whoever dropped the future claims again to find out.
-                let _ = answer.send(Ok(ack));
+                let _ = reply.send(Ok(ack));
             }
         }
-        self.shared.figures.events.fetch_add(events, Relaxed);
-        self.shared.figures.segments.fetch_add(segments, Relaxed);
+        self.shared.counters.events.fetch_add(events, Relaxed);
+        self.shared.counters.segments.fetch_add(segments, Relaxed);
     }
 
     /// Places of groups whose turns belong to somebody else now; all of them, if that cannot be found out.
-    async fn check_again(&mut self, groups: &[Group]) -> HashSet<usize> {
+    async fn recheck_ownership(&mut self, groups: &[AppendGroup]) -> HashSet<usize> {
         let all = || (0..groups.len()).collect();
-        let Some(door) = self.door.as_mut() else { return all() };
-        if lease::renew(&mut door.db, &self.shared).await.is_err() {
+        let Some(connection) = self.connection.as_mut() else { return all() };
+        if lease::renew(&mut connection.db, &self.shared).await.is_err() {
             return all();
         }
-        match written_of(&mut door.db, groups).await {
-            Ok(ours) => (0..groups.len()).filter(|place| !ours.contains(place)).collect(),
+        match groups_still_owned(&mut connection.db, groups).await {
+            Ok(ours) => (0..groups.len()).filter(|index| !ours.contains(index)).collect(),
             Err(_) => all(),
         }
     }
 
     /// Says who owns the turn instead.
-    async fn refuse(&mut self, group: Group) {
+    async fn reject(&mut self, group: AppendGroup) {
         let turn = || group.live.id.clone();
-        let row = match self.door.as_mut() {
-            Some(door) => segment::row(&mut door.db, &group.live.id).await,
-            None => segment::row(&self.shared.pool, &group.live.id).await,
+        let row = match self.connection.as_mut() {
+            Some(connection) => segment::load_row(&mut connection.db, &group.live.id).await,
+            None => segment::load_row(&self.shared.pool, &group.live.id).await,
         };
-        let refused = match row {
+        let rejection = match row {
             Ok(Some(row)) if row.n == group.live.n => {
-                let mut writing = group.live.writing();
+                let mut writing = group.live.append_state();
                 if writing.is_some_and(|writing| writing.epoch < row.epoch) {
                     *writing = None;
                 }
@@ -377,33 +396,37 @@ impl Writer {
             }
             Ok(_) => {
                 group.live.disown();
-                self.shared.lives.remove(&group.live);
+                self.shared.live_turns.remove(&group.live);
                 LogError::UnknownTurn { turn: turn() }
             }
             Err(error) => StoreError::from(error).into(),
         };
-        for (answer, _) in group.answers {
-            let _ = answer.send(Err(refused.clone()));
+        for (reply, _) in group.replies {
+            let _ = reply.send(Err(rejection.clone()));
         }
     }
 }
 
 /// Places of groups that are still of the epoch that owns their turns.
-async fn written_of(db: &mut PgConnection, groups: &[Group]) -> Result<HashSet<usize>, sqlx::Error> {
+async fn groups_still_owned(
+    db: &mut PgConnection,
+    groups: &[AppendGroup],
+) -> Result<HashSet<usize>, sqlx::Error> {
     let numbers: Vec<i64> = groups.iter().map(|group| group.live.n).collect();
-    let rows = segment::rows(db, &numbers).await?;
-    let is_ours = |group: &Group| rows.iter().any(|row| row.n == group.live.n && row.epoch == group.epoch);
-    Ok((0..groups.len()).filter(|place| is_ours(&groups[*place])).collect())
+    let rows = segment::load_rows(db, &numbers).await?;
+    let is_ours =
+        |group: &AppendGroup| rows.iter().any(|row| row.n == group.live.n && row.epoch == group.epoch);
+    Ok((0..groups.len()).filter(|index| is_ours(&groups[*index])).collect())
 }
 
 /// How far the turn is after this append, or why it is refused.
-fn admitted(
-    live: &Live,
-    epoch: Epoch,
-    known: Option<Writing>,
-    run: Option<&Run>,
-    beside: &[Beside],
-) -> Result<Writing, LogError> {
+fn admit(
+    live: &PostgresLiveTurn,
+    epoch: OwnerEpoch,
+    known: Option<PostgresAppendState>,
+    run: Option<&EncodedRun>,
+    provider_state: &[ProviderStateRecord],
+) -> Result<PostgresAppendState, LogError> {
     let turn = || live.id.clone();
     let Some(before) = known else {
         return Err(LogError::Fenced { turn: turn(), given: epoch.0, current: epoch.0 + 1 });
@@ -411,15 +434,19 @@ fn admitted(
     if epoch.0 != before.epoch {
         return Err(LogError::Fenced { turn: turn(), given: epoch.0, current: before.epoch });
     }
-    if before.ended && !(run.is_none() && beside.is_empty()) {
+    if before.ended && !(run.is_none() && provider_state.is_empty()) {
         return Err(LogError::Ended { turn: turn() });
     }
     let Some(run) = run else { return Ok(before) };
     if run.first_seq != before.last_seq + 1 {
-        return Err(LogError::NotDense { turn: turn(), expected: before.last_seq + 1, given: run.first_seq });
+        return Err(LogError::NonContiguous {
+            turn: turn(),
+            expected: before.last_seq + 1,
+            given: run.first_seq,
+        });
     }
     if let Some(fault) = &run.fault {
         return Err(fault.clone());
     }
-    Ok(Writing { last_seq: run.last_seq, ended: run.ends, ..before })
+    Ok(PostgresAppendState { last_seq: run.last_seq, ended: run.ends, ..before })
 }

@@ -5,7 +5,9 @@ mod ring;
 mod run;
 mod segment;
 
-pub(crate) use frame::Chunk;
-pub(crate) use ring::{Piece, Progress, Ring, records_of};
-pub(crate) use run::{Run, framed};
-pub(crate) use segment::{BYTES, Behind, Gather, More, parts, sealed};
+pub(crate) use frame::JournalChunk;
+pub(crate) use ring::{AppendedRun, RecordRing, TurnProgress, decode_runs};
+pub(crate) use run::{EncodedRun, encode_batch};
+pub(crate) use segment::{
+    CollectStatus, RecordCollector, SEGMENT_BYTES_MAX, SegmentRead, encode_segment, split_segments,
+};

@@ -1,58 +1,58 @@
 //! The latest records of one turn in memory: what its viewers read, each with nothing but a number of its own.
 
-use super::frame::{Chunk, Damaged, Records};
-use crate::log::Record;
+use super::frame::{CorruptRecords, JournalChunk, RunDecoder};
+use crate::log::LogRecord;
 use bytes::Bytes;
 use std::collections::VecDeque;
 use std::time::Instant;
 
 /// How far a turn is, for whoever reads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Progress {
+pub(crate) struct TurnProgress {
     pub last_seq: u64,
     pub ended: bool,
 }
 
 /// Records that viewers read from here, newest last.
 #[derive(Default)]
-pub(crate) struct Ring {
-    pieces: VecDeque<Piece>,
+pub(crate) struct RecordRing {
+    runs: VecDeque<AppendedRun>,
     bytes: usize,
-    touched: Option<Instant>,
+    last_append: Option<Instant>,
 }
 
 /// What one append wrote.
 #[derive(Clone, Debug)]
-pub(crate) struct Piece {
+pub(crate) struct AppendedRun {
     pub first_seq: u64,
     pub last_seq: u64,
     /// What the store notes of it: SQLite the row of the journal that holds it, PostgreSQL the epoch that wrote it.
     pub row: i64,
-    pub run: Bytes,
+    pub payload: Bytes,
 }
 
-impl Piece {
-    pub fn new(chunk: Chunk, row: i64) -> Self {
-        Self { first_seq: chunk.first_seq, last_seq: chunk.last_seq, row, run: chunk.run }
+impl AppendedRun {
+    pub fn new(chunk: JournalChunk, row: i64) -> Self {
+        Self { first_seq: chunk.first_seq, last_seq: chunk.last_seq, row, payload: chunk.run }
     }
 
     /// What it costs to keep.
-    fn bytes(&self) -> usize {
-        self.run.len() + size_of::<Self>()
+    fn memory_bytes(&self) -> usize {
+        self.payload.len() + size_of::<Self>()
     }
 }
 
-impl Ring {
+impl RecordRing {
     /// Keeps a piece; whether it is the only one. A ring has no gap: if somebody else has written in between, what is in
     /// front of that is read from the database.
-    pub fn push(&mut self, piece: Piece, now: Instant) -> bool {
-        if self.pieces.back().is_some_and(|newest| newest.last_seq + 1 != piece.first_seq) {
-            self.forget(u64::MAX);
+    pub fn push(&mut self, run: AppendedRun, now: Instant) -> bool {
+        if self.runs.back().is_some_and(|newest| newest.last_seq + 1 != run.first_seq) {
+            self.evict_through(u64::MAX);
         }
-        self.bytes += piece.bytes();
-        self.touched = Some(now);
-        self.pieces.push_back(piece);
-        self.pieces.len() == 1
+        self.bytes += run.memory_bytes();
+        self.last_append = Some(now);
+        self.runs.push_back(run);
+        self.runs.len() == 1
     }
 
     pub fn bytes(&self) -> usize {
@@ -61,55 +61,59 @@ impl Ring {
 
     /// The first row of the journal that is still needed for this turn.
     pub fn first_row(&self) -> Option<i64> {
-        self.pieces.front().map(|piece| piece.row)
+        self.runs.front().map(|run| run.row)
     }
 
     /// When something was last appended.
-    pub fn touched(&self) -> Option<Instant> {
-        self.touched
+    pub fn last_append(&self) -> Option<Instant> {
+        self.last_append
     }
 
     /// The oldest pieces, so many that those left have at most `left` bytes.
-    pub fn oldest(&self, left: usize) -> Vec<Piece> {
+    pub fn oldest_beyond(&self, bytes_max: usize) -> Vec<AppendedRun> {
         let mut bytes = self.bytes;
-        let too_many = |piece: &&Piece| {
-            let takes = bytes > left;
-            bytes -= piece.bytes();
+        let too_many = |run: &&AppendedRun| {
+            let takes = bytes > bytes_max;
+            bytes -= run.memory_bytes();
             takes
         };
-        self.pieces.iter().take_while(too_many).cloned().collect()
+        self.runs.iter().take_while(too_many).cloned().collect()
     }
 
     /// Lets go of everything up to a number: it can be read elsewhere.
-    pub fn forget(&mut self, up_to: u64) {
-        while self.pieces.front().is_some_and(|piece| piece.last_seq <= up_to) {
-            if let Some(piece) = self.pieces.pop_front() {
-                self.bytes -= piece.bytes();
+    pub fn evict_through(&mut self, up_to: u64) {
+        while self.runs.front().is_some_and(|run| run.last_seq <= up_to) {
+            if let Some(run) = self.runs.pop_front() {
+                self.bytes -= run.memory_bytes();
             }
         }
-        if self.pieces.is_empty() {
-            self.pieces = VecDeque::new();
+        if self.runs.is_empty() {
+            self.runs = VecDeque::new();
         }
     }
 
     /// Pieces behind `after`, at most so many records or a little more; `None` if older ones are needed first.
-    pub fn behind(&self, after: u64, records_max: usize) -> Option<Vec<Piece>> {
-        let first = self.pieces.front()?.first_seq;
+    pub fn read_after(&self, after: u64, records_max: usize) -> Option<Vec<AppendedRun>> {
+        let first = self.runs.front()?.first_seq;
         if after.saturating_add(1) < first {
             return None;
         }
-        let from = self.pieces.partition_point(|piece| piece.last_seq <= after);
+        let from = self.runs.partition_point(|run| run.last_seq <= after);
         let enough = after.saturating_add(u64::try_from(records_max).unwrap_or(u64::MAX));
-        let wanted = self.pieces.range(from..).take_while(|piece| piece.first_seq <= enough);
+        let wanted = self.runs.range(from..).take_while(|run| run.first_seq <= enough);
         Some(wanted.cloned().collect())
     }
 }
 
 /// At most so many records behind `after` that stand in these pieces.
-pub(crate) fn records_of(pieces: Vec<Piece>, after: u64, records_max: usize) -> Result<Vec<Record>, Damaged> {
+pub(crate) fn decode_runs(
+    runs: Vec<AppendedRun>,
+    after: u64,
+    records_max: usize,
+) -> Result<Vec<LogRecord>, CorruptRecords> {
     let mut records = Vec::new();
-    for piece in pieces {
-        for record in Records::new(piece.run, piece.first_seq) {
+    for run in runs {
+        for record in RunDecoder::new(run.payload, run.first_seq) {
             let record = record?;
             if record.seq > after && records.len() < records_max {
                 records.push(record);
@@ -123,20 +127,19 @@ pub(crate) fn records_of(pieces: Vec<Piece>, after: u64, records_max: usize) -> 
 mod tests {
     use super::*;
 
-    fn piece(first_seq: u64, last_seq: u64) -> Piece {
-        Piece { first_seq, last_seq, row: first_seq as i64, run: Bytes::from(vec![0; 100]) }
+    fn piece(first_seq: u64, last_seq: u64) -> AppendedRun {
+        AppendedRun { first_seq, last_seq, row: first_seq as i64, payload: Bytes::from(vec![0; 100]) }
     }
 
     #[test]
     fn a_ring_gives_what_it_has_and_says_when_older_records_are_needed() {
-        let mut ring = Ring::default();
-        assert!(ring.behind(0, 9).is_none(), "an empty ring knows nothing");
+        let mut ring = RecordRing::default();
+        assert!(ring.read_after(0, 9).is_none(), "an empty ring knows nothing");
         for (first, last) in [(5, 6), (7, 7), (8, 12)] {
             ring.push(piece(first, last), Instant::now());
         }
         let seen = |after, max| {
-            ring.behind(after, max)
-                .map(|pieces| pieces.iter().map(|piece| piece.first_seq).collect::<Vec<_>>())
+            ring.read_after(after, max).map(|runs| runs.iter().map(|run| run.first_seq).collect::<Vec<_>>())
         };
         assert_eq!(seen(3, 9), None);
         assert_eq!(seen(4, 9), Some(vec![5, 7, 8]));
@@ -149,29 +152,29 @@ mod tests {
     // R: S6
     #[test]
     fn what_stands_in_front_of_a_gap_is_let_go() {
-        let mut ring = Ring::default();
+        let mut ring = RecordRing::default();
         let seqs = [1, 2, 5, 6];
         assert_eq!(seqs.map(|seq| ring.push(piece(seq, seq), Instant::now())), [true, false, true, false]);
         assert!(
-            ring.behind(1, 9).is_none(),
+            ring.read_after(1, 9).is_none(),
             "3 and 4 are read elsewhere, and so is what is in front of them"
         );
-        assert_eq!(ring.behind(4, 9).map(|pieces| pieces.len()), Some(2));
+        assert_eq!(ring.read_after(4, 9).map(|runs| runs.len()), Some(2));
     }
 
     // R: R2 `ring_bytes_max`
     #[test]
     fn the_oldest_leave_until_what_is_left_is_small_enough() {
-        let mut ring = Ring::default();
+        let mut ring = RecordRing::default();
         let first: Vec<bool> = (1..=4).map(|seq| ring.push(piece(seq, seq), Instant::now())).collect();
         assert_eq!(first, [true, false, false, false]);
         let one = ring.bytes() / 4;
-        for (left, expected) in [(usize::MAX, 0), (4 * one, 0), (4 * one - 1, 1), (2 * one, 2), (0, 4)] {
-            assert_eq!(ring.oldest(left).len(), expected, "{left} bytes");
+        for (bytes_max, expected) in [(usize::MAX, 0), (4 * one, 0), (4 * one - 1, 1), (2 * one, 2), (0, 4)] {
+            assert_eq!(ring.oldest_beyond(bytes_max).len(), expected, "{bytes_max} bytes");
         }
-        ring.forget(2);
+        ring.evict_through(2);
         assert_eq!((ring.bytes(), ring.first_row()), (2 * one, Some(3)));
-        ring.forget(9);
+        ring.evict_through(9);
         assert_eq!((ring.bytes(), ring.first_row()), (0, None));
     }
 }

@@ -1,11 +1,11 @@
 //! A batch of records as what is written.
 
 use super::frame;
-use crate::log::{LogError, Record, STREAM_END};
+use crate::log::{LogError, LogRecord, STREAM_END};
 use bytes::Bytes;
 
 /// Records that follow each other, or the first that does not.
-pub(crate) struct Run {
+pub(crate) struct EncodedRun {
     pub first_seq: u64,
     pub last_seq: u64,
     pub ends: bool,
@@ -15,7 +15,7 @@ pub(crate) struct Run {
 }
 
 /// The records of a batch as one run, or what is wrong with them.
-pub(crate) fn framed(turn: &str, records: &[Record]) -> Option<Run> {
+pub(crate) fn encode_batch(turn: &str, records: &[LogRecord]) -> Option<EncodedRun> {
     let first_seq = records.first()?.seq;
     let (mut ends, mut fault) = (false, None);
     for (expected, record) in (first_seq..).zip(records) {
@@ -24,12 +24,12 @@ pub(crate) fn framed(turn: &str, records: &[Record]) -> Option<Run> {
             break;
         }
         if record.seq != expected {
-            fault = Some(LogError::NotDense { turn: turn.to_owned(), expected, given: record.seq });
+            fault = Some(LogError::NonContiguous { turn: turn.to_owned(), expected, given: record.seq });
             break;
         }
         ends = record.kind == STREAM_END;
     }
     let last_seq = records.last()?.seq;
-    let bytes = if fault.is_none() { frame::run(records) } else { Bytes::new() };
-    Some(Run { first_seq, last_seq, ends, bytes, fault })
+    let bytes = if fault.is_none() { frame::encode_run(records) } else { Bytes::new() };
+    Some(EncodedRun { first_seq, last_seq, ends, bytes, fault })
 }

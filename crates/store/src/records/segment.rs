@@ -1,84 +1,88 @@
 //! Records of one turn in a few blobs: read from a number on, and cut anew.
 
-use super::frame::{self, Damaged, Records};
-use crate::log::Record;
+use super::frame::{self, CorruptRecords, RunDecoder};
+use crate::log::LogRecord;
 use bytes::Bytes;
 
 /// Most bytes of one segment that merging writes; of several read at once. 1 MiB.
-pub(crate) const BYTES: usize = 1 << 20;
+pub(crate) const SEGMENT_BYTES_MAX: usize = 1 << 20;
 
 /// What is behind a number.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Behind {
-    Records(Vec<Record>),
+pub(crate) enum SegmentRead {
+    Records(Vec<LogRecord>),
     /// The number is inside a run of merged records, so there is nothing exactly behind it.
     InsideMerged,
 }
 
 /// What is given at once, in bytes of records: a viewer that takes nothing holds no more than this.
-const BATCH_BYTES: usize = 64 << 10;
+const READ_BYTES_MAX: usize = 64 << 10;
 
 /// Takes records behind a number out of segments that come in order.
-pub(crate) struct Gather {
+pub(crate) struct RecordCollector {
     after: u64,
     records_max: usize,
     bytes: usize,
-    found_bytes: usize,
-    found: Vec<Record>,
+    record_bytes: usize,
+    records: Vec<LogRecord>,
     inside_merged: bool,
 }
 
 /// Whether another segment is wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum More {
-    Wanted,
-    Enough,
+pub(crate) enum CollectStatus {
+    NeedsMore,
+    Done,
 }
 
-impl Gather {
+impl RecordCollector {
     pub fn new(after: u64, records_max: usize) -> Self {
-        Self { after, records_max, bytes: 0, found_bytes: 0, found: Vec::new(), inside_merged: false }
+        Self { after, records_max, bytes: 0, record_bytes: 0, records: Vec::new(), inside_merged: false }
     }
 
     /// Takes what is wanted out of a segment.
-    pub fn take(&mut self, first_seq: u64, data: Bytes) -> Result<More, Damaged> {
+    pub fn push_segment(&mut self, first_seq: u64, data: Bytes) -> Result<CollectStatus, CorruptRecords> {
         self.bytes += data.len();
-        let mut records = Records::new(data, first_seq);
+        let mut records = RunDecoder::new(data, first_seq);
         loop {
-            let before = records.before();
+            let before = records.previous_seq();
             let Some(record) = records.next() else { break };
             let record = record?;
             if record.seq <= self.after {
                 continue;
             }
-            if self.found.is_empty() && self.after > before {
+            if self.records.is_empty() && self.after > before {
                 self.inside_merged = true;
-                return Ok(More::Enough);
+                return Ok(CollectStatus::Done);
             }
-            if self.found.len() >= self.records_max || self.found_bytes >= BATCH_BYTES {
-                return Ok(More::Enough);
+            if self.records.len() >= self.records_max || self.record_bytes >= READ_BYTES_MAX {
+                return Ok(CollectStatus::Done);
             }
-            self.found_bytes += record.payload.len();
-            self.found.push(record);
+            self.record_bytes += record.payload.len();
+            self.records.push(record);
         }
-        Ok(if self.bytes >= BYTES { More::Enough } else { More::Wanted })
+        Ok(if self.bytes >= SEGMENT_BYTES_MAX { CollectStatus::Done } else { CollectStatus::NeedsMore })
     }
 
-    pub fn done(self) -> Behind {
+    pub fn finish(self) -> SegmentRead {
         if self.inside_merged {
-            return Behind::InsideMerged;
+            return SegmentRead::InsideMerged;
         }
         // Records are slices of their segment: whoever keeps a few of them would keep all of it.
-        let few = self.found_bytes < self.bytes / 2;
-        Behind::Records(if few { on_their_own(self.found, self.found_bytes) } else { self.found })
+        let is_sparse = self.record_bytes < self.bytes / 2;
+        SegmentRead::Records(if is_sparse {
+            detach_payloads(self.records, self.record_bytes)
+        } else {
+            self.records
+        })
     }
 }
 
 /// The same records in a place of their own.
-fn on_their_own(mut records: Vec<Record>, bytes: usize) -> Vec<Record> {
-    let mut place = Vec::with_capacity(bytes);
-    records.iter().for_each(|record| place.extend_from_slice(&record.payload));
-    let mut rest = Bytes::from(place);
+fn detach_payloads(mut records: Vec<LogRecord>, bytes: usize) -> Vec<LogRecord> {
+    let mut buffer = Vec::with_capacity(bytes);
+    records.iter().for_each(|record| buffer.extend_from_slice(&record.payload));
+    let mut rest = Bytes::from(buffer);
     for record in &mut records {
         record.payload = rest.split_to(record.payload.len());
     }
@@ -86,7 +90,7 @@ fn on_their_own(mut records: Vec<Record>, bytes: usize) -> Vec<Record> {
 }
 
 /// All records of a turn as sealed segments: first number, last number, blob. The first begins at 1.
-pub(crate) fn parts(records: &[Record]) -> Vec<(u64, u64, Vec<u8>)> {
+pub(crate) fn split_segments(records: &[LogRecord]) -> Vec<(u64, u64, Vec<u8>)> {
     let mut parts = Vec::new();
     let mut before = 0;
     let mut rest = records;
@@ -96,25 +100,26 @@ pub(crate) fn parts(records: &[Record]) -> Vec<(u64, u64, Vec<u8>)> {
             .iter()
             .take_while(|record| {
                 bytes += record.payload.len();
-                bytes <= BYTES
+                bytes <= SEGMENT_BYTES_MAX
             })
             .count()
             .max(1);
-        let (part, behind) = rest.split_at(fits);
-        let run = frame::run_behind(part, before);
+        let (part, remaining) = rest.split_at(fits);
+        let run = frame::encode_run_after(part, before);
         let last = part.last().map_or(before, |record| record.seq);
-        parts.push((before + 1, last, sealed([&run])));
+        parts.push((before + 1, last, encode_segment([&run])));
         before = last;
-        rest = behind;
+        rest = remaining;
     }
     parts
 }
 
 /// Runs that follow each other as one sealed blob.
-pub(crate) fn sealed<'a>(runs: impl IntoIterator<Item = &'a Bytes> + Clone) -> Vec<u8> {
-    let mut blob = Vec::with_capacity(frame::SEAL + runs.clone().into_iter().map(Bytes::len).sum::<usize>());
-    blob.extend_from_slice(&[0; frame::SEAL]);
+pub(crate) fn encode_segment<'a>(runs: impl IntoIterator<Item = &'a Bytes> + Clone) -> Vec<u8> {
+    let mut blob =
+        Vec::with_capacity(frame::CHECKSUM_BYTES + runs.clone().into_iter().map(Bytes::len).sum::<usize>());
+    blob.extend_from_slice(&[0; frame::CHECKSUM_BYTES]);
     runs.into_iter().for_each(|run| blob.extend_from_slice(run));
-    frame::seal(&mut blob);
+    frame::write_checksum(&mut blob);
     blob
 }

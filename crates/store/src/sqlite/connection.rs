@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 /// How long a statement waits for a lock of another connection, and then fails.
-const BUSY: Duration = Duration::from_secs(5);
+const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The one that writes.
 pub(super) fn writer(file: &Path) -> rusqlite::Result<Connection> {
@@ -15,13 +15,13 @@ pub(super) fn writer(file: &Path) -> rusqlite::Result<Connection> {
         | OpenFlags::SQLITE_OPEN_NO_MUTEX
         | OpenFlags::SQLITE_OPEN_PRIVATE_CACHE;
     let connection = Connection::open_with_flags(file, flags)?;
-    common(&connection)?;
+    apply_pragmas(&connection)?;
     connection.set_prepared_statement_cache_capacity(128);
     Ok(connection)
 }
 
 /// Settings that are written into the file: only for one that is ours.
-pub(super) fn keep_log(connection: &Connection) -> rusqlite::Result<()> {
+pub(super) fn enable_wal(connection: &Connection) -> rusqlite::Result<()> {
     // Anything else than `wal` would be slow, not wrong; a file system without shared memory fails here.
     connection.pragma_update(None, "journal_mode", "wal")?;
     connection.execute_batch(
@@ -32,9 +32,9 @@ pub(super) fn keep_log(connection: &Connection) -> rusqlite::Result<()> {
 }
 
 /// One that copies everything into another file.
-pub(super) fn copier(file: &Path) -> rusqlite::Result<Connection> {
+pub(super) fn backup_source(file: &Path) -> rusqlite::Result<Connection> {
     let connection = Connection::open_with_flags(file, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
-    common(&connection)?;
+    apply_pragmas(&connection)?;
     Ok(connection)
 }
 
@@ -45,14 +45,14 @@ pub(super) fn reader(file: &Path) -> rusqlite::Result<Connection> {
         | OpenFlags::SQLITE_OPEN_PRIVATE_CACHE;
     // Read-write, as WAL's shared memory wants it; `query_only` keeps it from writing.
     let connection = Connection::open_with_flags(file, flags)?;
-    common(&connection)?;
+    apply_pragmas(&connection)?;
     connection.pragma_update(None, "query_only", true)?;
     connection.set_prepared_statement_cache_capacity(64);
     Ok(connection)
 }
 
-fn common(connection: &Connection) -> rusqlite::Result<()> {
-    connection.busy_timeout(BUSY)?;
+fn apply_pragmas(connection: &Connection) -> rusqlite::Result<()> {
+    connection.busy_timeout(BUSY_TIMEOUT)?;
     connection.execute_batch(
         "PRAGMA foreign_keys = ON;
          PRAGMA mmap_size = 0;
@@ -67,7 +67,7 @@ impl From<rusqlite::Error> for StoreError {
     fn from(error: rusqlite::Error) -> Self {
         let why = error.to_string();
         match error.sqlite_error_code() {
-            Some(ErrorCode::DiskFull) => Self::Full { why },
+            Some(ErrorCode::DiskFull) => Self::DiskFull { why },
             Some(ErrorCode::ReadOnly) => Self::ReadOnly { why },
             Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => Self::Corrupt { why },
             _ => Self::Failed { why },

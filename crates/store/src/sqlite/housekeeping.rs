@@ -1,15 +1,15 @@
 //! What the writer does besides its jobs, in small pieces: records leave the journal for segments, rows that nobody
 //! needs are deleted, the write-ahead log is emptied, and the ballast is put back.
 
-use super::catalog::search::{self, INDEX_BYTES, Index};
-use super::live::Live;
+use super::catalog::search::{self, INDEX_BATCH_BYTES, IndexState};
+use super::live::SqliteLiveTurn;
 use super::segment;
 use super::settings::SqliteSettings;
-use super::shared::Shared;
-use super::writer::{Failed, Writer};
-use super::{Durability, place};
+use super::shared::SqliteShared;
+use super::writer::{CommitFailure, SqliteWriter};
+use super::{Durability, paths};
 use crate::error::StoreError;
-use crate::records::Piece;
+use crate::records::AppendedRun;
 use rusqlite::params;
 use std::collections::HashMap;
 use std::fs::File;
@@ -27,7 +27,7 @@ const BACKLOG_TICK: Duration = Duration::from_millis(50);
 
 /// A turn whose oldest record is so many rows back leaves the journal: one that waits for a person does not keep
 /// everything that others wrote since.
-const ROWS_BEHIND_MAX: i64 = 10_000;
+const JOURNAL_LAG_ROWS_MAX: i64 = 10_000;
 
 /// Bytes folded, and rows deleted, in one transaction of housekeeping: appends wait for it.
 const FOLD_BYTES: usize = 1 << 20;
@@ -35,40 +35,40 @@ const DELETE_ROWS: i64 = 2_000;
 
 /// What is to be looked after.
 #[derive(Default)]
-pub(super) struct Housekeeping {
+pub(super) struct HousekeepingState {
     /// Turns with records that are only in the journal.
-    unfolded: HashMap<i64, Arc<Live>>,
+    unfolded: HashMap<i64, Arc<SqliteLiveTurn>>,
     /// Turns with more of them than they should keep in memory.
-    overflow: HashMap<i64, Arc<Live>>,
+    overflow: HashMap<i64, Arc<SqliteLiveTurn>>,
     /// Written as segments in the transaction that is open.
-    folding: Vec<(Arc<Live>, u64)>,
+    folding: Vec<(Arc<SqliteLiveTurn>, u64)>,
     /// Rows of the journal below this one are gone.
     deleted_below: i64,
-    checkpoint: Checkpoint,
-    index: Index,
-    backlog: Backlog,
+    checkpoint: CheckpointState,
+    index: IndexState,
+    backlog: HousekeepingBacklog,
     last: Option<Instant>,
 }
 
 /// Whether more was due than one transaction should do.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
-enum Backlog {
+enum HousekeepingBacklog {
     #[default]
     None,
-    Left,
+    Remaining,
 }
 
-impl Backlog {
+impl HousekeepingBacklog {
     fn tick(self) -> Duration {
         match self {
             Self::None => TICK,
-            Self::Left => BACKLOG_TICK,
+            Self::Remaining => BACKLOG_TICK,
         }
     }
 }
 
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
-enum Checkpoint {
+enum CheckpointState {
     #[default]
     Done,
     Due,
@@ -76,16 +76,22 @@ enum Checkpoint {
 
 /// What stays in memory of a turn that holds too much; nothing of one that rests or has ended.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Leave {
+pub(super) enum RingRetention {
     /// What viewers are about to read.
     Newest,
     Nothing,
 }
 
-impl Housekeeping {
+impl HousekeepingState {
     /// A turn has more records in the journal.
-    pub fn appended(&mut self, live: Arc<Live>, is_first: bool, bytes: usize, settings: &SqliteSettings) {
-        self.checkpoint = Checkpoint::Due;
+    pub fn on_append(
+        &mut self,
+        live: Arc<SqliteLiveTurn>,
+        is_first: bool,
+        bytes: usize,
+        settings: &SqliteSettings,
+    ) {
+        self.checkpoint = CheckpointState::Due;
         if bytes > settings.ring_bytes_max {
             self.overflow.insert(live.n, live.clone());
         }
@@ -95,29 +101,29 @@ impl Housekeeping {
     }
 
     /// Something else has been written: perhaps a text that waits for the index.
-    pub fn called(&mut self) {
-        self.index = Index::Behind;
+    pub fn mark_index_stale(&mut self) {
+        self.index = IndexState::Stale;
     }
 
     /// The transaction with the segments has been committed: memory can let go.
-    pub fn folded(&mut self, shared: &Shared) {
+    pub fn on_fold_committed(&mut self, shared: &SqliteShared) {
         for (live, up_to) in self.folding.drain(..) {
             let mut ring = live.ring();
-            ring.forget(up_to);
+            ring.evict_through(up_to);
             let is_empty = ring.first_row().is_none();
             drop(ring);
             if is_empty {
                 self.unfolded.remove(&live.n);
                 if live.progress.borrow().ended {
-                    shared.lives.remove(&live);
+                    shared.live_turns.remove(&live);
                 }
             }
-            shared.figures.segments.fetch_add(1, Relaxed);
+            shared.counters.segments.fetch_add(1, Relaxed);
         }
     }
 
     /// It has not.
-    pub fn not_folded(&mut self) {
+    pub fn on_fold_rolled_back(&mut self) {
         self.overflow.extend(self.folding.drain(..).map(|(live, _)| (live.n, live)));
     }
 
@@ -125,73 +131,73 @@ impl Housekeeping {
         self.unfolded.is_empty()
             && self.overflow.is_empty()
             && self.deleted_below >= next_row
-            && self.checkpoint == Checkpoint::Done
-            && self.index == Index::Complete
+            && self.checkpoint == CheckpointState::Done
+            && self.index == IndexState::Complete
     }
 }
 
-impl Writer {
+impl SqliteWriter {
     /// When the writer wants to look around although nothing comes in.
     pub fn tick_after(&self) -> Option<Duration> {
         if !self.housekeeping.overflow.is_empty() {
             return Some(Duration::ZERO);
         }
-        let idle = self.housekeeping.is_idle(self.next_row) && !self.shared.waits_for_room();
+        let idle = self.housekeeping.is_idle(self.next_row) && !self.shared.awaits_space();
         (!idle).then_some(self.housekeeping.backlog.tick())
     }
 
     /// Nothing else is to be done.
-    pub fn keep_house(&mut self) {
-        self.keep_house_now();
-        if self.housekeeping.checkpoint == Checkpoint::Due && self.housekeeping.overflow.is_empty() {
-            self.housekeeping.checkpoint = Checkpoint::Done;
+    pub fn housekeep(&mut self) {
+        self.housekeep_now();
+        if self.housekeeping.checkpoint == CheckpointState::Due && self.housekeeping.overflow.is_empty() {
+            self.housekeeping.checkpoint = CheckpointState::Done;
             // What it could not do because of a reader is done by a later one.
             let _ = self.connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()));
         }
     }
 
     /// Jobs keep coming: look around only once in a while.
-    pub fn keep_house_under_load(&mut self) {
+    pub fn housekeep_under_load(&mut self) {
         let now = Instant::now();
         let last = *self.housekeeping.last.get_or_insert(now);
         if now.duration_since(last) >= self.housekeeping.backlog.tick() {
-            self.keep_house_now();
+            self.housekeep_now();
         }
     }
 
-    fn keep_house_now(&mut self) {
+    fn housekeep_now(&mut self) {
         self.housekeeping.last = Some(Instant::now());
-        if self.shared.waits_for_room() {
-            self.put_ballast_back();
+        if self.shared.awaits_space() {
+            self.restore_ballast();
         }
-        if let Err(failed) = self.tidy().and_then(|()| self.index()) {
+        if let Err(failed) = self.trim_journal().and_then(|()| self.update_index()) {
             if !self.connection.is_autocommit() {
                 // If even this fails, the next BEGIN does, too, and says why.
                 let _ = self.connection.execute_batch("ROLLBACK");
             }
-            self.housekeeping.not_folded();
+            self.housekeeping.on_fold_rolled_back();
             self.housekeeping.overflow.clear();
             let error = failed.error();
-            if !(matches!(error, StoreError::Full { .. }) && self.drop_ballast()) {
-                self.shared.failed(&error);
+            if !(matches!(error, StoreError::DiskFull { .. }) && self.release_ballast()) {
+                self.shared.commit_failed(&error);
             }
         }
     }
 
-    fn tidy(&mut self) -> Result<(), Failed> {
-        self.pick_due();
+    fn trim_journal(&mut self) -> Result<(), CommitFailure> {
+        self.select_due();
         let needed = self.first_needed_row();
         let from = self.housekeeping.deleted_below;
         let below = needed.min(from + DELETE_ROWS);
         if below < needed {
-            self.housekeeping.backlog = Backlog::Left;
+            self.housekeeping.backlog = HousekeepingBacklog::Remaining;
         }
         if self.housekeeping.overflow.is_empty() && below <= from {
             return Ok(());
         }
         self.begin(Durability::Process)?;
-        self.still_ours()?;
-        self.fold_overflow(Leave::Newest)?;
+        self.check_ownership()?;
+        self.fold_overflow(RingRetention::Newest)?;
         if below > from {
             self.connection
                 .prepare_cached("DELETE FROM journal WHERE id >= ?1 AND id < ?2")?
@@ -199,42 +205,42 @@ impl Writer {
         }
         self.connection.prepare_cached("COMMIT")?.execute([])?;
         self.housekeeping.deleted_below = below.max(from);
-        self.housekeeping.folded(&self.shared);
+        self.housekeeping.on_fold_committed(&self.shared);
         Ok(())
     }
 
     /// Texts that wait for the index, some of them.
-    fn index(&mut self) -> Result<(), Failed> {
-        if self.housekeeping.index == Index::Complete {
+    fn update_index(&mut self) -> Result<(), CommitFailure> {
+        if self.housekeeping.index == IndexState::Complete {
             return Ok(());
         }
-        if search::index_state(&self.connection)? == Index::Behind {
+        if search::index_state(&self.connection)? == IndexState::Stale {
             self.begin(Durability::Process)?;
-            self.still_ours()?;
-            self.housekeeping.index = search::index(&self.connection, INDEX_BYTES)?;
+            self.check_ownership()?;
+            self.housekeeping.index = search::index(&self.connection, INDEX_BATCH_BYTES)?;
             self.connection.prepare_cached("COMMIT")?.execute([])?;
         } else {
-            self.housekeeping.index = Index::Complete;
+            self.housekeeping.index = IndexState::Complete;
         }
         match self.housekeeping.index {
-            Index::Complete => self.housekeeping.checkpoint = Checkpoint::Due,
-            Index::Behind => self.housekeeping.backlog = Backlog::Left,
+            IndexState::Complete => self.housekeeping.checkpoint = CheckpointState::Due,
+            IndexState::Stale => self.housekeeping.backlog = HousekeepingBacklog::Remaining,
         }
         Ok(())
     }
 
     /// Turns that have ended, rest, or hold too much back.
-    fn pick_due(&mut self) {
+    fn select_due(&mut self) {
         let idle = self.shared.settings.ring_idle;
-        let oldest_row = self.next_row - ROWS_BEHIND_MAX;
-        let (mut bytes, mut backlog) = (0, Backlog::None);
+        let oldest_row = self.next_row - JOURNAL_LAG_ROWS_MAX;
+        let (mut bytes, mut backlog) = (0, HousekeepingBacklog::None);
         let due = self.housekeeping.unfolded.values().filter(|live| {
             let ring = live.ring();
-            let rests = ring.touched().is_some_and(|touched| touched.elapsed() >= idle);
+            let is_idle = ring.last_append().is_some_and(|last_append| last_append.elapsed() >= idle);
             let holds_back = ring.first_row().is_some_and(|row| row < oldest_row);
-            let is_due = rests || holds_back || live.progress.borrow().ended;
+            let is_due = is_idle || holds_back || live.progress.borrow().ended;
             if is_due && bytes >= FOLD_BYTES {
-                backlog = Backlog::Left;
+                backlog = HousekeepingBacklog::Remaining;
                 return false;
             }
             bytes += if is_due { ring.bytes() } else { 0 };
@@ -251,17 +257,17 @@ impl Writer {
     }
 
     /// Writes segments for turns that hold too much, inside the open transaction.
-    pub fn fold_overflow(&mut self, leave: Leave) -> Result<(), Failed> {
+    pub fn fold_overflow(&mut self, retention: RingRetention) -> Result<(), CommitFailure> {
         let max = self.shared.settings.ring_bytes_max;
         for (_, live) in std::mem::take(&mut self.housekeeping.overflow) {
-            let pieces: Vec<Piece> = {
+            let runs: Vec<AppendedRun> = {
                 let ring = live.ring();
                 let is_busy = ring.bytes() > max && !live.progress.borrow().ended;
-                ring.oldest(if is_busy && leave == Leave::Newest { max / 4 } else { 0 })
+                ring.oldest_beyond(if is_busy && retention == RingRetention::Newest { max / 4 } else { 0 })
             };
-            let Some(last) = pieces.last() else { continue };
+            let Some(last) = runs.last() else { continue };
             let up_to = last.last_seq;
-            let done = segment::fold(&self.connection, live.n, &pieces);
+            let done = segment::fold(&self.connection, live.n, &runs);
             self.housekeeping.folding.push((live, up_to));
             done?;
         }
@@ -269,20 +275,20 @@ impl Writer {
     }
 
     /// Frees the reserve. False if there is none.
-    pub fn drop_ballast(&mut self) -> bool {
-        let dropped = std::fs::remove_file(self.shared.place.beside(".ballast")).is_ok();
-        if dropped {
-            self.shared.out_of_room();
+    pub fn release_ballast(&mut self) -> bool {
+        let released = std::fs::remove_file(self.shared.paths.sibling(".ballast")).is_ok();
+        if released {
+            self.shared.out_of_space();
         }
-        dropped
+        released
     }
 
-    fn put_ballast_back(&mut self) {
+    fn restore_ballast(&mut self) {
         let settings = self.shared.settings;
         let wanted = settings.free_bytes_min.saturating_add(settings.ballast_bytes);
-        let has_room = place::free_bytes(&self.shared.place).is_ok_and(|free| free >= wanted);
-        if has_room && put_ballast(&self.shared.place.beside(".ballast"), settings.ballast_bytes).is_ok() {
-            self.shared.has_room();
+        let has_room = paths::free_bytes(&self.shared.paths).is_ok_and(|free| free >= wanted);
+        if has_room && write_ballast(&self.shared.paths.sibling(".ballast"), settings.ballast_bytes).is_ok() {
+            self.shared.space_recovered();
         }
     }
 
@@ -292,24 +298,24 @@ impl Writer {
         let _ = self.close();
     }
 
-    fn close(&mut self) -> Result<(), Failed> {
+    fn close(&mut self) -> Result<(), CommitFailure> {
         self.begin(Durability::Power)?;
-        self.still_ours()?;
+        self.check_ownership()?;
         self.housekeeping.overflow = self.housekeeping.unfolded.clone();
-        self.fold_overflow(Leave::Nothing)?;
+        self.fold_overflow(RingRetention::Nothing)?;
         self.connection.execute_batch("DELETE FROM journal")?;
         self.connection.execute(
             "UPDATE owner SET closed_at = ?2 WHERE generation = ?1",
             [self.shared.generation, super::now_ms()],
         )?;
         self.connection.prepare_cached("COMMIT")?.execute([])?;
-        self.housekeeping.folded(&self.shared);
+        self.housekeeping.on_fold_committed(&self.shared);
         Ok(())
     }
 }
 
 /// Writes a file of so many bytes, so that there is something to delete when the disk is full. Nothing for 0.
-pub(super) fn put_ballast(path: &Path, bytes: u64) -> io::Result<()> {
+pub(super) fn write_ballast(path: &Path, bytes: u64) -> io::Result<()> {
     if bytes == 0 {
         return Ok(());
     }

@@ -17,15 +17,15 @@
 mod catalog;
 mod connection;
 mod housekeeping;
-mod journal;
 mod live;
-mod onlooker;
+mod log;
 mod open;
-mod place;
+mod paths;
 mod queue;
-mod readers;
+mod reader;
+mod reader_pool;
 mod schema;
-mod searchers;
+mod search_pool;
 mod segment;
 mod settings;
 mod shared;
@@ -34,35 +34,35 @@ mod writer;
 use crate::error::StoreError;
 #[cfg(doc)]
 use crate::log::Log;
-use crate::log::{Durability, Urgency};
-pub use crate::standing::{Figures, Health};
-pub use onlooker::SqliteOnlooker;
-pub use open::{Found, OpenError};
+use crate::log::{AppendUrgency, Durability};
+pub use crate::status::{StoreHealth, StoreStats};
+pub use open::{LastShutdown, SqliteOpenError};
+pub use reader::SqliteReader;
 use rusqlite::Connection;
-use searchers::Search;
-pub use settings::{SqliteSettings, Sync};
-use shared::Shared;
+use search_pool::SearchBudget;
+pub use settings::{SqliteSettings, SyncPolicy};
+use shared::SqliteShared;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::sync::oneshot;
-use writer::{Call, Job, Task};
+use writer::{TaskJob, WriteJob, WriteTask};
 
 /// The store in one file. All clones are one; the file is closed by [`close`](Self::close), or when the last clone and
 /// the last tail are gone.
 #[derive(Clone)]
 pub struct SqliteStore {
-    inner: Arc<Inner>,
+    inner: Arc<SqliteInner>,
 }
 
-struct Inner {
-    shared: Arc<Shared>,
-    found: Found,
+struct SqliteInner {
+    shared: Arc<SqliteShared>,
+    last_shutdown: LastShutdown,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
-impl Drop for Inner {
+impl Drop for SqliteInner {
     fn drop(&mut self) {
         // The thread does what is in the queue, folds and ends by itself.
         self.shared.queue.close();
@@ -72,11 +72,12 @@ impl Drop for Inner {
 impl SqliteStore {
     /// Opens the store in a file, or creates it. Brings it to this version, locks it against other servers, recovers
     /// what an unclean stop has left, and starts the writer thread.
-    pub async fn open(path: &Path, settings: SqliteSettings) -> Result<Self, OpenError> {
+    pub async fn open(path: &Path, settings: SqliteSettings) -> Result<Self, SqliteOpenError> {
         let file = path.to_owned();
         let opened = tokio::task::spawn_blocking(move || start(&file, settings)).await;
-        opened
-            .unwrap_or_else(|_| Err(OpenError::Io { path: path.to_owned(), why: "opening panicked".into() }))
+        opened.unwrap_or_else(|_| {
+            Err(SqliteOpenError::Io { path: path.to_owned(), why: "opening panicked".into() })
+        })
     }
 
     /// Runs a job on the writer thread, in a savepoint of the transaction that is forming. An error undoes this job and
@@ -86,12 +87,12 @@ impl SqliteStore {
         durability: Durability,
         f: impl FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
-        let (answer, answered) = oneshot::channel();
-        let task = Box::new(Closure { f: Some(f), result: None, answer });
+        let (reply, reply_rx) = oneshot::channel();
+        let task = Box::new(WriteClosure { job: Some(f), result: None, reply });
         let closed = || StoreError::failed("the store has been closed");
-        let job = Job::Call(Call::new(durability, task));
-        self.inner.shared.queue.push(job, 0, Urgency::AtOnce).await.map_err(|_| closed())?;
-        answered.await.map_err(|_| closed())?
+        let job = WriteJob::Task(TaskJob::new(durability, task));
+        self.inner.shared.queue.push(job, 0, AppendUrgency::Immediate).await.map_err(|_| closed())?;
+        reply_rx.await.map_err(|_| closed())?
     }
 
     /// Reads on one of a few connections of their own; sees everything that has been acknowledged.
@@ -99,20 +100,20 @@ impl SqliteStore {
         &self,
         f: impl FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
-        self.inner.shared.readers.read(f).await
+        self.inner.shared.reader_pool.read(f).await
     }
 
     /// Searches on a reader that does nothing else. Ends when its time is over, or when this is dropped.
-    async fn look_for<T: Send + 'static>(
+    async fn run_search<T: Send + 'static>(
         &self,
-        f: impl FnOnce(&Connection, &Search) -> Result<T, StoreError> + Send + 'static,
+        f: impl FnOnce(&Connection, &SearchBudget) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
-        self.inner.shared.searchers.search(f).await
+        self.inner.shared.search_pool.run(f).await
     }
 
     /// Whether a turn that does not exist yet may begin: the store is well and the disk has room for it.
-    pub fn room_for_new_turn(&self) -> Result<(), StoreError> {
-        self.inner.shared.room_for_new_turn()
+    pub fn check_capacity(&self) -> Result<(), StoreError> {
+        self.inner.shared.check_capacity()
     }
 
     /// Finishes what is in the queue and closes the file; everything afterwards is refused.
@@ -123,24 +124,24 @@ impl SqliteStore {
             // A panic of the thread has been printed; there is nothing left to close.
             let _ = tokio::task::spawn_blocking(move || thread.join()).await;
         }
-        self.inner.shared.searchers.close().await;
-        self.inner.shared.readers.close(self.inner.shared.settings.readers_max).await;
+        self.inner.shared.search_pool.close().await;
+        self.inner.shared.reader_pool.close(self.inner.shared.settings.readers_max).await;
         self.inner.shared.unlock();
     }
 
     /// Whether the store can be relied on.
-    pub fn health(&self) -> Health {
+    pub fn health(&self) -> StoreHealth {
         self.inner.shared.health()
     }
 
     /// What it has done so far, and what it has to do.
-    pub fn figures(&self) -> Figures {
-        self.inner.shared.figures()
+    pub fn stats(&self) -> StoreStats {
+        self.inner.shared.stats()
     }
 
     /// How the store was left by whoever had it before.
-    pub fn found(&self) -> Found {
-        self.inner.found
+    pub fn last_shutdown(&self) -> LastShutdown {
+        self.inner.last_shutdown
     }
 
     /// The same unless the newest copy is younger than this; `None`: it is. So a server that is started often does not
@@ -149,8 +150,8 @@ impl SqliteStore {
     /// # Errors
     /// As for [`backup`](Self::backup).
     pub async fn backup_if_older(&self, age: Duration) -> Result<Option<PathBuf>, StoreError> {
-        let place = self.inner.shared.place.clone();
-        let newest = tokio::task::spawn_blocking(move || place.newest_backup_ms()).await;
+        let paths = self.inner.shared.paths.clone();
+        let newest = tokio::task::spawn_blocking(move || paths.newest_backup_ms()).await;
         let newest = newest.map_err(|_| StoreError::failed("the backup panicked"))?;
         match newest {
             Some(at) if now_ms().saturating_sub(at) < age.as_millis() as i64 => Ok(None),
@@ -159,22 +160,22 @@ impl SqliteStore {
     }
 
     /// Writes a copy of everything that has been acknowledged, sound and compact, and deletes the oldest copies beyond
-    /// [`SqliteSettings::backups_kept`]. The path of the copy. Meant for once a day; writers go on meanwhile.
+    /// [`SqliteSettings::backups_max`]. The path of the copy. Meant for once a day; writers go on meanwhile.
     pub async fn backup(&self) -> Result<PathBuf, StoreError> {
-        let place = self.inner.shared.place.clone();
-        let kept = self.inner.shared.settings.backups_kept;
+        let paths = self.inner.shared.paths.clone();
+        let backups_max = self.inner.shared.settings.backups_max;
         let copy = move || {
             let io = |error: std::io::Error| StoreError::failed(format!("the backup: {error}"));
-            let folder = place.backups();
+            let folder = paths.backup_folder();
             std::fs::create_dir_all(&folder).map_err(io)?;
             let name = format!("{:013}", now_ms());
             let (unfinished, backup) =
                 (folder.join(format!("{name}.part")), folder.join(format!("{name}.db")));
             let to = unfinished.to_str().ok_or_else(|| StoreError::failed("the backup's path is no text"))?;
-            connection::copier(&place.file)?.execute("VACUUM INTO ?1", [to])?;
+            connection::backup_source(&paths.file)?.execute("VACUUM INTO ?1", [to])?;
             std::fs::File::open(&unfinished).and_then(|file| file.sync_all()).map_err(io)?;
             std::fs::rename(&unfinished, &backup).map_err(io)?;
-            for old in place.backups_newest_first().into_iter().skip(kept.max(1)) {
+            for old in paths.backups_newest_first().into_iter().skip(backups_max.max(1)) {
                 std::fs::remove_file(old).map_err(io)?;
             }
             Ok(backup)
@@ -183,31 +184,31 @@ impl SqliteStore {
     }
 }
 
-fn start(file: &Path, settings: SqliteSettings) -> Result<SqliteStore, OpenError> {
-    let (shared, writer, found) = open::open(file, settings)?;
+fn start(file: &Path, settings: SqliteSettings) -> Result<SqliteStore, SqliteOpenError> {
+    let (shared, writer, last_shutdown) = open::open(file, settings)?;
     let thread = std::thread::Builder::new()
         .name("store-writer".into())
         .spawn(move || writer.run())
-        .map_err(|error| OpenError::Io { path: file.to_owned(), why: error.to_string() })?;
-    if matches!(found, Found::ProcessDied | Found::MachineDied) {
+        .map_err(|error| SqliteOpenError::Io { path: file.to_owned(), why: error.to_string() })?;
+    if matches!(last_shutdown, LastShutdown::ProcessCrash | LastShutdown::PowerLoss) {
         check_in_background(shared.clone(), file);
     }
-    let inner = Inner { shared, found, thread: Mutex::new(Some(thread)) };
+    let inner = SqliteInner { shared, last_shutdown, thread: Mutex::new(Some(thread)) };
     Ok(SqliteStore { inner: Arc::new(inner) })
 }
 
 /// A large file is checked while it is used already.
-fn check_in_background(shared: Arc<Shared>, file: &Path) {
+fn check_in_background(shared: Arc<SqliteShared>, file: &Path) {
     let size = std::fs::metadata(file).map_or(0, |metadata| metadata.len());
     if size <= shared.settings.check_first_bytes_max {
         return;
     }
     let check = move || {
-        let checked = connection::reader(&shared.place.file)
+        let checked = connection::reader(&shared.paths.file)
             .map_err(StoreError::from)
-            .and_then(|connection| open::check(&connection));
+            .and_then(|connection| open::check_integrity(&connection));
         if let Err(StoreError::Corrupt { why }) = checked {
-            shared.damaged(format!("the file is damaged: {why}"));
+            shared.mark_damaged(format!("the file is damaged: {why}"));
         }
     };
     // Without a thread the check comes with the next start.
@@ -215,34 +216,34 @@ fn check_in_background(shared: Arc<Shared>, file: &Path) {
 }
 
 /// A closure for the writer and whoever waits for it.
-struct Closure<F, T> {
-    f: Option<F>,
+struct WriteClosure<F, T> {
+    job: Option<F>,
     result: Option<Result<T, StoreError>>,
-    answer: oneshot::Sender<Result<T, StoreError>>,
+    reply: oneshot::Sender<Result<T, StoreError>>,
 }
 
-impl<F, T> Task for Closure<F, T>
+impl<F, T> WriteTask for WriteClosure<F, T>
 where
     F: FnOnce(&Connection) -> Result<T, StoreError> + Send,
     T: Send,
 {
     fn run(&mut self, connection: &Connection) -> Result<(), StoreError> {
         let panicked = || StoreError::failed("a job of the store panicked");
-        let f = self.f.take().ok_or_else(panicked)?;
+        let f = self.job.take().ok_or_else(panicked)?;
         let result = f(connection);
-        let kept = result.as_ref().map(drop).map_err(Clone::clone);
+        let savepoint_result = result.as_ref().map(drop).map_err(Clone::clone);
         self.result = Some(result);
-        kept
+        savepoint_result
     }
 
-    fn answer(self: Box<Self>, committed: Result<(), StoreError>) {
+    fn reply(self: Box<Self>, committed: Result<(), StoreError>) {
         let panicked = || Err(StoreError::failed("a job of the store panicked"));
         let result = match (self.result, committed) {
             (Some(Err(error)), _) | (_, Err(error)) => Err(error),
             (result, Ok(())) => result.unwrap_or_else(panicked),
         };
         // Whoever asked may have stopped waiting.
-        let _ = self.answer.send(result);
+        let _ = self.reply.send(result);
     }
 }
 
@@ -310,12 +311,12 @@ mod tests {
         let reader = store.read(move |db| waits.recv().map_or_else(|_| one(db), |()| one(db)));
         let mut reader = std::pin::pin!(reader);
         assert!(futures_util::poll!(reader.as_mut()).is_pending());
-        assert_eq!(store.look_for(move |db, _| one(db)).await, Ok(1), "the only reader is taken");
+        assert_eq!(store.run_search(move |db, _| one(db)).await, Ok(1), "the only reader is taken");
         go_on.send(()).unwrap();
         assert_eq!(reader.await, Ok(1));
 
         let (go_on, waits) = std::sync::mpsc::channel::<()>();
-        let search = store.look_for(move |db, _| waits.recv().map_or_else(|_| one(db), |()| one(db)));
+        let search = store.run_search(move |db, _| waits.recv().map_or_else(|_| one(db), |()| one(db)));
         let mut search = std::pin::pin!(search);
         assert!(futures_util::poll!(search.as_mut()).is_pending());
         assert_eq!(store.read(one).await, Ok(1), "the only search is under way");

@@ -1,139 +1,139 @@
 //! What waits for the writer, and when the writer takes it.
 //!
 //! The writer takes everything there is at once. When little happens it takes each job as it comes; when much happens
-//! it lets jobs gather between commits ([`Pace`]), unless one is urgent.
+//! it lets jobs gather between commits ([`CommitPacer`]), unless one is urgent.
 
-use crate::log::Urgency;
+use crate::log::AppendUrgency;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 
-pub(super) struct Queue<J> {
-    state: Mutex<State<J>>,
+pub(super) struct JobQueue<J> {
+    state: Mutex<QueueState<J>>,
     wake: Condvar,
     room: Notify,
     bytes_max: usize,
 }
 
-struct State<J> {
+struct QueueState<J> {
     jobs: Vec<J>,
     bytes: usize,
-    most: Urgency,
-    writer: Doing,
-    door: Door,
+    max_urgency: AppendUrgency,
+    activity: WriterActivity,
+    status: QueueStatus,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Doing {
+enum WriterActivity {
     Working,
     /// Nothing to do: any job wakes it.
-    Resting,
+    Idle,
     /// Jobs gather: only an urgent one wakes it.
-    Gathering,
+    Batching,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Door {
+enum QueueStatus {
     Open,
     Closed,
 }
 
 /// What the writer does next.
-pub(super) enum Next<J> {
+pub(super) enum NextWork<J> {
     Jobs(Vec<J>),
     /// Time for housekeeping; nothing else is to be done.
     Tick,
     /// No job will come any more.
-    Over,
+    Closed,
 }
 
 /// The queue has been closed.
 #[derive(Debug)]
-pub(super) struct Closed;
+pub(super) struct QueueClosed;
 
-impl<J> Queue<J> {
+impl<J> JobQueue<J> {
     pub fn new(bytes_max: usize) -> Self {
-        let state = State {
+        let state = QueueState {
             jobs: Vec::new(),
             bytes: 0,
-            most: Urgency::Gathers,
-            writer: Doing::Working,
-            door: Door::Open,
+            max_urgency: AppendUrgency::Batched,
+            activity: WriterActivity::Working,
+            status: QueueStatus::Open,
         };
         Self { state: Mutex::new(state), wake: Condvar::new(), room: Notify::new(), bytes_max }
     }
 
     /// Puts a job at the end. Waits while the queue is full; a job that is too large for it goes in alone.
-    pub async fn push(&self, job: J, bytes: usize, urgency: Urgency) -> Result<(), Closed> {
+    pub async fn push(&self, job: J, bytes: usize, urgency: AppendUrgency) -> Result<(), QueueClosed> {
         let mut job = Some(job);
         loop {
-            let room = self.room.notified();
-            tokio::pin!(room);
+            let space_freed = self.room.notified();
+            tokio::pin!(space_freed);
             // Registered before looking, so that room made in between is noticed.
-            room.as_mut().enable();
+            space_freed.as_mut().enable();
             {
                 let mut state = self.state();
-                if state.door == Door::Closed {
-                    return Err(Closed);
+                if state.status == QueueStatus::Closed {
+                    return Err(QueueClosed);
                 }
                 if state.jobs.is_empty() || state.bytes.saturating_add(bytes) <= self.bytes_max {
                     state.jobs.extend(job.take());
                     state.bytes = state.bytes.saturating_add(bytes);
-                    state.most = state.most.max(urgency);
-                    let wakes = match state.writer {
-                        Doing::Working => false,
-                        Doing::Resting => true,
-                        Doing::Gathering => urgency == Urgency::AtOnce,
+                    state.max_urgency = state.max_urgency.max(urgency);
+                    let wakes = match state.activity {
+                        WriterActivity::Working => false,
+                        WriterActivity::Idle => true,
+                        WriterActivity::Batching => urgency == AppendUrgency::Immediate,
                     };
                     if wakes {
-                        state.writer = Doing::Working;
+                        state.activity = WriterActivity::Working;
                         drop(state);
                         self.wake.notify_one();
                     }
                     return Ok(());
                 }
             }
-            room.await;
+            space_freed.await;
         }
     }
 
     /// Waits for something to do. `spare` is an empty vector to gather in; `tick` is the time after which housekeeping
     /// wants to run, if it wants to.
-    pub fn next(&self, spare: Vec<J>, pace: &mut Pace, tick: Option<Duration>) -> Next<J> {
+    pub fn next(&self, spare: Vec<J>, pacer: &mut CommitPacer, tick: Option<Duration>) -> NextWork<J> {
         let mut state = self.state();
         loop {
             if !state.jobs.is_empty() {
-                let wait = match state.most {
-                    Urgency::AtOnce => Duration::ZERO,
-                    Urgency::Gathers if state.door == Door::Closed => Duration::ZERO,
-                    Urgency::Gathers => pace.wait(Instant::now()),
+                let wait = match state.max_urgency {
+                    AppendUrgency::Immediate => Duration::ZERO,
+                    AppendUrgency::Batched if state.status == QueueStatus::Closed => Duration::ZERO,
+                    AppendUrgency::Batched => pacer.wait(Instant::now()),
                 };
                 if wait.is_zero() {
-                    pace.spend(Instant::now());
-                    state.writer = Doing::Working;
-                    state.most = Urgency::Gathers;
+                    pacer.spend(Instant::now());
+                    state.activity = WriterActivity::Working;
+                    state.max_urgency = AppendUrgency::Batched;
                     state.bytes = 0;
                     let jobs = std::mem::replace(&mut state.jobs, spare);
                     drop(state);
                     self.room.notify_waiters();
-                    return Next::Jobs(jobs);
+                    return NextWork::Jobs(jobs);
                 }
-                state.writer = Doing::Gathering;
+                state.activity = WriterActivity::Batching;
                 state = self.wait(state, wait).0;
                 continue;
             }
-            if state.door == Door::Closed {
-                return Next::Over;
+            if state.status == QueueStatus::Closed {
+                return NextWork::Closed;
             }
-            state.writer = Doing::Resting;
+            state.activity = WriterActivity::Idle;
             match tick {
                 None => state = self.wake.wait(state).unwrap_or_else(PoisonError::into_inner),
                 Some(tick) => {
                     let timed_out;
                     (state, timed_out) = self.wait(state, tick);
-                    if timed_out && state.jobs.is_empty() && state.door == Door::Open {
-                        state.writer = Doing::Working;
-                        return Next::Tick;
+                    if timed_out && state.jobs.is_empty() && state.status == QueueStatus::Open {
+                        state.activity = WriterActivity::Working;
+                        return NextWork::Tick;
                     }
                 }
             }
@@ -142,7 +142,7 @@ impl<J> Queue<J> {
 
     /// Jobs that are in are done; no more come in.
     pub fn close(&self) {
-        self.state().door = Door::Closed;
+        self.state().status = QueueStatus::Closed;
         self.wake.notify_one();
         self.room.notify_waiters();
     }
@@ -153,11 +153,15 @@ impl<J> Queue<J> {
         (state.jobs.len(), state.bytes)
     }
 
-    fn state(&self) -> MutexGuard<'_, State<J>> {
+    fn state(&self) -> MutexGuard<'_, QueueState<J>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn wait<'a>(&self, state: MutexGuard<'a, State<J>>, time: Duration) -> (MutexGuard<'a, State<J>>, bool) {
+    fn wait<'a>(
+        &self,
+        state: MutexGuard<'a, QueueState<J>>,
+        time: Duration,
+    ) -> (MutexGuard<'a, QueueState<J>>, bool) {
         let (state, timeout) = self.wake.wait_timeout(state, time).unwrap_or_else(PoisonError::into_inner);
         (state, timeout.timed_out())
     }
@@ -165,27 +169,27 @@ impl<J> Queue<J> {
 
 /// How often commits that nobody waits for may follow each other: `burst` at once, then one each `interval`.
 #[derive(Debug)]
-pub(super) struct Pace {
+pub(super) struct CommitPacer {
     interval: Duration,
     burst: Duration,
     /// When the allowance would be whole again.
-    whole_at: Instant,
+    refilled_at: Instant,
 }
 
-impl Pace {
+impl CommitPacer {
     pub fn new(commits_per_second: u32, burst: u32, now: Instant) -> Self {
         let interval = Duration::from_secs(1) / commits_per_second.max(1);
-        Self { interval, burst: interval * burst.saturating_sub(1), whole_at: now }
+        Self { interval, burst: interval * burst.saturating_sub(1), refilled_at: now }
     }
 
     fn wait(&self, now: Instant) -> Duration {
-        self.whole_at.saturating_duration_since(now).saturating_sub(self.burst)
+        self.refilled_at.saturating_duration_since(now).saturating_sub(self.burst)
     }
 
     fn spend(&mut self, now: Instant) {
         // An urgent commit may overdraw, but not without end.
-        let most = now + self.burst + self.interval;
-        self.whole_at = (self.whole_at.max(now) + self.interval).min(most);
+        let limit = now + self.burst + self.interval;
+        self.refilled_at = (self.refilled_at.max(now) + self.interval).min(limit);
     }
 }
 
@@ -197,42 +201,44 @@ mod tests {
     #[test]
     fn a_burst_passes_and_then_commits_keep_their_distance() {
         let start = Instant::now();
-        let mut pace = Pace::new(500, 4, start);
+        let mut pacer = CommitPacer::new(500, 4, start);
         for _ in 0..4 {
-            assert_eq!(pace.wait(start), Duration::ZERO);
-            pace.spend(start);
+            assert_eq!(pacer.wait(start), Duration::ZERO);
+            pacer.spend(start);
         }
-        assert_eq!(pace.wait(start), Duration::from_millis(2));
+        assert_eq!(pacer.wait(start), Duration::from_millis(2));
         let later = start + Duration::from_millis(2);
-        assert_eq!(pace.wait(later), Duration::ZERO);
-        pace.spend(later);
-        assert_eq!(pace.wait(later), Duration::from_millis(2));
+        assert_eq!(pacer.wait(later), Duration::ZERO);
+        pacer.spend(later);
+        assert_eq!(pacer.wait(later), Duration::from_millis(2));
         // Urgent ones do not wait and do not make the others wait for more than one interval.
-        (0..100).for_each(|_| pace.spend(later));
-        assert_eq!(pace.wait(later), Duration::from_millis(2));
+        (0..100).for_each(|_| pacer.spend(later));
+        assert_eq!(pacer.wait(later), Duration::from_millis(2));
         // A quiet time gives the whole burst back, and no more.
         let quiet = later + Duration::from_secs(9);
         for _ in 0..4 {
-            assert_eq!(pace.wait(quiet), Duration::ZERO);
-            pace.spend(quiet);
+            assert_eq!(pacer.wait(quiet), Duration::ZERO);
+            pacer.spend(quiet);
         }
-        assert_eq!(pace.wait(quiet), Duration::from_millis(2));
+        assert_eq!(pacer.wait(quiet), Duration::from_millis(2));
     }
 
     // R: R2 `queue_bytes_max`
     #[tokio::test]
     async fn a_full_queue_makes_the_next_job_wait_outside() {
-        let queue = Queue::new(10);
-        let mut pace = Pace::new(1, 9, Instant::now());
-        queue.push("large", 99, Urgency::Gathers).await.unwrap();
-        let outside = queue.push("next", 1, Urgency::Gathers);
+        let queue = JobQueue::new(10);
+        let mut pacer = CommitPacer::new(1, 9, Instant::now());
+        queue.push("large", 99, AppendUrgency::Batched).await.unwrap();
+        let outside = queue.push("next", 1, AppendUrgency::Batched);
         tokio::pin!(outside);
         assert!(futures_util::poll!(outside.as_mut()).is_pending(), "there is no room");
-        assert!(matches!(queue.next(Vec::new(), &mut pace, None), Next::Jobs(jobs) if jobs == ["large"]));
+        assert!(
+            matches!(queue.next(Vec::new(), &mut pacer, None), NextWork::Jobs(jobs) if jobs == ["large"])
+        );
         outside.await.unwrap();
         queue.close();
-        assert!(queue.push("late", 1, Urgency::AtOnce).await.is_err());
-        assert!(matches!(queue.next(Vec::new(), &mut pace, None), Next::Jobs(jobs) if jobs == ["next"]));
-        assert!(matches!(queue.next(Vec::new(), &mut pace, None), Next::Over));
+        assert!(queue.push("late", 1, AppendUrgency::Immediate).await.is_err());
+        assert!(matches!(queue.next(Vec::new(), &mut pacer, None), NextWork::Jobs(jobs) if jobs == ["next"]));
+        assert!(matches!(queue.next(Vec::new(), &mut pacer, None), NextWork::Closed));
     }
 }

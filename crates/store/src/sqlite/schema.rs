@@ -64,7 +64,7 @@ mod tests {
     // R: S4, U5
     #[test]
     fn what_was_said_before_this_version_is_found_again() {
-        use crate::sqlite::catalog::search::{Index, index, index_state};
+        use crate::sqlite::catalog::search::{IndexState, index, index_state};
 
         let mut connection = Connection::open_in_memory().unwrap();
         for part in VERSIONS[..3].iter().copied().flatten() {
@@ -82,8 +82,8 @@ mod tests {
             )
             .unwrap();
         migrate(&mut connection, 3).unwrap();
-        assert_eq!(index_state(&connection), Ok(Index::Behind));
-        assert_eq!(index(&connection, usize::MAX), Ok(Index::Complete));
+        assert_eq!(index_state(&connection), Ok(IndexState::Stale));
+        assert_eq!(index(&connection, usize::MAX), Ok(IndexState::Complete));
         let parts = "SELECT group_concat(part || '.' || n) FROM (SELECT * FROM search_row ORDER BY part)";
         let parts: String = connection.query_row(parts, [], |row| row.get(0)).unwrap();
         assert_eq!(parts, "0.1,1.1,2.1");

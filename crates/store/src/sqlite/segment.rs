@@ -1,57 +1,65 @@
 //! Records that have left the journal: a few blobs of each turn, oldest first.
 
 use crate::error::StoreError;
-use crate::log::Record;
-use crate::records::{Behind, Gather, More, Piece, frame, parts, sealed};
+use crate::log::LogRecord;
+use crate::records::{
+    AppendedRun, CollectStatus, RecordCollector, SegmentRead, encode_segment, frame, split_segments,
+};
 use rusqlite::{Connection, OptionalExtension, params};
 
 /// What the database says of a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Row {
+pub(super) struct SqliteLogRow {
     pub n: i64,
     pub epoch: u64,
-    pub state: State,
+    pub state: SqliteLogState,
     pub folded_seq: u64,
     pub last_seq: u64,
 }
 
 /// How far a turn has come. Stored as its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum State {
+pub(super) enum SqliteLogState {
     Open = 0,
     Ended = 1,
     Merged = 2,
 }
 
-pub(super) fn row(connection: &Connection, turn: &str) -> rusqlite::Result<Option<Row>> {
+pub(super) fn load_row(connection: &Connection, turn: &str) -> rusqlite::Result<Option<SqliteLogRow>> {
     let mut find = connection
         .prepare_cached("SELECT n, epoch, state, folded_seq, last_seq FROM turn_log WHERE turn = ?1")?;
     let row = |row: &rusqlite::Row<'_>| {
         let state = match row.get::<_, i64>(2)? {
-            0 => State::Open,
-            1 => State::Ended,
-            _ => State::Merged,
+            0 => SqliteLogState::Open,
+            1 => SqliteLogState::Ended,
+            _ => SqliteLogState::Merged,
         };
         let number = |at| row.get::<_, i64>(at).map(|number| number as u64);
-        Ok(Row { n: row.get(0)?, epoch: number(1)?, state, folded_seq: number(3)?, last_seq: number(4)? })
+        Ok(SqliteLogRow {
+            n: row.get(0)?,
+            epoch: number(1)?,
+            state,
+            folded_seq: number(3)?,
+            last_seq: number(4)?,
+        })
     };
     find.query_row([turn], row).optional()
 }
 
 /// Writes pieces of the journal as one segment behind those that are there, as far as they are not there already;
 /// nothing, if the turn has been forgotten.
-pub(super) fn fold(connection: &Connection, n: i64, pieces: &[Piece]) -> rusqlite::Result<()> {
+pub(super) fn fold(connection: &Connection, n: i64, runs: &[AppendedRun]) -> rusqlite::Result<()> {
     let folded = connection
         .prepare_cached("SELECT folded_seq FROM turn_log WHERE n = ?1")?
         .query_row([n], |row| row.get::<_, i64>(0))
         .optional()?;
     let Some(folded) = folded else { return Ok(()) };
-    let pieces = &pieces[pieces.partition_point(|piece| piece.last_seq <= folded as u64)..];
-    let (Some(first), Some(last)) = (pieces.first(), pieces.last()) else { return Ok(()) };
+    let runs = &runs[runs.partition_point(|run| run.last_seq <= folded as u64)..];
+    let (Some(first), Some(last)) = (runs.first(), runs.last()) else { return Ok(()) };
     connection
         .prepare_cached("UPDATE turn_log SET folded_seq = ?2 WHERE n = ?1")?
         .execute(params![n, last.last_seq as i64])?;
-    let blob = sealed(pieces.iter().map(|piece| &piece.run));
+    let blob = encode_segment(runs.iter().map(|run| &run.payload));
     insert(connection, n, first.first_seq, last.last_seq, &blob)
 }
 
@@ -63,52 +71,54 @@ fn insert(connection: &Connection, n: i64, first: u64, last: u64, blob: &[u8]) -
 }
 
 /// At most so many records behind `after`, and not much more than [`BYTES`](crate::records::BYTES).
-pub(super) fn behind(
+pub(super) fn read_after(
     connection: &Connection,
     n: i64,
     after: u64,
     records_max: usize,
-) -> Result<Behind, StoreError> {
+) -> Result<SegmentRead, StoreError> {
     let mut find = connection.prepare_cached(
         "SELECT first_seq, data FROM segment WHERE n = ?1 AND last_seq > ?2 ORDER BY last_seq",
     )?;
     let mut rows = find.query(params![n, i64::try_from(after).unwrap_or(i64::MAX)])?;
-    let mut gather = Gather::new(after, records_max);
+    let mut collector = RecordCollector::new(after, records_max);
     while let Some(row) = rows.next()? {
-        let data = frame::unseal(row.get(1)?).map_err(|damaged| damage(n, damaged))?;
-        let more = gather.take(row.get::<_, i64>(0)? as u64, data).map_err(|damaged| damage(n, damaged))?;
-        if more == More::Enough {
+        let data = frame::verify_checksum(row.get(1)?).map_err(|error| corrupt_segment(n, error))?;
+        let more = collector
+            .push_segment(row.get::<_, i64>(0)? as u64, data)
+            .map_err(|error| corrupt_segment(n, error))?;
+        if more == CollectStatus::Done {
             break;
         }
     }
-    Ok(gather.done())
+    Ok(collector.finish())
 }
 
 /// Every record of a turn.
-pub(super) fn all(connection: &Connection, n: i64) -> Result<Vec<Record>, StoreError> {
-    let mut all: Vec<Record> = Vec::new();
+pub(super) fn read_all(connection: &Connection, n: i64) -> Result<Vec<LogRecord>, StoreError> {
+    let mut all: Vec<LogRecord> = Vec::new();
     loop {
         let after = all.last().map_or(0, |record| record.seq);
-        match behind(connection, n, after, usize::MAX)? {
-            Behind::Records(more) if more.is_empty() => return Ok(all),
-            Behind::Records(mut more) => all.append(&mut more),
-            Behind::InsideMerged => return Err(damage(n, frame::Damaged)),
+        match read_after(connection, n, after, usize::MAX)? {
+            SegmentRead::Records(more) if more.is_empty() => return Ok(all),
+            SegmentRead::Records(mut more) => all.append(&mut more),
+            SegmentRead::InsideMerged => return Err(corrupt_segment(n, frame::CorruptRecords)),
         }
     }
 }
 
 /// Writes a turn's records anew instead of all its segments.
-pub(super) fn replace(connection: &Connection, n: i64, records: &[Record]) -> rusqlite::Result<()> {
+pub(super) fn replace_all(connection: &Connection, n: i64, records: &[LogRecord]) -> rusqlite::Result<()> {
     connection.prepare_cached("DELETE FROM segment WHERE n = ?1")?.execute([n])?;
-    for (first, last, blob) in parts(records) {
+    for (first, last, blob) in split_segments(records) {
         insert(connection, n, first, last, &blob)?;
     }
     connection
         .prepare_cached("UPDATE turn_log SET state = ?2 WHERE n = ?1")?
-        .execute(params![n, State::Merged as i64])?;
+        .execute(params![n, SqliteLogState::Merged as i64])?;
     Ok(())
 }
 
-fn damage(n: i64, damaged: frame::Damaged) -> StoreError {
-    StoreError::Corrupt { why: format!("{damaged} (turn_log.n = {n})") }
+fn corrupt_segment(n: i64, error: frame::CorruptRecords) -> StoreError {
+    StoreError::Corrupt { why: format!("{error} (turn_log.n = {n})") }
 }

@@ -6,8 +6,8 @@ use std::time::Duration;
 /// Bounds and habits of a [`SqliteStore`](super::SqliteStore). All sizes are in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SqliteSettings {
-    /// When a commit waits for the disk. Default [`Sync::ByClass`].
-    pub sync: Sync,
+    /// When a commit waits for the disk. Default [`SyncPolicy::ByClass`].
+    pub sync: SyncPolicy,
     /// Commits a second that hold nothing urgent, once [`Self::commit_burst`] is used up: then appends gather, so that
     /// a busy store pays a commit for many of them. Default 500: at most 2 ms of waiting, and only under load.
     pub commits_per_second_max: u32,
@@ -32,7 +32,7 @@ pub struct SqliteSettings {
     /// 32 MiB.
     pub check_first_bytes_max: u64,
     /// Backups that [`backup`](super::SqliteStore::backup) keeps; the oldest goes first. Default 7.
-    pub backups_kept: usize,
+    pub backups_max: usize,
     /// How much is taken beside the log.
     pub catalog: CatalogLimits,
 }
@@ -40,7 +40,7 @@ pub struct SqliteSettings {
 impl Default for SqliteSettings {
     fn default() -> Self {
         Self {
-            sync: Sync::ByClass,
+            sync: SyncPolicy::ByClass,
             commits_per_second_max: 500,
             commit_burst: 64,
             ring_bytes_max: 16 << 10,
@@ -51,7 +51,7 @@ impl Default for SqliteSettings {
             free_bytes_min: 256 << 20,
             ballast_bytes: 64 << 20,
             check_first_bytes_max: 32 << 20,
-            backups_kept: 7,
+            backups_max: 7,
             catalog: CatalogLimits::default(),
         }
     }
@@ -59,7 +59,7 @@ impl Default for SqliteSettings {
 
 /// When a commit waits until the disk says that it has everything.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Sync {
+pub enum SyncPolicy {
     /// If something in it must survive a power cut.
     #[default]
     ByClass,

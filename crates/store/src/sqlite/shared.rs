@@ -1,109 +1,118 @@
 //! What the writer thread and all handles of a store share.
 
-use super::live::Lives;
-use super::place::{self, Lock, Place};
-use super::queue::Queue;
-use super::readers::Readers;
-use super::searchers::Searchers;
+use super::live::SqliteLiveTurns;
+use super::paths::{self, StoreLock, StorePaths};
+use super::queue::JobQueue;
+use super::reader_pool::ReaderPool;
+use super::search_pool::SqliteSearchPool;
 use super::settings::SqliteSettings;
-use super::writer::Job;
+use super::writer::WriteJob;
 use crate::error::StoreError;
-use crate::standing::{Figures, Health};
+use crate::status::{StoreHealth, StoreStats};
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-pub(super) struct Shared {
-    pub place: Place,
+pub(super) struct SqliteShared {
+    pub paths: StorePaths,
     pub settings: SqliteSettings,
     /// Which opening of the file this is.
     pub generation: i64,
-    pub queue: Queue<Job>,
-    pub lives: Lives,
-    pub readers: Readers,
-    pub searchers: Searchers,
-    pub figures: Counters,
+    pub queue: JobQueue<WriteJob>,
+    pub live_turns: SqliteLiveTurns,
+    pub reader_pool: ReaderPool,
+    pub search_pool: SqliteSearchPool,
+    pub counters: SqliteCounters,
     /// The number that was last given to a turn.
-    turns: AtomicI64,
-    state: Mutex<Standing>,
+    last_turn_n: AtomicI64,
+    health_state: Mutex<HealthState>,
     /// Let go of when the store is closed, or when nobody has it any more.
-    lock: Mutex<Option<Lock>>,
+    lock: Mutex<Option<StoreLock>>,
 }
 
-struct Standing {
-    health: Health,
+struct HealthState {
+    health: StoreHealth,
     /// Whether a commit that succeeds means that all is well.
-    heals: Heals,
+    recovers: RecoveryTrigger,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Heals {
-    WithACommit,
-    WithRoom,
+enum RecoveryTrigger {
+    NextCommit,
+    FreeSpace,
     Never,
 }
 
 #[derive(Default)]
-pub(super) struct Counters {
+pub(super) struct SqliteCounters {
     pub commits: AtomicU64,
     pub fsyncs: AtomicU64,
     pub events: AtomicU64,
     pub segments: AtomicU64,
 }
 
-impl Shared {
-    /// `turns` is the highest number that a turn of the file ever had.
-    pub fn new(place: Place, settings: SqliteSettings, generation: i64, turns: i64, lock: Lock) -> Self {
+impl SqliteShared {
+    /// `last_turn_n` is the highest number that a turn of the file ever had.
+    pub fn new(
+        paths: StorePaths,
+        settings: SqliteSettings,
+        generation: i64,
+        last_turn_n: i64,
+        lock: StoreLock,
+    ) -> Self {
         Self {
-            queue: Queue::new(settings.queue_bytes_max),
-            lives: Lives::default(),
-            readers: Readers::new(place.file.clone(), settings.readers_max),
-            searchers: Searchers::new(place.file.clone(), settings.catalog),
-            figures: Counters::default(),
-            turns: AtomicI64::new(turns),
-            state: Mutex::new(Standing { health: Health::Ok, heals: Heals::WithACommit }),
-            place,
+            queue: JobQueue::new(settings.queue_bytes_max),
+            live_turns: SqliteLiveTurns::default(),
+            reader_pool: ReaderPool::new(paths.file.clone(), settings.readers_max),
+            search_pool: SqliteSearchPool::new(paths.file.clone(), settings.catalog),
+            counters: SqliteCounters::default(),
+            last_turn_n: AtomicI64::new(last_turn_n),
+            health_state: Mutex::new(HealthState {
+                health: StoreHealth::Healthy,
+                recovers: RecoveryTrigger::NextCommit,
+            }),
+            paths,
             settings,
             generation,
             lock: Mutex::new(Some(lock)),
         }
     }
 
-    pub fn figures(&self) -> Figures {
+    pub fn stats(&self) -> StoreStats {
         let (queue_jobs, queue_bytes) = self.queue.depth();
-        Figures {
-            commits: self.figures.commits.load(Relaxed),
-            fsyncs: self.figures.fsyncs.load(Relaxed),
-            events: self.figures.events.load(Relaxed),
-            segments: self.figures.segments.load(Relaxed),
+        StoreStats {
+            commits: self.counters.commits.load(Relaxed),
+            fsyncs: self.counters.fsyncs.load(Relaxed),
+            events: self.counters.events.load(Relaxed),
+            segments: self.counters.segments.load(Relaxed),
             queue_jobs,
             queue_bytes,
-            turns: self.lives.count(),
-            ring_bytes: self.lives.ring_bytes(),
-            searches_abandoned: self.searchers.abandoned(),
+            turns: self.live_turns.count(),
+            ring_bytes: self.live_turns.ring_bytes(),
+            searches_abandoned: self.search_pool.abandoned(),
         }
     }
 
     /// What the tables call a turn that is new. Given here, so that its records can be written down before its row is; a
     /// number is never given twice.
-    pub fn number_of_new_turn(&self) -> i64 {
-        self.turns.fetch_add(1, Relaxed) + 1
+    pub fn next_turn_n(&self) -> i64 {
+        self.last_turn_n.fetch_add(1, Relaxed) + 1
     }
 
-    pub fn health(&self) -> Health {
-        self.state().health.clone()
+    pub fn health(&self) -> StoreHealth {
+        self.health_state().health.clone()
     }
 
     /// Whether a turn that does not exist yet may begin.
-    pub fn room_for_new_turn(&self) -> Result<(), StoreError> {
+    pub fn check_capacity(&self) -> Result<(), StoreError> {
         match self.health() {
-            Health::Ok => {}
-            Health::ReadOnly { why } => return Err(StoreError::Full { why }),
-            Health::Lost { why } => return Err(StoreError::Failed { why }),
+            StoreHealth::Healthy => {}
+            StoreHealth::ReadOnly { why } => return Err(StoreError::DiskFull { why }),
+            StoreHealth::Unavailable { why } => return Err(StoreError::Failed { why }),
         }
         let min = self.settings.free_bytes_min;
         // A disk that does not say how much is free will say when it is full.
-        match place::free_bytes(&self.place) {
-            Ok(free) if free < min => Err(StoreError::Full {
+        match paths::free_bytes(&self.paths) {
+            Ok(free) if free < min => Err(StoreError::DiskFull {
                 why: format!("{} MiB are free; a new turn needs {} MiB", free >> 20, min >> 20),
             }),
             _ => Ok(()),
@@ -111,55 +120,58 @@ impl Shared {
     }
 
     /// A commit has failed.
-    pub fn failed(&self, error: &StoreError) {
-        let mut state = self.state();
-        if state.heals == Heals::Never {
+    pub fn commit_failed(&self, error: &StoreError) {
+        let mut state = self.health_state();
+        if state.recovers == RecoveryTrigger::Never {
             return;
         }
-        let heals = match error {
-            StoreError::Full { .. } => Heals::WithRoom,
-            StoreError::Corrupt { .. } => Heals::Never,
-            _ => Heals::WithACommit,
+        let recovers = match error {
+            StoreError::DiskFull { .. } => RecoveryTrigger::FreeSpace,
+            StoreError::Corrupt { .. } => RecoveryTrigger::Never,
+            _ => RecoveryTrigger::NextCommit,
         };
-        *state = Standing { health: Health::Lost { why: error.to_string() }, heals };
+        *state = HealthState { health: StoreHealth::Unavailable { why: error.to_string() }, recovers };
     }
 
     /// The disk is full and the ballast has been given up for the turns that run.
-    pub fn out_of_room(&self) {
+    pub fn out_of_space(&self) {
         let why = "the disk is full; running turns finish on what was kept in reserve".to_owned();
-        *self.state() = Standing { health: Health::ReadOnly { why }, heals: Heals::WithRoom };
+        *self.health_state() =
+            HealthState { health: StoreHealth::ReadOnly { why }, recovers: RecoveryTrigger::FreeSpace };
     }
 
     /// Another server writes this file now.
     pub fn taken_over(&self) {
         let why = "another server has opened this file".to_owned();
-        *self.state() = Standing { health: Health::Lost { why }, heals: Heals::Never };
+        *self.health_state() =
+            HealthState { health: StoreHealth::Unavailable { why }, recovers: RecoveryTrigger::Never };
     }
 
     /// A check in the background has found damage.
-    pub fn damaged(&self, why: String) {
-        *self.state() = Standing { health: Health::Lost { why }, heals: Heals::Never };
+    pub fn mark_damaged(&self, why: String) {
+        *self.health_state() =
+            HealthState { health: StoreHealth::Unavailable { why }, recovers: RecoveryTrigger::Never };
     }
 
     /// A commit has succeeded.
     pub fn committed(&self) {
-        let mut state = self.state();
-        if state.heals == Heals::WithACommit && state.health != Health::Ok {
-            state.health = Health::Ok;
+        let mut state = self.health_state();
+        if state.recovers == RecoveryTrigger::NextCommit && state.health != StoreHealth::Healthy {
+            state.health = StoreHealth::Healthy;
         }
     }
 
     /// Whether only room on the disk is missing.
-    pub fn waits_for_room(&self) -> bool {
-        let state = self.state();
-        state.health != Health::Ok && state.heals == Heals::WithRoom
+    pub fn awaits_space(&self) -> bool {
+        let state = self.health_state();
+        state.health != StoreHealth::Healthy && state.recovers == RecoveryTrigger::FreeSpace
     }
 
     /// There is room again.
-    pub fn has_room(&self) {
-        let mut state = self.state();
-        if state.heals == Heals::WithRoom {
-            *state = Standing { health: Health::Ok, heals: Heals::WithACommit };
+    pub fn space_recovered(&self) {
+        let mut state = self.health_state();
+        if state.recovers == RecoveryTrigger::FreeSpace {
+            *state = HealthState { health: StoreHealth::Healthy, recovers: RecoveryTrigger::NextCommit };
         }
     }
 
@@ -168,7 +180,7 @@ impl Shared {
         drop(self.lock.lock().unwrap_or_else(PoisonError::into_inner).take());
     }
 
-    fn state(&self) -> MutexGuard<'_, Standing> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn health_state(&self) -> MutexGuard<'_, HealthState> {
+        self.health_state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

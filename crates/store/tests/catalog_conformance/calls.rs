@@ -55,7 +55,7 @@ pub async fn filters_and_counts_agree(store: &Opened) {
     };
     let any = CallFilter::default;
     let some = |text: &str| Some(text.to_owned());
-    let statuses = |written: &str| CallFilter::statuses_of(Some(written));
+    let statuses = |written: &str| CallFilter::parse_statuses(Some(written));
     check(any(), &["b.3", "b.2", "b.1", "a.2", "a.1"]).await;
     check(CallFilter { tool_name: some("mail.send"), ..any() }, &["b.2", "a.2"]).await;
     check(CallFilter { tool_name: some("mail"), ..any() }, &[]).await;
@@ -78,7 +78,7 @@ pub async fn filters_and_counts_agree(store: &Opened) {
     check(CallFilter { text: some("\\x"), ..any() }, &["b.2", "a.2"]).await;
     check(CallFilter { text: some(" "), ..any() }, &["b.3", "b.2", "b.1", "a.2", "a.1"]).await;
     let counts = catalog.count_calls(ANN, &any()).await.unwrap();
-    let count = |name: &str, count| Count { name: name.into(), count };
+    let count = |name: &str, count| NamedCount { name: name.into(), count };
     assert_eq!(counts.by_status, [count("success", 3), count("error", 2)]);
     assert_eq!(counts.by_tool, [count("files.read", 3), count("mail.send", 2)]);
 }

@@ -12,31 +12,37 @@ pub async fn titles_are_given_or_the_first_words(store: &Opened) {
         let row = store.summary(ANN, id).await.conversation;
         (row.title, row.title_by)
     };
-    store.told(ANN, said(first("t1", "c1", 1), "Where is\n the  station?"), "There.").await;
-    assert_eq!(title("c1").await, ("Where is the station?".into(), TitleBy::Input));
-    store.told(ANN, said(next("t2", "c1", Some(Parent::whole("t1")), 2), "And the airport?"), "Far.").await;
+    store.complete_turn(ANN, with_input(first("t1", "c1", 1), "Where is\n the  station?"), "There.").await;
+    assert_eq!(title("c1").await, ("Where is the station?".into(), TitleSource::FirstInput));
+    store
+        .complete_turn(
+            ANN,
+            with_input(next("t2", "c1", Some(TurnParent::after_turn("t1")), 2), "And the airport?"),
+            "Far.",
+        )
+        .await;
     assert_eq!(title("c1").await.0, "Where is the station?", "the first input stays the title");
 
     assert_eq!(catalog.rename(ANN, "c1", " Ways \u{7}home ", 50).await, Ok(true));
-    assert_eq!(title("c1").await, ("Ways home".into(), TitleBy::Given));
+    assert_eq!(title("c1").await, ("Ways home".into(), TitleSource::UserGiven));
     assert_eq!(store.summary(ANN, "c1").await.conversation.updated_at, 50);
     assert_eq!(catalog.rename(ANN, "c1", &"長".repeat(100_000), 60).await, Ok(true));
     assert_eq!(title("c1").await.0, "長".repeat(CatalogLimits::default().title_chars_max));
     assert_eq!(catalog.rename(ANN, "c1", "  ", 70).await, Ok(true));
-    assert_eq!(title("c1").await, ("Where is the station?".into(), TitleBy::Input));
+    assert_eq!(title("c1").await, ("Where is the station?".into(), TitleSource::FirstInput));
     assert_eq!(catalog.rename(ANN, "absent", "x", 80).await, Ok(false));
 
     // Begun without a turn, it is named by the first one that says something.
     let row = catalog.create_conversation(ANN, conversation("c2", None, 5)).await.unwrap();
-    assert_eq!((row.title.as_str(), row.title_by, row.leaf_id), ("", TitleBy::Input, None));
-    store.told(ANN, said(next("t3", "c2", None, 6), " "), "").await;
+    assert_eq!((row.title.as_str(), row.title_by, row.leaf_id), ("", TitleSource::FirstInput, None));
+    store.complete_turn(ANN, with_input(next("t3", "c2", None, 6), " "), "").await;
     assert_eq!(title("c2").await.0, "");
-    store.told(ANN, said(next("t4", "c2", None, 7), "At last"), "").await;
+    store.complete_turn(ANN, with_input(next("t4", "c2", None, 7), "At last"), "").await;
     assert_eq!(title("c2").await.0, "At last");
 
-    let given = TurnPlace::NewConversation { id: "c3".into(), title: Some("Mine".into()) };
-    store.told(ANN, NewTurn { place: given, ..alone("t5", 8) }, "").await;
-    assert_eq!(title("c3").await, ("Mine".into(), TitleBy::Given));
+    let given = TurnPlacement::NewConversation { id: "c3".into(), title: Some("Mine".into()) };
+    store.complete_turn(ANN, NewTurnRow { placement: given, ..alone("t5", 8) }, "").await;
+    assert_eq!(title("c3").await, ("Mine".into(), TitleSource::UserGiven));
     assert_eq!(
         catalog.create_conversation(BOB, conversation("c3", None, 9)).await,
         Err(StoreError::Exists { what: "conversation" })
@@ -51,7 +57,7 @@ pub async fn lists_show_the_latest_first_page_by_page(store: &Opened) {
         catalog.create_conversation(ANN, conversation(&format!("c{n}"), None, 100 + n / 3)).await.unwrap();
     }
     catalog.create_conversation(BOB, conversation("bob's", None, 101)).await.unwrap();
-    store.told(ANN, next("t", "c0", None, 500), "").await;
+    store.complete_turn(ANN, next("t", "c0", None, 500), "").await;
     for rows in [1, 2, 3, 8, 9, 100] {
         let all = walk(rows, |page| async move { catalog.conversations(ANN, None, &page).await }).await;
         let ids: Vec<_> = all.iter().map(|item| item.conversation.id.as_str()).collect();
@@ -67,9 +73,9 @@ pub async fn lists_show_the_latest_first_page_by_page(store: &Opened) {
 // R: S4
 pub async fn another_branch_can_be_chosen(store: &Opened) {
     let catalog = &store.catalog;
-    store.told(ANN, first("a", "c", 1), "A").await;
-    store.told(ANN, next("b", "c", Some(Parent::whole("a")), 2), "B").await;
-    store.told(ANN, first("x", "other", 3), "X").await;
+    store.complete_turn(ANN, first("a", "c", 1), "A").await;
+    store.complete_turn(ANN, next("b", "c", Some(TurnParent::after_turn("a")), 2), "B").await;
+    store.complete_turn(ANN, first("x", "other", 3), "X").await;
     let leaf = async || store.summary(ANN, "c").await.conversation.leaf_id;
     assert_eq!(leaf().await.as_deref(), Some("b"));
     assert_eq!(catalog.set_leaf(ANN, "c", "a").await, Ok(true));
@@ -81,7 +87,7 @@ pub async fn another_branch_can_be_chosen(store: &Opened) {
 }
 
 /// A conversation with everything that is its own, as an export has it.
-async fn exported(store: &Opened, user: &str, id: &str) -> Imported {
+async fn exported(store: &Opened, user: &str, id: &str) -> ImportedConversation {
     let catalog = &store.catalog;
     let conversation = store.summary(user, id).await.conversation;
     let mut turns = Vec::new();
@@ -97,13 +103,13 @@ async fn exported(store: &Opened, user: &str, id: &str) -> Imported {
             .await,
         );
     }
-    Imported { conversation, turns, calls, files: Vec::new() }
+    ImportedConversation { conversation, turns, calls, files: Vec::new() }
 }
 
 /// The same under other ids and for another user.
-fn renamed(imported: &Imported, user: &str) -> Imported {
+fn renamed(imported: &ImportedConversation, user: &str) -> ImportedConversation {
     let id = |id: &str| format!("new-{id}");
-    let Imported { mut conversation, mut turns, mut calls, files } = imported.clone();
+    let ImportedConversation { mut conversation, mut turns, mut calls, files } = imported.clone();
     conversation.id = id(&conversation.id);
     conversation.user = user.to_owned();
     conversation.leaf_id = conversation.leaf_id.as_deref().map(id);
@@ -118,15 +124,15 @@ fn renamed(imported: &Imported, user: &str) -> Imported {
         call.tool_id = id(&call.tool_id);
         call.conversation_id = call.conversation_id.as_deref().map(id);
     }
-    Imported { conversation, turns, calls, files }
+    ImportedConversation { conversation, turns, calls, files }
 }
 
 // R: S4
 pub async fn exported_and_imported_again_it_is_equal(store: &Opened) {
     let catalog = &store.catalog;
-    store.told(ANN, first("a", "c", 10), "A").await;
-    store.told(ANN, next("b", "c", Some(Parent::whole("a")), 20), "B").await;
-    store.told(ANN, next("d", "c", Some(Parent::cut("a", 3)), 30), "D").await;
+    store.complete_turn(ANN, first("a", "c", 10), "A").await;
+    store.complete_turn(ANN, next("b", "c", Some(TurnParent::after_turn("a")), 20), "B").await;
+    store.complete_turn(ANN, next("d", "c", Some(TurnParent::after_event("a", 3)), 30), "D").await;
     let calls = vec![call("a", 1, 11), call("a", 2, 12), call("a", 3, 13), call("d", 1, 31)];
     assert_eq!(catalog.put_calls(ANN, calls).await, Ok(4));
     assert_eq!(catalog.set_leaf(ANN, "c", "b").await, Ok(true));
@@ -141,7 +147,7 @@ pub async fn exported_and_imported_again_it_is_equal(store: &Opened) {
     // What came in is found like everything else, and goes on.
     let hits = catalog.search(BOB, "Travel", &PageRequest::first()).await.unwrap();
     assert_eq!(hits.items.len(), 1);
-    store.told(BOB, next("e", "new-c", Some(Parent::whole("new-b")), 50), "E").await;
+    store.complete_turn(BOB, next("e", "new-c", Some(TurnParent::after_turn("new-b")), 50), "E").await;
     assert_eq!(catalog.path(BOB, "e").await.unwrap().len(), 3);
 
     assert_eq!(catalog.import(BOB, elsewhere).await, Err(StoreError::Exists { what: "conversation" }));
@@ -150,12 +156,16 @@ pub async fn exported_and_imported_again_it_is_equal(store: &Opened) {
 // R: S4
 pub async fn a_history_without_events_can_be_imported(store: &Opened) {
     let catalog = &store.catalog;
-    store.told(ANN, first("a", "c", 10), "what another program has answered").await;
-    let Imported { conversation, turns, .. } = renamed(&exported(store, ANN, "c").await, ANN);
+    store.complete_turn(ANN, first("a", "c", 10), "what another program has answered").await;
+    let ImportedConversation { conversation, turns, .. } = renamed(&exported(store, ANN, "c").await, ANN);
     let message_only =
         turns.into_iter().map(|turn| TurnRow { stored: String::new(), ..turn }).collect::<Vec<_>>();
-    let imported =
-        Imported { conversation, turns: message_only.clone(), calls: Vec::new(), files: Vec::new() };
+    let imported = ImportedConversation {
+        conversation,
+        turns: message_only.clone(),
+        calls: Vec::new(),
+        files: Vec::new(),
+    };
     assert_eq!(catalog.import(ANN, imported).await, Ok(()));
     assert_eq!(store.turn_row(ANN, "new-a").await, message_only[0]);
     let path = catalog.path(ANN, "new-a").await.unwrap();
@@ -164,10 +174,10 @@ pub async fn a_history_without_events_can_be_imported(store: &Opened) {
 
 pub async fn what_does_not_fit_together_is_not_imported(store: &Opened) {
     let catalog = &store.catalog;
-    store.told(ANN, first("a", "c", 10), "A").await;
-    store.told(ANN, next("b", "c", Some(Parent::whole("a")), 20), "B").await;
+    store.complete_turn(ANN, first("a", "c", 10), "A").await;
+    store.complete_turn(ANN, next("b", "c", Some(TurnParent::after_turn("a")), 20), "B").await;
     let sound = renamed(&exported(store, ANN, "c").await, ANN);
-    let check = async |what: &str, spoil: &dyn Fn(&mut Imported), field: &str| {
+    let check = async |what: &str, spoil: &dyn Fn(&mut ImportedConversation), field: &str| {
         let mut spoilt = sound.clone();
         spoil(&mut spoilt);
         let refused = catalog.import(ANN, spoilt).await;
@@ -180,7 +190,8 @@ pub async fn what_does_not_fit_together_is_not_imported(store: &Opened) {
     };
     check("a turn that runs", &|it| it.turns[1].end = None, "turns").await;
     check("a child before its parent", &|it| it.turns.reverse(), "turns").await;
-    check("a parent of elsewhere", &|it| it.turns[1].parent = Some(Parent::whole("a")), "turns").await;
+    check("a parent of elsewhere", &|it| it.turns[1].parent = Some(TurnParent::after_turn("a")), "turns")
+        .await;
     check("a leaf of elsewhere", &|it| it.conversation.leaf_id = Some("a".into()), "leaf_id").await;
     check("a call of elsewhere", &|it| it.calls.push(call("a", 1, 1)), "calls").await;
     check("no id", &|it| it.conversation.id.clear(), "conversation_id").await;

@@ -2,27 +2,46 @@ use super::*;
 use serde_json::{Value, json};
 use throughline_store::StoreError;
 
-fn document(kind: DocumentKind, name: &str, body: Value, expect: Expect, now: i64) -> NewDocument {
-    NewDocument { kind, name: name.into(), body, expect, now }
+fn document(
+    kind: DocumentKind,
+    name: &str,
+    body: Value,
+    expect: DocumentPrecondition,
+    now: i64,
+) -> NewDocument {
+    NewDocument { kind, name: name.into(), body, precondition: expect, now }
 }
 
 // R: O4
 pub async fn are_written_only_over_what_was_expected(store: &Opened) {
     let catalog = &store.catalog;
     let agent = |body: Value, expect, now| document(DocumentKind::Agent, "helper", body, expect, now);
-    let first = catalog.put_document(ANN, agent(json!({"prompt": "A"}), Expect::Absent, 10)).await.unwrap();
-    let Put::Done(first) = first else { panic!("{first:?}") };
+    let first = catalog
+        .put_document(ANN, agent(json!({"prompt": "A"}), DocumentPrecondition::Absent, 10))
+        .await
+        .unwrap();
+    let PutOutcome::Written(first) = first else { panic!("{first:?}") };
     assert_eq!((first.version, first.created_at, first.updated_at), (1, 10, 10));
-    let conflict = |there: &Document| Ok(Put::Conflict(Some(there.clone())));
-    assert_eq!(catalog.put_document(ANN, agent(json!(1), Expect::Absent, 20)).await, conflict(&first));
-    assert_eq!(catalog.put_document(ANN, agent(json!(1), Expect::Version(2), 20)).await, conflict(&first));
-    let second =
-        catalog.put_document(ANN, agent(json!({"prompt": "B"}), Expect::Version(1), 20)).await.unwrap();
-    let Put::Done(second) = second else { panic!("{second:?}") };
+    let conflict = |there: &StoredDocument| Ok(PutOutcome::Conflict(Some(there.clone())));
+    assert_eq!(
+        catalog.put_document(ANN, agent(json!(1), DocumentPrecondition::Absent, 20)).await,
+        conflict(&first)
+    );
+    assert_eq!(
+        catalog.put_document(ANN, agent(json!(1), DocumentPrecondition::Version(2), 20)).await,
+        conflict(&first)
+    );
+    let second = catalog
+        .put_document(ANN, agent(json!({"prompt": "B"}), DocumentPrecondition::Version(1), 20))
+        .await
+        .unwrap();
+    let PutOutcome::Written(second) = second else { panic!("{second:?}") };
     assert_eq!((second.version, second.created_at, second.updated_at), (2, 10, 20));
     assert_eq!(catalog.document(ANN, DocumentKind::Agent, "helper").await, Ok(Some(second.clone())));
-    let third = catalog.put_document(ANN, agent(json!(null), Expect::Anything, 30)).await.unwrap();
-    assert!(matches!(&third, Put::Done(document) if document.version == 3 && document.body.is_null()));
+    let third = catalog.put_document(ANN, agent(json!(null), DocumentPrecondition::Any, 30)).await.unwrap();
+    assert!(
+        matches!(&third, PutOutcome::Written(document) if document.version == 3 && document.body.is_null())
+    );
 
     // Each kind has its own names.
     for kind in DocumentKind::ALL {
@@ -31,11 +50,11 @@ pub async fn are_written_only_over_what_was_expected(store: &Opened) {
             usize::from(kind == DocumentKind::Agent)
         );
     }
-    let absent = document(DocumentKind::Setting, "helper", json!(1), Expect::Version(3), 40);
-    assert_eq!(catalog.put_document(ANN, absent).await, Ok(Put::Conflict(None)));
+    let absent = document(DocumentKind::Setting, "helper", json!(1), DocumentPrecondition::Version(3), 40);
+    assert_eq!(catalog.put_document(ANN, absent).await, Ok(PutOutcome::Conflict(None)));
     for name in ["z", "a"] {
-        let agent = document(DocumentKind::Agent, name, json!(name), Expect::Anything, 50);
-        assert!(matches!(catalog.put_document(ANN, agent).await, Ok(Put::Done(_))));
+        let agent = document(DocumentKind::Agent, name, json!(name), DocumentPrecondition::Any, 50);
+        assert!(matches!(catalog.put_document(ANN, agent).await, Ok(PutOutcome::Written(_))));
     }
     let names: Vec<_> = catalog
         .documents(ANN, DocumentKind::Agent)
@@ -54,8 +73,8 @@ pub async fn are_written_only_over_what_was_expected(store: &Opened) {
 // R: A2
 pub async fn answers_replace_those_about_the_same(store: &Opened) {
     let catalog = &store.catalog;
-    store.told(ANN, first("a", "c", 1), "A").await;
-    store.told(ANN, first("b", "d", 1), "B").await;
+    store.complete_turn(ANN, first("a", "c", 1), "A").await;
+    store.complete_turn(ANN, first("b", "d", 1), "B").await;
     let answer = |conversation: Option<&str>, about: &str, answer: &str| NewRemembered {
         conversation_id: conversation.map(Into::into),
         about: about.into(),
@@ -75,16 +94,16 @@ pub async fn answers_replace_those_about_the_same(store: &Opened) {
     assert_eq!(numbers(Some("c")).await, [always, here]);
     assert_eq!(numbers(Some("d")).await, [always, other]);
     assert_eq!(numbers(Some("absent")).await, [always]);
-    let everywhere = catalog.remembered_everywhere(ANN).await.unwrap();
+    let everywhere = catalog.all_remembered(ANN).await.unwrap();
     assert_eq!(everywhere.iter().map(|answer| answer.number).collect::<Vec<_>>(), [always, here, other]);
 
     let again = number(answer(None, "x", "deny")).await;
     assert!(again > other, "a number is never used again");
     assert_eq!(numbers(Some("c")).await, [here, again], "what was said about the same holds no more");
-    let taken_back = catalog.forget_remembered(ANN, again).await.unwrap().unwrap();
+    let taken_back = catalog.delete_remembered(ANN, again).await.unwrap().unwrap();
     assert_eq!((taken_back.answer, taken_back.at), (json!({"decision": "deny"}), 5));
-    assert_eq!(catalog.forget_remembered(ANN, again).await, Ok(None));
-    assert_eq!(catalog.forget_remembered(ANN, u64::MAX).await, Ok(None));
+    assert_eq!(catalog.delete_remembered(ANN, again).await, Ok(None));
+    assert_eq!(catalog.delete_remembered(ANN, u64::MAX).await, Ok(None));
     assert!(number(answer(None, "y", "allow")).await > again, "not even the last one");
 }
 
@@ -92,7 +111,7 @@ pub async fn answers_replace_those_about_the_same(store: &Opened) {
 pub async fn so_many_and_so_large(store: &Opened) {
     let catalog = &store.catalog;
     let put = async |kind, name: &str, body: Value| {
-        catalog.put_document(ANN, document(kind, name, body, Expect::Anything, 1)).await
+        catalog.put_document(ANN, document(kind, name, body, DocumentPrecondition::Any, 1)).await
     };
     let over = |limit, max| StoreError::OverLimit { limit, max };
     let agent = DocumentKind::Agent;
@@ -109,9 +128,9 @@ pub async fn so_many_and_so_large(store: &Opened) {
         let answer = NewRemembered { conversation_id: None, about: about.into(), answer: json!(1), at: 1 };
         numbers.push(catalog.remember(ANN, answer).await.unwrap().unwrap().number);
     }
-    let kept: Vec<_> =
-        catalog.remembered(ANN, None).await.unwrap().into_iter().map(|kept| kept.number).collect();
-    assert_eq!(kept, numbers[1..], "the oldest has made room");
+    let row: Vec<_> =
+        catalog.remembered(ANN, None).await.unwrap().into_iter().map(|row| row.number).collect();
+    assert_eq!(row, numbers[1..], "the oldest has made room");
     let large =
         NewRemembered { conversation_id: None, about: "w".into(), answer: json!("x".repeat(19)), at: 1 };
     assert_eq!(catalog.remember(ANN, large).await, Err(over("document_bytes_max", 20)));

@@ -29,18 +29,26 @@ pub async fn are_counted_and_shown_by_a_harmless_name(store: &Opened) {
 pub async fn of_one_content_are_one_where_turns_speak_of_them(store: &Opened) {
     let catalog = &store.catalog;
     store.begin(ANN, alone("t", 1)).await;
-    let kept = catalog.keep_file(ANN, file("f1", "h", 10)).await.unwrap();
-    let unused = catalog.keep_file(ANN, file("f2", "h", 10)).await.unwrap();
-    assert_eq!((kept.id.as_str(), unused.id.as_str()), ("f1", "f2"), "one that nobody uses may go any time");
-    assert_eq!(catalog.use_file(ANN, "t", "f1").await, Ok(true));
-    assert_eq!(catalog.use_file(ANN, "t", "f1").await, Ok(true), "twice is once");
-    assert_eq!(catalog.use_file(ANN, "t", "absent").await, Ok(false));
-    assert_eq!(catalog.use_file(BOB, "t", "f1").await, Ok(false));
+    let stored = catalog.find_or_add_file(ANN, file("f1", "h", 10)).await.unwrap();
+    let unused = catalog.find_or_add_file(ANN, file("f2", "h", 10)).await.unwrap();
+    assert_eq!(
+        (stored.id.as_str(), unused.id.as_str()),
+        ("f1", "f2"),
+        "one that nobody uses may go any time"
+    );
+    assert_eq!(catalog.record_file_use(ANN, "t", "f1").await, Ok(true));
+    assert_eq!(catalog.record_file_use(ANN, "t", "f1").await, Ok(true), "twice is once");
+    assert_eq!(catalog.record_file_use(ANN, "t", "absent").await, Ok(false));
+    assert_eq!(catalog.record_file_use(BOB, "t", "f1").await, Ok(false));
     let again = NewFile { made_in: Some("t".into()), ..file("f3", "h", 11) };
-    assert_eq!(catalog.keep_file(ANN, again).await.unwrap().id, "f1");
+    assert_eq!(catalog.find_or_add_file(ANN, again).await.unwrap().id, "f1");
     let other = NewFile { media_type: "image/png".into(), ..file("f4", "h", 12) };
-    assert_eq!(catalog.keep_file(ANN, other).await.unwrap().id, "f4", "another type is another file");
-    assert_eq!(catalog.keep_file(BOB, file("f5", "h", 13)).await.unwrap().id, "f5", "so is another user's");
+    assert_eq!(catalog.find_or_add_file(ANN, other).await.unwrap().id, "f4", "another type is another file");
+    assert_eq!(
+        catalog.find_or_add_file(BOB, file("f5", "h", 13)).await.unwrap().id,
+        "f5",
+        "so is another user's"
+    );
 }
 
 // R: S4
@@ -48,13 +56,13 @@ pub async fn a_blob_goes_with_its_last_file(store: &Opened) {
     let catalog = &store.catalog;
     let folder = tempfile::tempdir().unwrap();
     let blobs = BlobFolder::open(folder.path(), BlobLimits::default()).await.unwrap();
-    let kept = blobs.put(b"the same").await.unwrap();
-    let hash = kept.hash.clone();
+    let stored = blobs.put(b"the same").await.unwrap();
+    let hash = stored.hash.clone();
     for (user, id) in [(ANN, "f1"), (BOB, "f2")] {
-        let new = NewFile { bytes: kept.bytes, ..file(id, &hash, 1) };
+        let new = NewFile { bytes: stored.bytes, ..file(id, &hash, 1) };
         catalog.add_file(user, new).await.unwrap();
     }
-    drop(kept);
+    drop(stored);
     let stray = blobs.put(b"nobody's").await.unwrap().hash.clone();
     let hashes = [hash.clone(), stray.clone(), "no hash".to_owned()];
     assert_eq!(catalog.blobs_in_use(&hashes).await.unwrap().into_iter().collect::<Vec<_>>(), hashes[..1]);

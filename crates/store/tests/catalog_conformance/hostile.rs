@@ -21,13 +21,13 @@ pub async fn texts_are_data(store: &Opened) {
     for (n, text) in INJECTIONS.into_iter().enumerate() {
         let (turn, conversation) = (format!("t{n}"), format!("c{n}"));
         let huge = format!("{text}{}", "長 ".repeat(100_000));
-        let new = NewTurn {
-            place: TurnPlace::NewConversation { id: conversation.clone(), title: Some(huge.clone()) },
+        let new = NewTurnRow {
+            placement: TurnPlacement::NewConversation { id: conversation.clone(), title: Some(huge.clone()) },
             agent: text.replace('\0', ""),
             stored: json!({ "text": text }).to_string(),
-            ..said(alone(&turn, 1), &huge)
+            ..with_input(alone(&turn, 1), &huge)
         };
-        store.told(ANN, new, text).await;
+        store.complete_turn(ANN, new, text).await;
         let row = store.turn_row(ANN, &turn).await;
         assert_eq!(row.stored, json!({ "text": text }).to_string(), "{text:?}");
         assert_eq!(row.input_text, huge.replace('\0', "\u{fffd}"), "{text:?}");
@@ -51,7 +51,7 @@ pub async fn texts_are_data(store: &Opened) {
             kind: DocumentKind::Setting,
             name: "s".into(),
             body: json!({ text: [text, null, 1.5] }),
-            expect: Expect::Anything,
+            precondition: DocumentPrecondition::Any,
             now: 1,
         };
         catalog.put_document(ANN, setting.clone()).await.unwrap();
@@ -67,7 +67,7 @@ pub async fn texts_are_data(store: &Opened) {
 // R: R3
 pub async fn ids_that_cannot_be_are_refused_or_absent(store: &Opened) {
     let catalog = &store.catalog;
-    store.told(ANN, first("t", "c", 1), "A").await;
+    store.complete_turn(ANN, first("t", "c", 1), "A").await;
     let long = "x".repeat(1_000_000);
     for id in ["", "a\0b", "\0", "a\nb", long.as_str()] {
         let shown = &id[..id.len().min(9)];
@@ -80,8 +80,8 @@ pub async fn ids_that_cannot_be_are_refused_or_absent(store: &Opened) {
         invalid(catalog.create_turn(ANN, alone(id, 1)).await.map(drop), "turn_id");
         invalid(catalog.create_turn(ANN, first("new", id, 1)).await.map(drop), "conversation_id");
         invalid(catalog.create_turn(id, alone("new", 1)).await.map(drop), "user");
-        let key_of = Idempotency { key: id.into(), body_hash: "b".into() };
-        let keyed = NewTurn { idempotency: Some(key_of.clone()), ..alone("new", 1) };
+        let key_of = IdempotencyKey { key: id.into(), body_hash: "b".into() };
+        let keyed = NewTurnRow { idempotency: Some(key_of.clone()), ..alone("new", 1) };
         invalid(catalog.create_turn(ANN, keyed).await.map(drop), "idempotency_key");
         invalid(catalog.add_key(ANN, key(ANN, id, 1)).await, "key_id");
         invalid(catalog.add_file(ANN, file(id, "h", 1)).await.map(drop), "file_id");
@@ -93,7 +93,7 @@ pub async fn ids_that_cannot_be_are_refused_or_absent(store: &Opened) {
             kind: DocumentKind::Setting,
             name: id.into(),
             body: json!(1),
-            expect: Expect::Anything,
+            precondition: DocumentPrecondition::Any,
             now: 1,
         };
         invalid(catalog.put_document(ANN, setting).await.map(drop), "name");
@@ -101,16 +101,16 @@ pub async fn ids_that_cannot_be_are_refused_or_absent(store: &Opened) {
         // Whoever asks for such a thing finds nothing.
         assert_eq!(catalog.turn(ANN, id).await, Ok(None), "{shown:?}");
         assert_eq!(catalog.turn(id, "t").await, Ok(None), "{shown:?}");
-        assert_eq!(catalog.turn_of_key(ANN, &key_of, 1).await, Ok(None), "{shown:?}");
+        assert_eq!(catalog.turn_by_idempotency_key(ANN, &key_of, 1).await, Ok(None), "{shown:?}");
         assert_eq!(
             catalog.create_turn(ANN, next("new", id, None, 1)).await,
-            Ok(Created::NoConversation),
+            Ok(TurnCreation::ConversationNotFound),
             "{shown:?}"
         );
-        let parent = Some(Parent::whole(id));
+        let parent = Some(TurnParent::after_turn(id));
         assert_eq!(
             catalog.create_turn(ANN, next("new", "c", parent, 1)).await,
-            Ok(Created::NoParent),
+            Ok(TurnCreation::ParentNotFound),
             "{shown:?}"
         );
         assert_eq!(catalog.conversation(ANN, id).await, Ok(None), "{shown:?}");
@@ -118,8 +118,8 @@ pub async fn ids_that_cannot_be_are_refused_or_absent(store: &Opened) {
         assert_eq!(catalog.path(ANN, id).await, Ok(Vec::new()), "{shown:?}");
         assert_eq!(catalog.rename(ANN, id, "x", 1).await, Ok(false), "{shown:?}");
         assert_eq!(catalog.set_leaf(ANN, "c", id).await, Ok(false), "{shown:?}");
-        assert_eq!(catalog.delete_turn(ANN, id).await, Ok(Removed::Absent), "{shown:?}");
-        assert_eq!(catalog.delete_conversation(ANN, id).await, Ok(Removed::Absent), "{shown:?}");
+        assert_eq!(catalog.delete_turn(ANN, id).await, Ok(RemovalOutcome::NotFound), "{shown:?}");
+        assert_eq!(catalog.delete_conversation(ANN, id).await, Ok(RemovalOutcome::NotFound), "{shown:?}");
         assert_eq!(catalog.call(ANN, "t", id).await, Ok(None), "{shown:?}");
         assert_eq!(catalog.document(ANN, DocumentKind::Agent, id).await, Ok(None), "{shown:?}");
         assert_eq!(catalog.remove_document(ANN, DocumentKind::Agent, id).await, Ok(None), "{shown:?}");
@@ -133,8 +133,11 @@ pub async fn ids_that_cannot_be_are_refused_or_absent(store: &Opened) {
     }
     assert_eq!(catalog.turn(ANN, "new").await, Ok(None));
 
-    let huge = NewTurn {
-        place: TurnPlace::In { conversation_id: "c".into(), parent: Some(Parent::cut("t", u64::MAX)) },
+    let huge = NewTurnRow {
+        placement: TurnPlacement::InConversation {
+            conversation_id: "c".into(),
+            parent: Some(TurnParent::after_event("t", u64::MAX)),
+        },
         ..alone("new", 1)
     };
     let refused = catalog.create_turn(ANN, huge).await;

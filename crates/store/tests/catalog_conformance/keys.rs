@@ -21,8 +21,8 @@ pub async fn are_found_touched_and_revoked(store: &Opened) {
     for (now, written, last) in [
         (100_000, true, 100_000),
         (100_001, false, 100_000),
-        (100_000 + LAST_USED_EVERY_MS - 1, false, 100_000),
-        (100_000 + LAST_USED_EVERY_MS, true, 100_000 + LAST_USED_EVERY_MS),
+        (100_000 + LAST_USED_INTERVAL_MS - 1, false, 100_000),
+        (100_000 + LAST_USED_INTERVAL_MS, true, 100_000 + LAST_USED_INTERVAL_MS),
     ] {
         assert_eq!(catalog.touch_key("k1", now).await, Ok(written), "{now}");
         assert_eq!(used().await, Some(last), "{now}");

@@ -17,7 +17,7 @@ pub mod turns;
 use std::any::Any;
 use std::sync::Arc;
 use throughline_store::catalog::*;
-use throughline_store::{Catalog, Durability, Log, Record};
+use throughline_store::{Catalog, Durability, Log, LogRecord};
 
 /// A store with nothing in it.
 pub struct Opened {
@@ -114,11 +114,11 @@ pub const ANN: &str = "ann";
 pub const BOB: &str = "bob";
 
 /// A turn that stands alone.
-pub fn alone(id: &str, at: i64) -> NewTurn {
-    NewTurn {
+pub fn alone(id: &str, at: i64) -> NewTurnRow {
+    NewTurnRow {
         id: id.into(),
         message_id: format!("{id}.m"),
-        place: TurnPlace::Alone,
+        placement: TurnPlacement::Standalone,
         idempotency: None,
         stored: format!(r#"{{"v":1,"of":"{id}"}}"#),
         agent: "default".into(),
@@ -131,17 +131,23 @@ pub fn alone(id: &str, at: i64) -> NewTurn {
 }
 
 /// The first turn of a new conversation.
-pub fn first(id: &str, conversation: &str, at: i64) -> NewTurn {
-    NewTurn { place: TurnPlace::NewConversation { id: conversation.into(), title: None }, ..alone(id, at) }
+pub fn first(id: &str, conversation: &str, at: i64) -> NewTurnRow {
+    NewTurnRow {
+        placement: TurnPlacement::NewConversation { id: conversation.into(), title: None },
+        ..alone(id, at)
+    }
 }
 
 /// A turn in a conversation.
-pub fn next(id: &str, conversation: &str, parent: Option<Parent>, at: i64) -> NewTurn {
-    NewTurn { place: TurnPlace::In { conversation_id: conversation.into(), parent }, ..alone(id, at) }
+pub fn next(id: &str, conversation: &str, parent: Option<TurnParent>, at: i64) -> NewTurnRow {
+    NewTurnRow {
+        placement: TurnPlacement::InConversation { conversation_id: conversation.into(), parent },
+        ..alone(id, at)
+    }
 }
 
-pub fn said(turn: NewTurn, input: &str) -> NewTurn {
-    NewTurn { input_text: input.into(), ..turn }
+pub fn with_input(turn: NewTurnRow, input: &str) -> NewTurnRow {
+    NewTurnRow { input_text: input.into(), ..turn }
 }
 
 pub fn ended(text: &str, at: i64) -> TurnEnd {
@@ -150,7 +156,7 @@ pub fn ended(text: &str, at: i64) -> TurnEnd {
         adds: format!(r#"[{{"role":"assistant","text":"{}"}}]"#, text.len()),
         text: text.into(),
         usage: Some(serde_json::json!({"output_tokens": 7})),
-        pace: Pace { first_content_ms: Some(5), writing_ms: Some(70), output_tokens: Some(7) },
+        pace: TurnTiming { first_content_ms: Some(5), writing_ms: Some(70), output_tokens: Some(7) },
         ended_at: at,
     }
 }
@@ -201,19 +207,19 @@ pub fn key(user: &str, id: &str, at: i64) -> KeyRow {
 
 impl Opened {
     /// Begins a turn that must begin.
-    pub async fn begin(&self, user: &str, turn: NewTurn) {
+    pub async fn begin(&self, user: &str, turn: NewTurnRow) {
         let id = turn.id.clone();
-        assert_eq!(self.catalog.create_turn(user, turn).await, Ok(Created::New), "{id}");
+        assert_eq!(self.catalog.create_turn(user, turn).await, Ok(TurnCreation::New), "{id}");
     }
 
     /// Begins and ends a turn, with a log of two events.
-    pub async fn told(&self, user: &str, turn: NewTurn, answer: &str) {
+    pub async fn complete_turn(&self, user: &str, turn: NewTurnRow, answer: &str) {
         let (id, at) = (turn.id.clone(), turn.created_at);
         self.begin(user, turn).await;
         let claim = self.log.claim(&id).await.unwrap();
         let records = vec![
-            Record::new(1, "stream_start", Durability::Power, r#"{"type":"stream_start"}"#),
-            Record::new(2, "stream_end", Durability::Power, r#"{"type":"stream_end"}"#),
+            LogRecord::new(1, "stream_start", Durability::Power, r#"{"type":"stream_start"}"#),
+            LogRecord::new(2, "stream_end", Durability::Power, r#"{"type":"stream_end"}"#),
         ];
         self.log.append(&id, claim.epoch, records.into()).await.unwrap();
         assert_eq!(self.catalog.end_turn(user, &id, ended(answer, at + 1)).await, Ok(true), "{id}");
@@ -231,11 +237,11 @@ impl Opened {
 /// All pages of a list, walked with so many rows a page; no page may be larger.
 pub async fn walk<T, F>(rows: u32, page: impl Fn(PageRequest) -> F) -> Vec<T>
 where
-    F: Future<Output = Result<Page<T>, throughline_store::StoreError>>,
+    F: Future<Output = Result<ResultPage<T>, throughline_store::StoreError>>,
 {
     let (mut all, mut request) = (Vec::new(), PageRequest::first().limit(rows));
     loop {
-        let Page { items, next, .. } = page(request).await.unwrap();
+        let ResultPage { items, next, .. } = page(request).await.unwrap();
         assert!(items.len() <= rows as usize);
         all.extend(items);
         match next {

@@ -9,7 +9,7 @@ use throughline_store::StoreError;
 const FOR_THE_SERVER: [&str; 5] = ["open_turns", "forget_before", "key", "touch_key", "blobs_in_use"];
 
 /// Everything of Ann's that a user can see.
-async fn world(store: &Opened) -> String {
+async fn visible_state(store: &Opened) -> String {
     let catalog = &store.catalog;
     let page = PageRequest::first();
     let raw = RawId { turn_id: "t".into(), step: 1, attempt: 1 };
@@ -31,22 +31,25 @@ async fn world(store: &Opened) -> String {
 async fn furnish(store: &Opened) {
     let catalog = &store.catalog;
     catalog.add_file(ANN, file("f", "h", 1)).await.unwrap();
-    let key = Some(Idempotency { key: "idem".into(), body_hash: "b".into() });
+    let key = Some(IdempotencyKey { key: "idem".into(), body_hash: "b".into() });
     store
-        .told(
+        .complete_turn(
             ANN,
-            said(NewTurn { idempotency: key, files: vec!["f".into()], ..first("t", "c", 10) }, "secret"),
+            with_input(
+                NewTurnRow { idempotency: key, files: vec!["f".into()], ..first("t", "c", 10) },
+                "secret",
+            ),
             "secret",
         )
         .await;
-    store.told(ANN, next("t2", "c", Some(Parent::whole("t")), 20), "more").await;
+    store.complete_turn(ANN, next("t2", "c", Some(TurnParent::after_turn("t")), 20), "more").await;
     store.begin(ANN, alone("open", 30)).await;
     catalog.put_calls(ANN, vec![call("t", 1, 11)]).await.unwrap();
     let agent = NewDocument {
         kind: DocumentKind::Agent,
         name: "helper".into(),
         body: json!("secret"),
-        expect: Expect::Anything,
+        precondition: DocumentPrecondition::Any,
         now: 1,
     };
     catalog.put_document(ANN, agent).await.unwrap();
@@ -66,29 +69,29 @@ fn key_of_ann() -> KeyRow {
 /// Calls each method as Bob about what is Ann's. `sees` is told the name of each method.
 async fn walk_as_bob(store: &Opened, mut sees: impl FnMut(&'static str)) {
     let catalog = &store.catalog;
-    let before = world(store).await;
+    let before = visible_state(store).await;
     let answer = catalog.remembered(ANN, None).await.unwrap()[0].number;
     let page = PageRequest::first();
     let raw = RawId { turn_id: "t".into(), step: 1, attempt: 1 };
-    let idempotency = Idempotency { key: "idem".into(), body_hash: "b".into() };
+    let idempotency = IdempotencyKey { key: "idem".into(), body_hash: "b".into() };
     let agent = DocumentKind::Agent;
     macro_rules! row {
         ($method:ident($($given:expr),*) => $expected:pat $(if $guard:expr)?) => {{
             let got = catalog.$method(BOB, $($given),*).await;
             assert!(matches!(&got, $expected $(if $guard)?), "{}: {got:?}", stringify!($method));
-            assert_eq!(world(store).await, before, "{} has changed something", stringify!($method));
+            assert_eq!(visible_state(store).await, before, "{} has changed something", stringify!($method));
             sees(stringify!($method));
         }};
     }
     // Whatever Bob begins has ids of his own; about Ann's he is told that they are taken or absent.
-    row!(create_turn(next("b1", "c", None, 50)) => Ok(Created::NoConversation));
-    row!(create_turn(next("b1", "c", Some(Parent::whole("t")), 50)) => Ok(Created::NoConversation));
-    row!(create_turn(NewTurn { files: vec!["f".into()], idempotency: Some(idempotency.clone()), ..alone("bobs", 50) }) => Ok(Created::New));
+    row!(create_turn(next("b1", "c", None, 50)) => Ok(TurnCreation::ConversationNotFound));
+    row!(create_turn(next("b1", "c", Some(TurnParent::after_turn("t")), 50)) => Ok(TurnCreation::ConversationNotFound));
+    row!(create_turn(NewTurnRow { files: vec!["f".into()], idempotency: Some(idempotency.clone()), ..alone("bobs", 50) }) => Ok(TurnCreation::New));
     row!(turn("t") => Ok(None));
-    row!(turn_of_key(&Idempotency { body_hash: "other".into(), ..idempotency.clone() }, 11) => Ok(Some(Created::OtherBody)));
+    row!(turn_by_idempotency_key(&IdempotencyKey { body_hash: "other".into(), ..idempotency.clone() }, 11) => Ok(Some(TurnCreation::KeyReused)));
     row!(end_turn("open", ended("by bob", 99)) => Ok(false));
     row!(turns(&TurnFilter { conversation_id: Some("c".into()), ..TurnFilter::default() }, &page) => Ok(page) if page.items.is_empty());
-    row!(delete_turn("t2") => Ok(Removed::Absent));
+    row!(delete_turn("t2") => Ok(RemovalOutcome::NotFound));
     row!(create_conversation(NewConversation { id: "c".into(), title: None, created_at: 1 }) => Err(StoreError::Exists { .. }));
     row!(conversation("c") => Ok(None));
     row!(conversations(None, &page) => Ok(page) if page.items.is_empty());
@@ -100,8 +103,8 @@ async fn walk_as_bob(store: &Opened, mut sees: impl FnMut(&'static str)) {
     row!(set_leaf("c", "t") => Ok(false));
     row!(tree("c") => Ok(turns) if turns.is_empty());
     row!(path("t2") => Ok(turns) if turns.is_empty());
-    row!(delete_conversation("c") => Ok(Removed::Absent));
-    row!(import(Imported {
+    row!(delete_conversation("c") => Ok(RemovalOutcome::NotFound));
+    row!(import(ImportedConversation {
         conversation: ConversationRow { id: "b2".into(), ..store.summary(ANN, "c").await.conversation },
         turns: vec![store.turn_row(ANN, "t").await],
         calls: Vec::new(),
@@ -114,27 +117,27 @@ async fn walk_as_bob(store: &Opened, mut sees: impl FnMut(&'static str)) {
     row!(samples(&SampleRange { from: 0, until: 99, rows_max: 9 }) => Ok(samples) if samples.calls.rows.is_empty() && samples.waiting == 0);
     row!(document(agent, "helper") => Ok(None));
     row!(documents(agent) => Ok(documents) if documents.is_empty());
-    row!(put_document(NewDocument { kind: agent, name: "helper".into(), body: json!(1), expect: Expect::Version(1), now: 9 }) => Ok(Put::Conflict(None)));
-    row!(put_document(NewDocument { kind: agent, name: "helper".into(), body: json!(1), expect: Expect::Absent, now: 9 }) => Ok(Put::Done(_)));
+    row!(put_document(NewDocument { kind: agent, name: "helper".into(), body: json!(1), precondition: DocumentPrecondition::Version(1), now: 9 }) => Ok(PutOutcome::Conflict(None)));
+    row!(put_document(NewDocument { kind: agent, name: "helper".into(), body: json!(1), precondition: DocumentPrecondition::Absent, now: 9 }) => Ok(PutOutcome::Written(_)));
     row!(remove_document(agent, "helper") => Ok(Some(document)) if document.body == json!(1));
     row!(remembered(Some("c")) => Ok(answers) if answers.is_empty());
-    row!(remembered_everywhere() => Ok(list) if list.is_empty());
+    row!(all_remembered() => Ok(list) if list.is_empty());
     row!(remember(NewRemembered { conversation_id: Some("c".into()), about: "x".into(), answer: json!(1), at: 9 }) => Ok(None));
     row!(remember(NewRemembered { conversation_id: None, about: "x".into(), answer: json!(1), at: 9 }) => Ok(Some(_)));
-    row!(forget_remembered(answer) => Ok(None));
+    row!(delete_remembered(answer) => Ok(None));
     row!(add_key(key_of_ann()) => Err(StoreError::Invalid { .. }));
     row!(add_key(KeyRow { user: BOB.into(), ..key_of_ann() }) => Err(StoreError::Exists { .. }));
     row!(keys() => Ok(keys) if keys.is_empty());
     row!(revoke_key("k", 99) => Ok(false));
     row!(add_file(file("f", "h", 1)) => Err(StoreError::Exists { .. }));
     row!(add_file(NewFile { made_in: Some("t".into()), ..file("bobs", "h", 1) }) => Err(StoreError::Invalid { .. }));
-    row!(keep_file(NewFile { made_in: Some("t".into()), ..file("bobs", "h", 1) }) => Err(StoreError::Invalid { .. }));
-    row!(use_file("t", "f") => Ok(false));
+    row!(find_or_add_file(NewFile { made_in: Some("t".into()), ..file("bobs", "h", 1) }) => Err(StoreError::Invalid { .. }));
+    row!(record_file_use("t", "f") => Ok(false));
     row!(file("f") => Ok(None));
     row!(files(&page) => Ok(page) if page.items.is_empty());
     row!(remove_file("f") => Ok(None));
     row!(append_raw(&raw, b"x", 99) => Ok(None));
-    row!(cut_raw(&raw, 99) => Ok(false));
+    row!(mark_raw_truncated(&raw, 99) => Ok(false));
     row!(raw_of_turn("t") => Ok(rows) if rows.is_empty());
     row!(raw(&raw) => Ok(None));
 }
@@ -145,7 +148,7 @@ pub async fn another_user_sees_nothing_and_changes_nothing(store: &Opened) {
     walk_as_bob(store, |_| {}).await;
     // Ann's file was named in Bob's turn; it is not his, so it goes when Ann's conversation goes.
     let removed = store.catalog.delete_conversation(ANN, "c").await.unwrap();
-    assert!(matches!(removed, Removed::Gone(gone) if gone.blobs == ["h"]));
+    assert!(matches!(removed, RemovalOutcome::Removed(gone) if gone.blobs == ["h"]));
 }
 
 // R: R3

@@ -8,7 +8,7 @@ fn answer(step: u32, attempt: u32) -> RawId {
 pub async fn pieces_become_one_answer(store: &Opened) {
     let catalog = &store.catalog;
     store.begin(ANN, alone("a", 1)).await;
-    let whole = Ok(Some(RawExtent::Whole));
+    let whole = Ok(Some(RawExtent::Complete));
     for (id, bytes) in [
         (answer(1, 1), &b"data: \0\xff"[..]),
         (answer(2, 1), b"second"),
@@ -24,7 +24,7 @@ pub async fn pieces_become_one_answer(store: &Opened) {
     let row = |step, attempt, bytes| RawRow {
         id: answer(step, attempt),
         bytes,
-        extent: RawExtent::Whole,
+        extent: RawExtent::Complete,
         created_at: 7,
     };
     assert_eq!(catalog.raw_of_turn(ANN, "a").await, Ok(vec![row(1, 1, 10), row(1, 2, 5), row(2, 1, 6)]));
@@ -38,26 +38,26 @@ pub async fn the_beginning_of_what_is_too_long(store: &Opened) {
     store.begin(ANN, alone("a", 1)).await;
     let append =
         async |id: RawId, bytes: &[u8]| catalog.append_raw(ANN, &id, bytes, 1).await.unwrap().unwrap();
-    assert_eq!(append(answer(1, 1), b"1234567").await, RawExtent::Whole);
-    assert_eq!(append(answer(1, 1), b"890abc").await, RawExtent::Beginning);
-    assert_eq!(append(answer(1, 1), b"d").await, RawExtent::Beginning, "no gap in the middle");
+    assert_eq!(append(answer(1, 1), b"1234567").await, RawExtent::Complete);
+    assert_eq!(append(answer(1, 1), b"890abc").await, RawExtent::Truncated);
+    assert_eq!(append(answer(1, 1), b"d").await, RawExtent::Truncated, "no gap in the middle");
     assert_eq!(catalog.raw(ANN, &answer(1, 1)).await, Ok(Some(b"1234567890".to_vec())));
     // The turn has room for five more.
-    assert_eq!(append(answer(2, 1), b"123456").await, RawExtent::Beginning);
+    assert_eq!(append(answer(2, 1), b"123456").await, RawExtent::Truncated);
     assert_eq!(catalog.raw(ANN, &answer(2, 1)).await, Ok(Some(b"12345".to_vec())));
-    assert_eq!(append(answer(3, 1), b"1").await, RawExtent::Beginning);
+    assert_eq!(append(answer(3, 1), b"1").await, RawExtent::Truncated);
     assert_eq!(catalog.raw(ANN, &answer(3, 1)).await, Ok(Some(Vec::new())));
     // What came faster than it could be written is a beginning, too, whatever came before it.
     store.begin(ANN, alone("b", 2)).await;
     let of_b = |step| RawId { turn_id: "b".into(), ..answer(step, 1) };
-    assert_eq!(append(of_b(1), b"123").await, RawExtent::Whole);
+    assert_eq!(append(of_b(1), b"123").await, RawExtent::Complete);
     for step in [1, 2] {
-        assert_eq!(catalog.cut_raw(ANN, &of_b(step), 5).await, Ok(true));
-        assert_eq!(append(of_b(step), b"x").await, RawExtent::Beginning);
+        assert_eq!(catalog.mark_raw_truncated(ANN, &of_b(step), 5).await, Ok(true));
+        assert_eq!(append(of_b(step), b"x").await, RawExtent::Truncated);
     }
     assert_eq!(catalog.raw(ANN, &of_b(1)).await, Ok(Some(b"123".to_vec())));
     let of_b = catalog.raw_of_turn(ANN, "b").await.unwrap();
-    assert!(of_b.len() == 2 && of_b.iter().all(|row| row.extent == RawExtent::Beginning), "{of_b:?}");
+    assert!(of_b.len() == 2 && of_b.iter().all(|row| row.extent == RawExtent::Truncated), "{of_b:?}");
     let extents = catalog.raw_of_turn(ANN, "a").await.unwrap();
-    assert!(extents.iter().all(|row| row.extent == RawExtent::Beginning));
+    assert!(extents.iter().all(|row| row.extent == RawExtent::Truncated));
 }

@@ -4,10 +4,10 @@ use super::*;
 pub async fn are_the_newest_of_a_time_and_say_when_there_are_more(store: &Opened) {
     let catalog = &store.catalog;
     for (id, at) in [("a", 10), ("b", 20), ("c", 30)] {
-        store.told(ANN, alone(id, at), "said").await;
+        store.complete_turn(ANN, alone(id, at), "said").await;
     }
     store.begin(ANN, alone("runs", 40)).await;
-    store.told(BOB, alone("other", 20), "said").await;
+    store.complete_turn(BOB, alone("other", 20), "said").await;
     let waits = |turn: &str, at| CallRow {
         status: "awaiting_approval".into(),
         duration_ms: None,
@@ -32,7 +32,7 @@ pub async fn are_the_newest_of_a_time_and_say_when_there_are_more(store: &Opened
             calls,
             "{context}"
         );
-        assert_eq!((found.turns.cut, found.calls.cut), cut, "{context}");
+        assert_eq!((found.turns.truncated, found.calls.truncated), cut, "{context}");
         assert_eq!(found.waiting, 1, "{context}");
         found
     };
@@ -43,7 +43,7 @@ pub async fn are_the_newest_of_a_time_and_say_when_there_are_more(store: &Opened
     check((100, 200, 1), &[], &[], (false, false)).await;
 
     let [runs, ended, ..] = &all.turns.rows[..] else { panic!("{all:?}") };
-    assert_eq!((runs.status.as_str(), runs.pace), (RUNNING, Pace::default()));
+    assert_eq!((runs.status.as_str(), runs.pace), (STATUS_RUNNING, TurnTiming::default()));
     assert_eq!((ended.status.as_str(), ended.pace), ("completed", super::ended("", 0).pace));
     let [.., last] = &all.calls.rows[..] else { panic!("{all:?}") };
     assert_eq!(

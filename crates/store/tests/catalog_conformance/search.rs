@@ -1,7 +1,7 @@
 use super::*;
 use throughline_store::StoreError;
 
-async fn found(store: &Opened, text: &str) -> Vec<(String, HitPart)> {
+async fn found(store: &Opened, text: &str) -> Vec<(String, SearchHitPart)> {
     let hits = store.catalog.search(ANN, text, &PageRequest::first()).await.unwrap();
     hits.items.into_iter().map(|hit| (hit.turn_id.unwrap_or(hit.conversation_id), hit.part)).collect()
 }
@@ -11,29 +11,37 @@ async fn listed(store: &Opened, text: &str) -> Vec<String> {
     page.items.into_iter().map(|item| item.conversation.id).collect()
 }
 
-fn hits(expected: &[(&str, HitPart)]) -> Vec<(String, HitPart)> {
+fn hits(expected: &[(&str, SearchHitPart)]) -> Vec<(String, SearchHitPart)> {
     expected.iter().map(|&(id, part)| (id.to_owned(), part)).collect()
 }
 
 // R: S4
 pub async fn finds_titles_inputs_and_answers_of_every_script(store: &Opened) {
     let catalog = &store.catalog;
-    let titled =
-        |id: &str, title: &str| TurnPlace::NewConversation { id: id.into(), title: Some(title.into()) };
-    let turn =
-        said(NewTurn { place: titled("c1", "Weather"), ..alone("t1", 10) }, "What is the WEATHER like?");
-    store.told(ANN, turn, "Sunny, with a light breeze.").await;
-    let turn = said(NewTurn { place: titled("c2", "天氣預報"), ..alone("t2", 20) }, "今天天氣如何?");
-    store.told(ANN, turn, "今天晴朗,適合散步。").await;
-    let turn = said(NewTurn { place: titled("c3", "Разное"), ..alone("t3", 30) }, "ЖАРА");
-    store.told(ANN, turn, "Rien de spécial à Zürich").await;
-    let turn = said(NewTurn { place: titled("c4", "Weather"), ..alone("t4", 40) }, "weather weather");
-    store.told(BOB, turn, "sunny").await;
+    let new_titled =
+        |id: &str, title: &str| TurnPlacement::NewConversation { id: id.into(), title: Some(title.into()) };
+    let turn = with_input(
+        NewTurnRow { placement: new_titled("c1", "Weather"), ..alone("t1", 10) },
+        "What is the WEATHER like?",
+    );
+    store.complete_turn(ANN, turn, "Sunny, with a light breeze.").await;
+    let turn = with_input(
+        NewTurnRow { placement: new_titled("c2", "天氣預報"), ..alone("t2", 20) },
+        "今天天氣如何?",
+    );
+    store.complete_turn(ANN, turn, "今天晴朗,適合散步。").await;
+    let turn = with_input(NewTurnRow { placement: new_titled("c3", "Разное"), ..alone("t3", 30) }, "ЖАРА");
+    store.complete_turn(ANN, turn, "Rien de spécial à Zürich").await;
+    let turn = with_input(
+        NewTurnRow { placement: new_titled("c4", "Weather"), ..alone("t4", 40) },
+        "weather weather",
+    );
+    store.complete_turn(BOB, turn, "sunny").await;
     // What stands in no conversation is not searched.
-    store.told(ANN, said(alone("t5", 50), "weather"), "sunny").await;
+    store.complete_turn(ANN, with_input(alone("t5", 50), "weather"), "sunny").await;
 
-    use HitPart::{Answer, Input, Title};
-    let check = async |text: &str, expected: &[(&str, HitPart)], conversations: &[&str]| {
+    use SearchHitPart::{Answer, Input, Title};
+    let check = async |text: &str, expected: &[(&str, SearchHitPart)], conversations: &[&str]| {
         assert_eq!(found(store, text).await, hits(expected), "{text}");
         assert_eq!(listed(store, text).await, conversations, "{text}");
     };
@@ -59,14 +67,18 @@ pub async fn finds_titles_inputs_and_answers_of_every_script(store: &Opened) {
 // R: S4
 pub async fn wildcards_and_operators_mean_themselves(store: &Opened) {
     store
-        .told(ANN, said(first("t1", "c1", 10), "100% of a_b and \"quoted\" (x OR y) NEAR* \\ ^end"), "")
+        .complete_turn(
+            ANN,
+            with_input(first("t1", "c1", 10), "100% of a_b and \"quoted\" (x OR y) NEAR* \\ ^end"),
+            "",
+        )
         .await;
-    store.told(ANN, said(first("t2", "c2", 20), "nothing of the kind: aXb, 1000"), "").await;
+    store.complete_turn(ANN, with_input(first("t2", "c2", 20), "nothing of the kind: aXb, 1000"), "").await;
     // The input is the title, too.
     let check = async |text: &str, conversations: &[&str]| {
         assert_eq!(listed(store, text).await, conversations, "{text}");
         let in_inputs: Vec<_> =
-            found(store, text).await.into_iter().filter(|(_, part)| *part == HitPart::Input).collect();
+            found(store, text).await.into_iter().filter(|(_, part)| *part == SearchHitPart::Input).collect();
         assert_eq!(in_inputs.len(), conversations.len(), "{text}");
     };
     for text in
@@ -97,8 +109,8 @@ pub async fn wildcards_and_operators_mean_themselves(store: &Opened) {
 pub async fn hits_come_page_by_page(store: &Opened) {
     let catalog = &store.catalog;
     for n in 0..5 {
-        let turn = said(first(&format!("t{n}"), &format!("c{n}"), 100 + n / 2), "a needle in the hay");
-        store.told(ANN, turn, "another needle, and the na").await;
+        let turn = with_input(first(&format!("t{n}"), &format!("c{n}"), 100 + n / 2), "a needle in the hay");
+        store.complete_turn(ANN, turn, "another needle, and the na").await;
     }
     for text in ["needle", "n"] {
         let whole = walk(200, |page| async move { catalog.search(ANN, text, &page).await }).await;
@@ -117,23 +129,23 @@ pub async fn a_common_word_is_paged_through_for_each_user_alone(store: &Opened) 
     // Two users in turn, and one with a single turn among them.
     for n in 0..60 {
         let (user, at) = if n % 3 == 0 { (BOB, 1_000 - n) } else { (ANN, 1_000 + n) };
-        let turn = said(first(&format!("t{n}"), &format!("c{n}"), at), &format!("common word {n}"));
-        store.told(user, turn, "a common answer").await;
+        let turn = with_input(first(&format!("t{n}"), &format!("c{n}"), at), &format!("common word {n}"));
+        store.complete_turn(user, turn, "a common answer").await;
     }
-    store.told("eve", said(first("e", "ec", 7), "her common word"), "one").await;
+    store.complete_turn("eve", with_input(first("e", "ec", 7), "her common word"), "one").await;
     for turn in ["t1", "t50"] {
-        assert!(matches!(catalog.delete_turn(ANN, turn).await, Ok(Removed::Gone(_))));
+        assert!(matches!(catalog.delete_turn(ANN, turn).await, Ok(RemovalOutcome::Removed(_))));
     }
     for text in ["common", "co", "c"] {
         let of = async |user: &str, rows: u32| {
             let hits = walk(rows, |page| async move { catalog.search(user, text, &page).await }).await;
             assert!(hits.is_sorted_by_key(|hit| -hit.at), "{text}: newest first");
-            let places: Vec<_> = hits.into_iter().map(|hit| (hit.conversation_id, hit.part)).collect();
-            let mut once = places.clone();
+            let positions: Vec<_> = hits.into_iter().map(|hit| (hit.conversation_id, hit.part)).collect();
+            let mut once = positions.clone();
             once.sort_unstable_by_key(|(id, part)| (id.clone(), *part as u8));
             once.dedup();
-            assert_eq!(once.len(), places.len(), "{text}: each once");
-            places.len()
+            assert_eq!(once.len(), positions.len(), "{text}: each once");
+            positions.len()
         };
         for rows in [1, 7, 50] {
             // Titles stay when the only turn of a conversation goes.
@@ -154,8 +166,8 @@ pub async fn a_common_word_is_paged_through_for_each_user_alone(store: &Opened) 
 // R: S4
 pub async fn a_cursor_of_another_list_finds_nothing_that_is_not_ones_own(store: &Opened) {
     let catalog = &store.catalog;
-    store.told(ANN, said(first("t", "c", 10), "needle"), "needle").await;
-    store.told(BOB, said(first("b", "bc", 20), "needle"), "needle").await;
+    store.complete_turn(ANN, with_input(first("t", "c", 10), "needle"), "needle").await;
+    store.complete_turn(BOB, with_input(first("b", "bc", 20), "needle"), "needle").await;
     for cursor in ["9223372036854775807~rank", "-5~rank", "0~rank", "12~b", "20~b.2"] {
         if let Ok(page) = catalog.search(ANN, "needle", &PageRequest::after(cursor)).await {
             assert!(page.items.iter().all(|hit| hit.conversation_id == "c"), "{cursor}");
@@ -166,15 +178,21 @@ pub async fn a_cursor_of_another_list_finds_nothing_that_is_not_ones_own(store: 
 // R: S4
 pub async fn what_is_gone_is_not_found(store: &Opened) {
     let catalog = &store.catalog;
-    store.told(ANN, said(first("a", "c", 1), "alpha input"), "alpha answer").await;
-    store.told(ANN, said(next("b", "c", Some(Parent::whole("a")), 2), "beta input"), "beta answer").await;
+    store.complete_turn(ANN, with_input(first("a", "c", 1), "alpha input"), "alpha answer").await;
+    store
+        .complete_turn(
+            ANN,
+            with_input(next("b", "c", Some(TurnParent::after_turn("a")), 2), "beta input"),
+            "beta answer",
+        )
+        .await;
     assert_eq!(found(store, "alpha").await.len(), 3);
     assert_eq!(catalog.rename(ANN, "c", "gamma", 3).await, Ok(true));
     assert_eq!(found(store, "alpha").await.len(), 2);
     assert_eq!(listed(store, "gamma").await, ["c"]);
-    assert!(matches!(catalog.delete_turn(ANN, "b").await, Ok(Removed::Gone(_))));
+    assert!(matches!(catalog.delete_turn(ANN, "b").await, Ok(RemovalOutcome::Removed(_))));
     assert_eq!(found(store, "beta").await, []);
-    assert!(matches!(catalog.delete_conversation(ANN, "c").await, Ok(Removed::Gone(_))));
+    assert!(matches!(catalog.delete_conversation(ANN, "c").await, Ok(RemovalOutcome::Removed(_))));
     for text in ["alpha", "gamma", "al", "ga"] {
         assert_eq!(found(store, text).await, [], "{text}");
         assert_eq!(listed(store, text).await, [""; 0], "{text}");

@@ -6,7 +6,7 @@ pub async fn begins_runs_and_ends_once(store: &Opened) {
     let catalog = &store.catalog;
     store.begin(ANN, first("t1", "c1", 1000)).await;
     let row = store.turn_row(ANN, "t1").await;
-    assert_eq!((row.status(), &row.end, row.created_at), (RUNNING, &None, 1000));
+    assert_eq!((row.status(), &row.end, row.created_at), (STATUS_RUNNING, &None, 1000));
     assert_eq!((row.conversation_id.as_deref(), &row.parent), (Some("c1"), &None));
     assert_eq!((row.stored.as_str(), row.message_id.as_str()), (r#"{"v":1,"of":"t1"}"#, "t1.m"));
     assert_eq!(store.summary(ANN, "c1").await.running_turn_id.as_deref(), Some("t1"));
@@ -24,7 +24,7 @@ pub async fn begins_runs_and_ends_once(store: &Opened) {
     assert_eq!(catalog.end_turn(ANN, "t1", again).await, Ok(false));
     assert_eq!(store.turn_row(ANN, "t1").await, row);
     assert_eq!(catalog.end_turn(ANN, "absent", ended("", 1)).await, Ok(false));
-    let running = TurnEnd { status: RUNNING.into(), ..ended("", 1) };
+    let running = TurnEnd { status: STATUS_RUNNING.into(), ..ended("", 1) };
     assert!(matches!(
         catalog.end_turn(ANN, "t1", running).await,
         Err(StoreError::Invalid { field: "status", .. })
@@ -34,19 +34,25 @@ pub async fn begins_runs_and_ends_once(store: &Opened) {
 // R: S4
 pub async fn the_same_request_twice_is_one_turn(store: &Opened) {
     let catalog = &store.catalog;
-    let request = |id: &str, key: &str, body: &str, at| NewTurn {
-        idempotency: Some(Idempotency { key: key.into(), body_hash: body.into() }),
+    let request = |id: &str, key: &str, body: &str, at| NewTurnRow {
+        idempotency: Some(IdempotencyKey { key: key.into(), body_hash: body.into() }),
         ..first(id, &format!("{id}.c"), at)
     };
     store.begin(ANN, request("t1", "k", "same", 1000)).await;
-    let before = Ok(Created::Same(Box::new(store.turn_row(ANN, "t1").await)));
+    let before = Ok(TurnCreation::Replayed(Box::new(store.turn_row(ANN, "t1").await)));
     assert_eq!(catalog.create_turn(ANN, request("t2", "k", "same", 2000)).await, before);
-    assert_eq!(catalog.create_turn(ANN, request("t2", "k", "other", 2000)).await, Ok(Created::OtherBody));
-    let key = |body: &str| Idempotency { key: "k".into(), body_hash: body.into() };
-    assert_eq!(catalog.turn_of_key(ANN, &key("same"), 2000).await, before.map(Some));
-    assert_eq!(catalog.turn_of_key(ANN, &key("other"), 2000).await, Ok(Some(Created::OtherBody)));
     assert_eq!(
-        catalog.turn_of_key(ANN, &Idempotency { key: "x".into(), ..key("same") }, 2000).await,
+        catalog.create_turn(ANN, request("t2", "k", "other", 2000)).await,
+        Ok(TurnCreation::KeyReused)
+    );
+    let key = |body: &str| IdempotencyKey { key: "k".into(), body_hash: body.into() };
+    assert_eq!(catalog.turn_by_idempotency_key(ANN, &key("same"), 2000).await, before.map(Some));
+    assert_eq!(
+        catalog.turn_by_idempotency_key(ANN, &key("other"), 2000).await,
+        Ok(Some(TurnCreation::KeyReused))
+    );
+    assert_eq!(
+        catalog.turn_by_idempotency_key(ANN, &IdempotencyKey { key: "x".into(), ..key("same") }, 2000).await,
         Ok(None)
     );
     // Nothing was left of those that were refused.
@@ -56,8 +62,11 @@ pub async fn the_same_request_twice_is_one_turn(store: &Opened) {
     store.begin(BOB, request("t3", "k", "other", 2000)).await;
     // After 24 hours it is forgotten.
     let last = 1000 + IDEMPOTENCY_MS - 1;
-    assert!(matches!(catalog.turn_of_key(ANN, &key("same"), last).await, Ok(Some(Created::Same(_)))));
-    assert_eq!(catalog.turn_of_key(ANN, &key("same"), last + 1).await, Ok(None));
+    assert!(matches!(
+        catalog.turn_by_idempotency_key(ANN, &key("same"), last).await,
+        Ok(Some(TurnCreation::Replayed(_)))
+    ));
+    assert_eq!(catalog.turn_by_idempotency_key(ANN, &key("same"), last + 1).await, Ok(None));
     store.begin(ANN, request("t4", "k", "other", last + 1)).await;
 }
 
@@ -65,9 +74,9 @@ pub async fn the_same_request_twice_is_one_turn(store: &Opened) {
 pub async fn a_conversation_runs_one_turn_at_a_time(store: &Opened) {
     let catalog = &store.catalog;
     store.begin(ANN, first("t1", "c1", 1)).await;
-    let busy = Ok(Created::ConversationBusy { turn_id: "t1".into() });
+    let busy = Ok(TurnCreation::ConversationBusy { turn_id: "t1".into() });
     assert_eq!(catalog.create_turn(ANN, next("t2", "c1", None, 2)).await, busy);
-    assert_eq!(catalog.create_turn(ANN, next("t2", "c1", Some(Parent::whole("t1")), 2)).await, busy);
+    assert_eq!(catalog.create_turn(ANN, next("t2", "c1", Some(TurnParent::after_turn("t1")), 2)).await, busy);
     assert_eq!(catalog.turn(ANN, "t2").await, Ok(None));
     // Others do not care.
     store.begin(ANN, first("t3", "c3", 3)).await;
@@ -77,12 +86,13 @@ pub async fn a_conversation_runs_one_turn_at_a_time(store: &Opened) {
 
     // Of many that come at once one begins.
     let tries = (0..16).map(|n| {
-        let turn = next(&format!("r{n}"), "c1", Some(Parent::whole("t1")), 10 + n);
+        let turn = next(&format!("r{n}"), "c1", Some(TurnParent::after_turn("t1")), 10 + n);
         async move { catalog.create_turn(ANN, turn).await.unwrap() }
     });
     let created = futures_util::future::join_all(tries).await;
-    let begun = created.iter().filter(|created| **created == Created::New).count();
-    let busy = created.iter().filter(|created| matches!(created, Created::ConversationBusy { .. })).count();
+    let begun = created.iter().filter(|created| **created == TurnCreation::New).count();
+    let busy =
+        created.iter().filter(|created| matches!(created, TurnCreation::ConversationBusy { .. })).count();
     assert_eq!((begun, busy), (1, 15));
     assert_eq!(store.summary(ANN, "c1").await.turns, 2);
 }
@@ -90,13 +100,25 @@ pub async fn a_conversation_runs_one_turn_at_a_time(store: &Opened) {
 // R: S4
 pub async fn edits_regenerations_and_forks_are_branches(store: &Opened) {
     let catalog = &store.catalog;
-    store.told(ANN, first("a", "c", 10), "A").await;
-    store.told(ANN, next("b", "c", Some(Parent::whole("a")), 20), "B").await;
-    store.told(ANN, said(next("b2", "c", Some(Parent::whole("a")), 30), "edited"), "B2").await;
-    store.told(ANN, said(next("b3", "c", Some(Parent::whole("a")), 40), "input of b"), "B3").await;
-    store.told(ANN, next("fork", "c", Some(Parent::cut("b", 5)), 50), "F").await;
-    store.told(ANN, next("after", "c", Some(Parent::whole("fork")), 60), "G").await;
-    store.told(ANN, next("other root", "c", None, 70), "H").await;
+    store.complete_turn(ANN, first("a", "c", 10), "A").await;
+    store.complete_turn(ANN, next("b", "c", Some(TurnParent::after_turn("a")), 20), "B").await;
+    store
+        .complete_turn(
+            ANN,
+            with_input(next("b2", "c", Some(TurnParent::after_turn("a")), 30), "edited"),
+            "B2",
+        )
+        .await;
+    store
+        .complete_turn(
+            ANN,
+            with_input(next("b3", "c", Some(TurnParent::after_turn("a")), 40), "input of b"),
+            "B3",
+        )
+        .await;
+    store.complete_turn(ANN, next("fork", "c", Some(TurnParent::after_event("b", 5)), 50), "F").await;
+    store.complete_turn(ANN, next("after", "c", Some(TurnParent::after_turn("fork")), 60), "G").await;
+    store.complete_turn(ANN, next("other root", "c", None, 70), "H").await;
 
     let tree = catalog.tree(ANN, "c").await.unwrap();
     let shape: Vec<_> = tree.iter().map(|turn| (turn.id.as_str(), turn.parent.clone())).collect();
@@ -104,11 +126,11 @@ pub async fn edits_regenerations_and_forks_are_branches(store: &Opened) {
         shape,
         [
             ("a", None),
-            ("b", Some(Parent::whole("a"))),
-            ("b2", Some(Parent::whole("a"))),
-            ("b3", Some(Parent::whole("a"))),
-            ("fork", Some(Parent::cut("b", 5))),
-            ("after", Some(Parent::whole("fork"))),
+            ("b", Some(TurnParent::after_turn("a"))),
+            ("b2", Some(TurnParent::after_turn("a"))),
+            ("b3", Some(TurnParent::after_turn("a"))),
+            ("fork", Some(TurnParent::after_event("b", 5))),
+            ("after", Some(TurnParent::after_turn("fork"))),
             ("other root", None),
         ]
     );
@@ -128,31 +150,31 @@ pub async fn edits_regenerations_and_forks_are_branches(store: &Opened) {
     assert_eq!(path("absent").await, []);
     let adds = catalog.path(ANN, "b").await.unwrap().pop().unwrap().adds;
     assert_eq!(adds, Some(ended("B", 0).adds));
-    store.begin(ANN, next("now", "c", Some(Parent::whole("b")), 80)).await;
+    store.begin(ANN, next("now", "c", Some(TurnParent::after_turn("b")), 80)).await;
     assert_eq!(catalog.path(ANN, "now").await.unwrap().pop().unwrap().adds, None, "it runs");
 }
 
 pub async fn what_it_continues_must_be_there(store: &Opened) {
     let catalog = &store.catalog;
-    store.told(ANN, first("a", "c", 1), "A").await;
-    store.told(ANN, first("x", "other", 1), "X").await;
-    store.told(ANN, alone("y", 1), "Y").await;
-    let check = async |conversation: &str, parent: Option<&str>, expected: Created| {
-        let turn = next("new", conversation, parent.map(Parent::whole), 5);
+    store.complete_turn(ANN, first("a", "c", 1), "A").await;
+    store.complete_turn(ANN, first("x", "other", 1), "X").await;
+    store.complete_turn(ANN, alone("y", 1), "Y").await;
+    let check = async |conversation: &str, parent: Option<&str>, expected: TurnCreation| {
+        let turn = next("new", conversation, parent.map(TurnParent::after_turn), 5);
         assert_eq!(catalog.create_turn(ANN, turn).await, Ok(expected), "{conversation} {parent:?}");
         assert_eq!(catalog.turn(ANN, "new").await, Ok(None), "{conversation} {parent:?}");
     };
-    check("absent", None, Created::NoConversation).await;
-    check("absent", Some("a"), Created::NoConversation).await;
-    check("c", Some("absent"), Created::NoParent).await;
-    check("c", Some("x"), Created::NoParent).await;
-    check("c", Some("y"), Created::NoParent).await;
-    check("c", Some("new"), Created::NoParent).await;
+    check("absent", None, TurnCreation::ConversationNotFound).await;
+    check("absent", Some("a"), TurnCreation::ConversationNotFound).await;
+    check("c", Some("absent"), TurnCreation::ParentNotFound).await;
+    check("c", Some("x"), TurnCreation::ParentNotFound).await;
+    check("c", Some("y"), TurnCreation::ParentNotFound).await;
+    check("c", Some("new"), TurnCreation::ParentNotFound).await;
 }
 
 pub async fn ids_are_taken_once(store: &Opened) {
     let catalog = &store.catalog;
-    store.told(ANN, first("a", "c", 1), "A").await;
+    store.complete_turn(ANN, first("a", "c", 1), "A").await;
     for user in [ANN, BOB] {
         let turn = Err(StoreError::Exists { what: "turn" });
         assert_eq!(catalog.create_turn(user, alone("a", 2)).await, turn, "{user}");
@@ -168,8 +190,8 @@ pub async fn lists_are_filtered_and_paged(store: &Opened) {
     let catalog = &store.catalog;
     for n in 0..7_i64 {
         // Two of each time: the id decides.
-        let turn = NewTurn { agent: format!("agent {}", n % 2), ..alone(&format!("t{n}"), 100 + n / 2) };
-        store.told(ANN, turn, "answer").await;
+        let turn = NewTurnRow { agent: format!("agent {}", n % 2), ..alone(&format!("t{n}"), 100 + n / 2) };
+        store.complete_turn(ANN, turn, "answer").await;
     }
     store.begin(ANN, first("running", "c", 50)).await;
     let ids = async |filter: TurnFilter, rows| {
@@ -184,7 +206,7 @@ pub async fn lists_are_filtered_and_paged(store: &Opened) {
         assert_eq!(ids(TurnFilter::default(), rows).await, all, "{rows} a page");
     }
     let of = TurnFilter::default;
-    assert_eq!(ids(TurnFilter { status: Some(RUNNING.into()), ..of() }, 9).await, ["running"]);
+    assert_eq!(ids(TurnFilter { status: Some(STATUS_RUNNING.into()), ..of() }, 9).await, ["running"]);
     assert_eq!(ids(TurnFilter { conversation_id: Some("c".into()), ..of() }, 9).await, ["running"]);
     assert_eq!(ids(TurnFilter { agent: Some("agent 1".into()), ..of() }, 2).await, ["t5", "t3", "t1"]);
     assert_eq!(ids(TurnFilter { agent: Some("agent".into()), ..of() }, 2).await, [""; 0]);
@@ -194,7 +216,7 @@ pub async fn lists_are_filtered_and_paged(store: &Opened) {
 pub async fn open_ones_are_found_at_the_start(store: &Opened) {
     let catalog = &store.catalog;
     store.begin(ANN, first("a", "c", 3)).await;
-    store.told(ANN, alone("ended", 1), "A").await;
+    store.complete_turn(ANN, alone("ended", 1), "A").await;
     store.begin(BOB, alone("b", 2)).await;
     let open = catalog.open_turns().await.unwrap();
     let expected = [("a", ANN, Some("c")), ("b", BOB, None)].map(|(id, user, conversation)| OpenTurn {
@@ -208,10 +230,10 @@ pub async fn open_ones_are_found_at_the_start(store: &Opened) {
 
 // R: R2 `conversation_turns_max`
 pub async fn a_conversation_has_so_many_turns(store: &Opened) {
-    store.told(ANN, first("a", "c", 1), "A").await;
-    store.told(ANN, next("b", "c", None, 2), "B").await;
+    store.complete_turn(ANN, first("a", "c", 1), "A").await;
+    store.complete_turn(ANN, next("b", "c", None, 2), "B").await;
     let over = Err(StoreError::OverLimit { limit: "conversation_turns_max", max: 2 });
     assert_eq!(store.catalog.create_turn(ANN, next("d", "c", None, 3)).await, over);
-    assert!(matches!(store.catalog.delete_turn(ANN, "b").await, Ok(Removed::Gone(_))));
+    assert!(matches!(store.catalog.delete_turn(ANN, "b").await, Ok(RemovalOutcome::Removed(_))));
     store.begin(ANN, next("d", "c", None, 4)).await;
 }

@@ -5,7 +5,9 @@ use async_trait::async_trait;
 use proptest::prelude::*;
 use std::sync::Arc;
 use std::time::Duration;
-use throughline_store::{Ack, Batch, Beside, Durability, Epoch, Log, LogError, Record, Tail};
+use throughline_store::{
+    AppendAck, Durability, Log, LogBatch, LogError, LogRecord, LogTail, OwnerEpoch, ProviderStateRecord,
+};
 
 /// A log under test.
 #[async_trait]
@@ -65,28 +67,33 @@ macro_rules! conformance {
 
 const TURN: &str = "turn_1";
 
-pub fn delta(seq: u64) -> Record {
+pub fn delta(seq: u64) -> LogRecord {
     let text = "x".repeat(usize::try_from(seq * 7 % 90).unwrap());
-    Record::new(seq, "content_delta", Durability::Process, format!("{{\"seq\":{seq},\"text\":\"{text}\"}}"))
+    LogRecord::new(
+        seq,
+        "content_delta",
+        Durability::Process,
+        format!("{{\"seq\":{seq},\"text\":\"{text}\"}}"),
+    )
 }
 
-fn records(numbers: impl IntoIterator<Item = u64>) -> Batch {
+fn records(numbers: impl IntoIterator<Item = u64>) -> LogBatch {
     numbers.into_iter().map(delta).collect::<Vec<_>>().into()
 }
 
-fn end(seq: u64) -> Record {
-    Record::new(seq, "stream_end", Durability::Power, "{}")
+fn end(seq: u64) -> LogRecord {
+    LogRecord::new(seq, "stream_end", Durability::Power, "{}")
 }
 
-fn numbers(records: &[Record]) -> Vec<u64> {
+fn numbers(records: &[LogRecord]) -> Vec<u64> {
     records.iter().map(|record| record.seq).collect()
 }
 
-async fn claimed(log: &dyn Log) -> Epoch {
+async fn claimed(log: &dyn Log) -> OwnerEpoch {
     log.claim(TURN).await.unwrap().epoch
 }
 
-async fn all(log: &dyn Log, turn: &str) -> Vec<Record> {
+async fn all(log: &dyn Log, turn: &str) -> Vec<LogRecord> {
     log.read(turn, 0, usize::MAX).await.unwrap()
 }
 
@@ -101,10 +108,10 @@ pub async fn only_what_continues_the_log_is_taken(subject: impl Subject) {
         ("from zero", vec![0], 3, 0),
     ] {
         let refused = log.append(TURN, epoch, records(batch)).await;
-        assert_eq!(refused, Err(LogError::NotDense { turn: TURN.into(), expected, given }), "{what}");
+        assert_eq!(refused, Err(LogError::NonContiguous { turn: TURN.into(), expected, given }), "{what}");
         assert_eq!(numbers(&all(&*log, TURN).await), [1, 2], "{what}");
     }
-    assert_eq!(log.append(TURN, epoch, Batch::default()).await, Ok(Ack { last_seq: 2 }));
+    assert_eq!(log.append(TURN, epoch, LogBatch::default()).await, Ok(AppendAck { last_seq: 2 }));
     assert_eq!(all(&*log, TURN).await, records(1..=2).records);
 }
 
@@ -116,9 +123,9 @@ pub async fn a_former_owner_is_fenced_off(subject: impl Subject) {
     assert_eq!(claim.last_seq, 3);
     let fenced = Err(LogError::Fenced { turn: TURN.into(), given: old.0, current: claim.epoch.0 });
     assert_eq!(log.append(TURN, old, records([4])).await, fenced);
-    assert_eq!(log.append(TURN, old, Batch::default()).await, fenced);
+    assert_eq!(log.append(TURN, old, LogBatch::default()).await, fenced);
     let ended = vec![end(4)].into();
-    assert_eq!(log.append(TURN, claim.epoch, ended).await, Ok(Ack { last_seq: 4 }));
+    assert_eq!(log.append(TURN, claim.epoch, ended).await, Ok(AppendAck { last_seq: 4 }));
     assert_eq!(log.append(TURN, old, records([5])).await, fenced, "even after the end");
 }
 
@@ -129,19 +136,22 @@ pub async fn nothing_follows_the_last_record(subject: impl Subject) {
     assert_eq!(log.append(TURN, epoch, vec![end(1), delta(2)].into()).await, ended);
     log.append(TURN, epoch, vec![end(1)].into()).await.unwrap();
     assert_eq!(log.append(TURN, epoch, records([2])).await, ended);
-    let beside =
-        Batch { records: vec![], beside: vec![Beside { step: 1, payload: "{}".into() }], ..Batch::default() };
-    assert_eq!(log.append(TURN, epoch, beside).await, ended);
-    assert_eq!(log.append(TURN, epoch, Batch::default()).await, Ok(Ack { last_seq: 1 }));
+    let provider_state = LogBatch {
+        records: vec![],
+        provider_state: vec![ProviderStateRecord { step: 1, payload: "{}".into() }],
+        ..LogBatch::default()
+    };
+    assert_eq!(log.append(TURN, epoch, provider_state).await, ended);
+    assert_eq!(log.append(TURN, epoch, LogBatch::default()).await, Ok(AppendAck { last_seq: 1 }));
     assert_eq!(all(&*log, TURN).await, [end(1)]);
 }
 
 pub async fn an_unknown_turn_is_said_to_be_unknown(subject: impl Subject) {
     let log = subject.log();
     let unknown = LogError::UnknownTurn { turn: "nobody".into() };
-    assert_eq!(log.append("nobody", Epoch(1), records([1])).await, Err(unknown.clone()));
+    assert_eq!(log.append("nobody", OwnerEpoch(1), records([1])).await, Err(unknown.clone()));
     assert_eq!(log.read("nobody", 0, 1).await, Err(unknown.clone()));
-    assert_eq!(log.read_beside("nobody").await, Err(unknown.clone()));
+    assert_eq!(log.read_provider_state("nobody").await, Err(unknown.clone()));
     assert_eq!(log.tail("nobody", 0).await.err(), Some(unknown));
 }
 
@@ -169,7 +179,7 @@ pub async fn a_reader_starts_wherever_it_wants(subject: impl Subject) {
     }
 }
 
-async fn drain(mut tail: Box<dyn Tail>) -> Vec<Record> {
+async fn drain(mut tail: Box<dyn LogTail>) -> Vec<LogRecord> {
     let mut seen = Vec::new();
     while let Some(records) = tail.next().await.unwrap() {
         assert!(!records.is_empty(), "an empty batch would spin");
@@ -242,14 +252,19 @@ pub async fn a_dropped_wait_loses_nothing(subject: impl Subject) {
 pub async fn what_is_beside_is_written_with_its_batch_or_not_at_all(subject: impl Subject) {
     let log = subject.log();
     let epoch = claimed(&*log).await;
-    let beside = |step| vec![Beside { step, payload: format!("{{\"of\":{step}}}").into() }];
-    log.append(TURN, epoch, Batch { records: Vec::new(), beside: beside(1), ..Batch::default() })
-        .await
-        .unwrap();
-    let gap = Batch { beside: beside(2), ..records([7]) };
+    let provider_state =
+        |step| vec![ProviderStateRecord { step, payload: format!("{{\"of\":{step}}}").into() }];
+    log.append(
+        TURN,
+        epoch,
+        LogBatch { records: Vec::new(), provider_state: provider_state(1), ..LogBatch::default() },
+    )
+    .await
+    .unwrap();
+    let gap = LogBatch { provider_state: provider_state(2), ..records([7]) };
     log.append(TURN, epoch, gap).await.unwrap_err();
-    log.append(TURN, epoch, Batch { beside: beside(3), ..records([1]) }).await.unwrap();
-    assert_eq!(log.read_beside(TURN).await.unwrap(), [beside(1), beside(3)].concat());
+    log.append(TURN, epoch, LogBatch { provider_state: provider_state(3), ..records([1]) }).await.unwrap();
+    assert_eq!(log.read_provider_state(TURN).await.unwrap(), [provider_state(1), provider_state(3)].concat());
 }
 
 pub async fn only_power_waits_for_the_disk(subject: impl Subject) {
@@ -260,7 +275,7 @@ pub async fn only_power_waits_for_the_disk(subject: impl Subject) {
         log.append(TURN, epoch, records([seq])).await.unwrap();
     }
     assert_eq!(subject.fsyncs(), Some(before), "deltas survive the process, not the machine");
-    let strongest = vec![delta(4), Record::new(5, "tool_start", Durability::Power, "{}"), delta(6)];
+    let strongest = vec![delta(4), LogRecord::new(5, "tool_start", Durability::Power, "{}"), delta(6)];
     log.append(TURN, epoch, strongest.into()).await.unwrap();
     assert_eq!(subject.fsyncs(), Some(before + 1), "a batch is as durable as its strongest record");
     log.append(TURN, epoch, records([7])).await.unwrap();
@@ -284,8 +299,8 @@ pub async fn open_turns_are_those_that_have_not_ended(mut subject: impl Subject)
 }
 
 /// Joins each two deltas, as the number of the second.
-fn merge_pairs(records: Vec<Record>) -> Vec<Record> {
-    let mut merged: Vec<Record> = Vec::new();
+fn merge_pairs(records: Vec<LogRecord>) -> Vec<LogRecord> {
+    let mut merged: Vec<LogRecord> = Vec::new();
     let mut single = false;
     for record in records {
         match merged.last_mut() {
@@ -309,19 +324,19 @@ pub async fn merged_records_keep_their_numbers(mut subject: impl Subject) {
     for seq in 1..=9 {
         log.append(TURN, epoch, records([seq])).await.unwrap();
     }
-    let merge: throughline_store::Merge = Arc::new(merge_pairs);
+    let merge: throughline_store::MergeFn = Arc::new(merge_pairs);
     log.compact(TURN, merge.clone()).await.unwrap();
     assert_eq!(numbers(&all(&*log, TURN).await), (1..=9).collect::<Vec<_>>(), "it is running");
     log.append(TURN, epoch, vec![end(10)].into()).await.unwrap();
 
     let whole = all(&*log, TURN).await;
-    let cut: throughline_store::Merge = Arc::new(|mut all: Vec<Record>| {
+    let cut: throughline_store::MergeFn = Arc::new(|mut all: Vec<LogRecord>| {
         all.pop();
         all
     });
-    assert!(matches!(log.compact(TURN, cut).await, Err(LogError::BadMerge { .. })), "without its end");
-    let twice: throughline_store::Merge = Arc::new(|all: Vec<Record>| [all.clone(), all].concat());
-    assert!(matches!(log.compact(TURN, twice).await, Err(LogError::BadMerge { .. })), "doubled");
+    assert!(matches!(log.compact(TURN, cut).await, Err(LogError::InvalidMerge { .. })), "without its end");
+    let twice: throughline_store::MergeFn = Arc::new(|all: Vec<LogRecord>| [all.clone(), all].concat());
+    assert!(matches!(log.compact(TURN, twice).await, Err(LogError::InvalidMerge { .. })), "doubled");
     assert_eq!(all(&*log, TURN).await, whole, "a bad merge changes nothing");
 
     log.compact(TURN, merge.clone()).await.unwrap();
@@ -337,7 +352,7 @@ pub async fn merged_records_keep_their_numbers(mut subject: impl Subject) {
         }
         assert_eq!(log.read(TURN, 10, 9).await.unwrap(), []);
         for inside in [1, 3, 7] {
-            let merged = LogError::Merged { turn: TURN.into(), after: inside };
+            let merged = LogError::CursorInsideMerge { turn: TURN.into(), after: inside };
             assert_eq!(log.read(TURN, inside, 9).await, Err(merged.clone()));
             assert_eq!(log.tail(TURN, inside).await.unwrap().next().await, Err(merged));
         }
@@ -350,18 +365,21 @@ pub async fn merged_records_keep_their_numbers(mut subject: impl Subject) {
 
 pub async fn a_forgotten_turn_is_unknown(subject: impl Subject) {
     let log = subject.log();
-    log.forget("never seen").await.unwrap();
+    log.delete("never seen").await.unwrap();
     let epoch = claimed(&*log).await;
-    let batch = Batch { beside: vec![Beside { step: 1, payload: "{}".into() }], ..records(1..=3) };
+    let batch = LogBatch {
+        provider_state: vec![ProviderStateRecord { step: 1, payload: "{}".into() }],
+        ..records(1..=3)
+    };
     log.append(TURN, epoch, batch).await.unwrap();
-    log.forget(TURN).await.unwrap();
+    log.delete(TURN).await.unwrap();
     let unknown = LogError::UnknownTurn { turn: TURN.into() };
     assert_eq!(log.append(TURN, epoch, records([4])).await, Err(unknown.clone()));
     assert_eq!(log.read(TURN, 0, 9).await, Err(unknown));
     assert_eq!(log.open_turns().await.unwrap(), [] as [&str; 0]);
     // The id begins anew.
     assert_eq!(log.claim(TURN).await.unwrap().last_seq, 0);
-    assert_eq!(log.read_beside(TURN).await.unwrap(), []);
+    assert_eq!(log.read_provider_state(TURN).await.unwrap(), []);
 }
 
 pub async fn appends_at_once_keep_their_order(subject: impl Subject) {
@@ -387,8 +405,8 @@ pub async fn appends_at_once_keep_their_order(subject: impl Subject) {
 }
 
 pub async fn a_restart_changes_nothing(mut subject: impl Subject) {
-    let batch = |seq| Batch {
-        beside: vec![Beside { step: seq as u32, payload: format!("{seq}").into() }],
+    let batch = |seq| LogBatch {
+        provider_state: vec![ProviderStateRecord { step: seq as u32, payload: format!("{seq}").into() }],
         ..records([seq])
     };
     let mut last = 0;
@@ -406,9 +424,9 @@ pub async fn a_restart_changes_nothing(mut subject: impl Subject) {
             return;
         }
         let log = subject.log();
-        let expected: Vec<Record> = (1..=seq).map(delta).collect();
+        let expected: Vec<LogRecord> = (1..=seq).map(delta).collect();
         assert_eq!(all(&*log, TURN).await, expected);
-        assert_eq!(log.read_beside(TURN).await.unwrap().len(), expected.len());
+        assert_eq!(log.read_provider_state(TURN).await.unwrap().len(), expected.len());
         if seq > 1 {
             let stale = log.append(TURN, epochs[0], records([seq + 1])).await;
             assert!(matches!(stale, Err(LogError::Fenced { .. })), "{stale:?}");
@@ -445,12 +463,12 @@ fn step() -> impl Strategy<Value = Step> {
 #[derive(Clone, Default)]
 struct Model {
     epoch: u64,
-    records: Vec<Record>,
+    records: Vec<LogRecord>,
     ended: bool,
 }
 
 impl Model {
-    fn append(&mut self, turn: &str, epoch: u64, batch: &[Record]) -> Result<Ack, LogError> {
+    fn append(&mut self, turn: &str, epoch: u64, batch: &[LogRecord]) -> Result<AppendAck, LogError> {
         let turn = turn.to_owned();
         let last = self.records.len() as u64;
         if self.epoch == 0 {
@@ -465,13 +483,13 @@ impl Model {
                 return Err(LogError::Ended { turn });
             }
             if record.seq != expected {
-                return Err(LogError::NotDense { turn, expected, given: record.seq });
+                return Err(LogError::NonContiguous { turn, expected, given: record.seq });
             }
             ended = record.kind == "stream_end";
         }
         self.ended = ended;
         self.records.extend_from_slice(batch);
-        Ok(Ack { last_seq: self.records.len() as u64 })
+        Ok(AppendAck { last_seq: self.records.len() as u64 })
     }
 }
 
@@ -499,17 +517,17 @@ async fn play(mut subject: impl Subject, steps: Vec<Step>) {
             Step::Claim(turn) => {
                 let claim = log.claim(turns[turn]).await.unwrap();
                 model[turn].epoch += 1;
-                assert_eq!(claim.epoch, Epoch(model[turn].epoch));
+                assert_eq!(claim.epoch, OwnerEpoch(model[turn].epoch));
                 assert_eq!(claim.last_seq, model[turn].records.len() as u64);
             }
             Step::Append { turn, epochs_back, from, count, ends } => {
                 let first = (model[turn].records.len() as u64 + 1).saturating_add_signed(from);
-                let mut batch: Vec<Record> = (first..first + count).map(delta).collect();
+                let mut batch: Vec<LogRecord> = (first..first + count).map(delta).collect();
                 if ends {
                     batch.push(end(first + count));
                 }
                 let epoch = model[turn].epoch.saturating_sub(epochs_back);
-                let got = log.append(turns[turn], Epoch(epoch), batch.clone().into()).await;
+                let got = log.append(turns[turn], OwnerEpoch(epoch), batch.clone().into()).await;
                 assert_eq!(got, model[turn].append(turns[turn], epoch, &batch));
             }
             Step::Together(counts) => {
@@ -519,7 +537,7 @@ async fn play(mut subject: impl Subject, steps: Vec<Step>) {
                 });
                 let batches: Vec<_> = batches.collect();
                 let appends = batches.iter().enumerate().map(|(turn, batch)| {
-                    log.append(turns[turn], Epoch(model[turn].epoch), batch.clone().into())
+                    log.append(turns[turn], OwnerEpoch(model[turn].epoch), batch.clone().into())
                 });
                 let got = futures_util::future::join_all(appends).await;
                 for (turn, (got, batch)) in got.into_iter().zip(&batches).enumerate() {

@@ -1,17 +1,17 @@
 //! Which language to answer in: the one that the user wrote.
 
-use crate::seen::{Seen, SeenMessage};
+use crate::seen::{SeenMessage, SeenRequest};
 
 /// A language of the demo.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Language {
+pub(crate) enum DemoLanguage {
     English,
     Chinese,
 }
 
-impl Language {
+impl DemoLanguage {
     /// Of the last user message that says anything in either.
-    pub fn of(seen: &Seen) -> Self {
+    pub fn of(seen: &SeenRequest) -> Self {
         let texts = seen.messages.iter().rev().filter_map(|message| match message {
             SeenMessage::User { text, .. } => Some(text.as_str()),
             _ => None,
@@ -30,7 +30,7 @@ impl Language {
 }
 
 /// A few Chinese characters outweigh a name in Latin letters, a Chinese name in an English sentence does not.
-fn of_text(text: &str) -> Option<Language> {
+fn of_text(text: &str) -> Option<DemoLanguage> {
     let chinese = text.chars().filter(|c| matches!(c, '\u{4e00}'..='\u{9fff}')).count();
     // Names of files and tools are in no language.
     let is_word = |word: &&str| !word.is_empty() && !word.contains(['.', '_', '/']);
@@ -39,8 +39,8 @@ fn of_text(text: &str) -> Option<Language> {
     let words = words.filter(is_word).count();
     match (chinese, words) {
         (0, 0) => None,
-        _ if chinese >= 2 * words => Some(Language::Chinese),
-        _ => Some(Language::English),
+        _ if chinese >= 2 * words => Some(DemoLanguage::Chinese),
+        _ => Some(DemoLanguage::English),
     }
 }
 
@@ -51,13 +51,13 @@ mod tests {
     #[test]
     fn the_language_is_that_of_most_of_the_words() {
         for (text, expected) in [
-            ("What is the weather in 北京?", Some(Language::English)),
-            ("北京天气怎么样？", Some(Language::Chinese)),
-            ("用 files_list 看看有哪些文件", Some(Language::Chinese)),
-            ("读一下 README.md", Some(Language::Chinese)),
-            ("Read it. Now.", Some(Language::English)),
+            ("What is the weather in 北京?", Some(DemoLanguage::English)),
+            ("北京天气怎么样？", Some(DemoLanguage::Chinese)),
+            ("用 files_list 看看有哪些文件", Some(DemoLanguage::Chinese)),
+            ("读一下 README.md", Some(DemoLanguage::Chinese)),
+            ("Read it. Now.", Some(DemoLanguage::English)),
             ("17 * 23", None),
-            ("你好", Some(Language::Chinese)),
+            ("你好", Some(DemoLanguage::Chinese)),
         ] {
             assert_eq!(of_text(text), expected, "{text}");
         }

@@ -4,18 +4,18 @@
 //! It goes by keywords and by the results it gets; it calls only tools that are offered, and says that it is a script
 //! whenever that matters. Nothing is remembered between requests: all it knows is the conversation it is sent.
 
-mod ask;
+mod cities;
+mod dates;
+mod intent;
 mod language;
-mod offer;
-mod places;
 mod reply;
-mod told;
-mod when;
+mod tool_call;
+mod tool_outcome;
 
-use crate::model::Model;
-use crate::script::{Pace, Script};
-use crate::seen::Seen;
-use crate::server::{Upstream, UpstreamHandle};
+use crate::model::FakeModel;
+use crate::script::{ModelScript, ReplyPace};
+use crate::seen::SeenRequest;
+use crate::server::{FakeUpstream, FakeUpstreamHandle};
 use std::io;
 
 /// The name of the model.
@@ -26,37 +26,37 @@ const FIRST_BYTE_MS: u64 = 120;
 
 /// The demo model.
 #[derive(Clone, Copy, Debug)]
-pub struct Demo {
-    pace: Pace,
+pub struct DemoModel {
+    pace: ReplyPace,
     first_byte_ms: u64,
 }
 
-impl Default for Demo {
+impl Default for DemoModel {
     fn default() -> Self {
-        Self::lively()
+        Self::paced()
     }
 }
 
-impl Demo {
+impl DemoModel {
     /// As a person would like to read it: about 70 tokens a second.
-    pub fn lively() -> Self {
-        Self { pace: Pace::LIVELY, first_byte_ms: FIRST_BYTE_MS }
+    pub fn paced() -> Self {
+        Self { pace: ReplyPace::LIVELY, first_byte_ms: FIRST_BYTE_MS }
     }
 
     /// As fast as the socket takes it, for tests.
     pub fn instant() -> Self {
-        Self { pace: Pace::INSTANT, first_byte_ms: 0 }
+        Self { pace: ReplyPace::INSTANT, first_byte_ms: 0 }
     }
 }
 
-impl Model for Demo {
-    fn reply(&self, seen: &Seen) -> Script {
+impl FakeModel for DemoModel {
+    fn reply(&self, seen: &SeenRequest) -> ModelScript {
         let mut script = reply::to(seen);
-        if script.pace == Pace::INSTANT {
+        if script.pace == ReplyPace::INSTANT {
             script.pace = self.pace;
         }
         script.first_byte_ms = self.first_byte_ms;
-        if self.pace == Pace::INSTANT {
+        if self.pace == ReplyPace::INSTANT {
             without_silence(&mut script);
         }
         script
@@ -68,11 +68,11 @@ impl Model for Demo {
 }
 
 /// Takes out pauses and slow speech.
-fn without_silence(script: &mut Script) {
-    use crate::script::Move;
-    script.moves.retain(|next| !matches!(next, Move::Pause(_)));
+fn without_silence(script: &mut ModelScript) {
+    use crate::script::ScriptMove;
+    script.moves.retain(|next| !matches!(next, ScriptMove::Pause(_)));
     for next in &mut script.moves {
-        if let Move::Say(speech) | Move::Think(speech) = next {
+        if let ScriptMove::Say(speech) | ScriptMove::Think(speech) = next {
             speech.tokens_per_second = None;
         }
     }
@@ -82,6 +82,6 @@ fn without_silence(script: &mut Script) {
 ///
 /// # Errors
 /// If no port can be had.
-pub async fn start() -> io::Result<UpstreamHandle> {
-    Upstream::start(Demo::lively()).await
+pub async fn start() -> io::Result<FakeUpstreamHandle> {
+    FakeUpstream::start(DemoModel::paced()).await
 }

@@ -4,29 +4,29 @@
 
 pub(crate) mod request;
 
-use super::{Encoder, Whole, sse, status_words};
-use crate::mint::{letters, signature};
-use crate::script::{CallMove, ErrorMove, Finish, Tokens};
-use crate::seen::Seen;
+use super::{ReplyEncoder, WholeReply, sse, status_message};
+use crate::fake_ids::{letters, signature};
+use crate::script::{CallMove, ErrorMove, ScriptFinish, TokenCounts};
+use crate::seen::SeenRequest;
 use serde_json::{Value, json};
 
-pub(crate) struct Reply {
+pub(crate) struct AnthropicReplyWriter {
     number: u64,
     model: String,
     blocks: u64,
-    open: Option<Open>,
+    open: Option<OpenContentBlock>,
     /// Block number of each call of the reply.
     calls: Vec<u64>,
     unstopped: Vec<u64>,
 }
 
-enum Open {
+enum OpenContentBlock {
     Text(u64),
     Thinking(u64, String),
 }
 
-impl Reply {
-    pub fn new(seen: &Seen) -> Self {
+impl AnthropicReplyWriter {
+    pub fn new(seen: &SeenRequest) -> Self {
         Self {
             number: seen.number,
             model: seen.model.clone(),
@@ -48,8 +48,8 @@ impl Reply {
     fn close_open(&mut self, out: &mut Vec<u8>) {
         let index = match self.open.take() {
             None => return,
-            Some(Open::Text(index)) => index,
-            Some(Open::Thinking(index, text)) => {
+            Some(OpenContentBlock::Text(index)) => index,
+            Some(OpenContentBlock::Thinking(index, text)) => {
                 delta(index, json!({"type": "signature_delta", "signature": signature(&text)}), out);
                 index
             }
@@ -70,7 +70,7 @@ fn delta(index: u64, delta: Value, out: &mut Vec<u8>) {
     event("content_block_delta", json!({"index": index, "delta": delta}), out);
 }
 
-impl Encoder for Reply {
+impl ReplyEncoder for AnthropicReplyWriter {
     fn content_type(&self) -> &'static str {
         "text/event-stream; charset=utf-8"
     }
@@ -88,11 +88,11 @@ impl Encoder for Reply {
 
     fn text(&mut self, piece: &str, out: &mut Vec<u8>) {
         let index = match self.open {
-            Some(Open::Text(index)) => index,
+            Some(OpenContentBlock::Text(index)) => index,
             _ => {
                 self.close_open(out);
                 let index = self.start_block(json!({"type": "text", "text": ""}), out);
-                self.open = Some(Open::Text(index));
+                self.open = Some(OpenContentBlock::Text(index));
                 index
             }
         };
@@ -100,13 +100,13 @@ impl Encoder for Reply {
     }
 
     fn think(&mut self, piece: &str, out: &mut Vec<u8>) {
-        if !matches!(self.open, Some(Open::Thinking(..))) {
+        if !matches!(self.open, Some(OpenContentBlock::Thinking(..))) {
             self.close_open(out);
             let block = json!({"type": "thinking", "thinking": "", "signature": ""});
             let index = self.start_block(block, out);
-            self.open = Some(Open::Thinking(index, String::new()));
+            self.open = Some(OpenContentBlock::Thinking(index, String::new()));
         }
-        if let Some(Open::Thinking(index, text)) = &mut self.open {
+        if let Some(OpenContentBlock::Thinking(index, text)) = &mut self.open {
             text.push_str(piece);
             delta(*index, json!({"type": "thinking_delta", "thinking": piece}), out);
         }
@@ -137,13 +137,13 @@ impl Encoder for Reply {
         event("ping", json!({}), out);
     }
 
-    fn finish(&mut self, finish: &Finish, usage: &Tokens, out: &mut Vec<u8>) {
+    fn finish(&mut self, finish: &ScriptFinish, usage: &TokenCounts, out: &mut Vec<u8>) {
         self.close_open(out);
         let delta = json!({"stop_reason": finish_word(finish), "stop_sequence": null});
         event("message_delta", json!({"delta": delta, "usage": usage_object(usage)}), out);
     }
 
-    fn end(&mut self, _: &Tokens, out: &mut Vec<u8>) {
+    fn end(&mut self, _: &TokenCounts, out: &mut Vec<u8>) {
         event("message_stop", json!({}), out);
     }
 
@@ -162,17 +162,17 @@ fn call_id(number: u64, ordinal: usize, call: &CallMove) -> String {
         .unwrap_or_else(|| format!("toolu_01{}", letters(&format!("tool_use/{number}/{ordinal}"), 22)))
 }
 
-fn finish_word(finish: &Finish) -> &str {
+fn finish_word(finish: &ScriptFinish) -> &str {
     match finish {
-        Finish::Stop => "end_turn",
-        Finish::Length => "max_tokens",
-        Finish::ToolCalls => "tool_use",
-        Finish::ContentFilter => "refusal",
-        Finish::Other(word) => word,
+        ScriptFinish::Stop => "end_turn",
+        ScriptFinish::Length => "max_tokens",
+        ScriptFinish::ToolCalls => "tool_use",
+        ScriptFinish::ContentFilter => "refusal",
+        ScriptFinish::Other(word) => word,
     }
 }
 
-fn usage_object(usage: &Tokens) -> Value {
+fn usage_object(usage: &TokenCounts) -> Value {
     let cached = usage.cached.unwrap_or(0);
     json!({
         "input_tokens": usage.input.unwrap_or(0).saturating_sub(cached), "cache_creation_input_tokens": 0,
@@ -181,7 +181,7 @@ fn usage_object(usage: &Tokens) -> Value {
 }
 
 /// The non-streaming message.
-pub(crate) fn whole(seen: &Seen, reply: &Whole, finish: &Finish) -> Value {
+pub(crate) fn whole_reply(seen: &SeenRequest, reply: &WholeReply, finish: &ScriptFinish) -> Value {
     let mut content = Vec::new();
     if !reply.thinking.is_empty() {
         let signature = signature(&reply.thinking);
@@ -215,7 +215,7 @@ pub(crate) fn error_body(status: u16, error: &ErrorMove) -> Value {
         500.. => "api_error",
         _ => "invalid_request_error",
     });
-    let message = if error.message.is_empty() { status_words(status) } else { &error.message };
+    let message = if error.message.is_empty() { status_message(status) } else { &error.message };
     let request_id = format!("req_01{}", letters(message, 22));
     json!({"type": "error", "error": {"type": kind, "message": message}, "request_id": request_id})
 }

@@ -6,16 +6,16 @@
 
 pub(crate) mod request;
 
-use super::{Encoder, Whole, sse, status_words};
-use crate::mint::{letters, signature};
-use crate::script::{CallMove, ErrorMove, Finish, Tokens};
-use crate::seen::{Delivery, Seen};
+use super::{ReplyEncoder, WholeReply, sse, status_message};
+use crate::fake_ids::{letters, signature};
+use crate::script::{CallMove, ErrorMove, ScriptFinish, TokenCounts};
+use crate::seen::{ReplyDelivery, SeenRequest};
 use serde_json::{Value, json};
 
-pub(crate) struct Reply {
+pub(crate) struct GeminiReplyWriter {
     number: u64,
     model: String,
-    delivery: Delivery,
+    delivery: ReplyDelivery,
     chunks: u64,
     calls: Vec<(CallMove, String)>,
     malformed: Option<String>,
@@ -23,8 +23,8 @@ pub(crate) struct Reply {
     signed: bool,
 }
 
-impl Reply {
-    pub fn new(seen: &Seen) -> Self {
+impl GeminiReplyWriter {
+    pub fn new(seen: &SeenRequest) -> Self {
         Self {
             number: seen.number,
             model: seen.model.clone(),
@@ -39,7 +39,7 @@ impl Reply {
 
     fn chunk(&mut self, chunk: &Value, out: &mut Vec<u8>) {
         self.chunks += 1;
-        if self.delivery == Delivery::Array {
+        if self.delivery == ReplyDelivery::Array {
             out.extend_from_slice(if self.chunks == 1 { b"[" } else { b",\r\n" });
             out.extend_from_slice(chunk.to_string().as_bytes());
         } else {
@@ -57,9 +57,13 @@ impl Reply {
     }
 }
 
-impl Encoder for Reply {
+impl ReplyEncoder for GeminiReplyWriter {
     fn content_type(&self) -> &'static str {
-        if self.delivery == Delivery::Array { "application/json; charset=UTF-8" } else { "text/event-stream" }
+        if self.delivery == ReplyDelivery::Array {
+            "application/json; charset=UTF-8"
+        } else {
+            "text/event-stream"
+        }
     }
 
     fn open(&mut self, _: &mut Vec<u8>) {}
@@ -94,7 +98,7 @@ impl Encoder for Reply {
 
     fn ping(&mut self, _: &mut Vec<u8>) {}
 
-    fn finish(&mut self, finish: &Finish, usage: &Tokens, out: &mut Vec<u8>) {
+    fn finish(&mut self, finish: &ScriptFinish, usage: &TokenCounts, out: &mut Vec<u8>) {
         let mut text = json!({"text": ""});
         if !self.thought.is_empty() && !self.signed {
             // The signature of a reply without calls arrives on an empty part.
@@ -109,16 +113,16 @@ impl Encoder for Reply {
         self.chunk(&chunk, out);
     }
 
-    fn end(&mut self, _: &Tokens, out: &mut Vec<u8>) {
-        if self.delivery == Delivery::Array {
+    fn end(&mut self, _: &TokenCounts, out: &mut Vec<u8>) {
+        if self.delivery == ReplyDelivery::Array {
             out.extend_from_slice(b"\r\n]");
         }
     }
 
     fn error(&mut self, error: &ErrorMove, out: &mut Vec<u8>) {
-        let body = error_body(Delivery::Stream, 503, error);
+        let body = error_body(ReplyDelivery::Stream, 503, error);
         self.chunk(&body, out);
-        self.end(&Tokens::default(), out);
+        self.end(&TokenCounts::default(), out);
     }
 }
 
@@ -153,12 +157,12 @@ fn call_part(
     Some(part)
 }
 
-fn close(candidate: &mut Value, malformed: Option<&str>, finish: &Finish) {
+fn close(candidate: &mut Value, malformed: Option<&str>, finish: &ScriptFinish) {
     let reason = match finish {
-        Finish::Stop | Finish::ToolCalls => "STOP",
-        Finish::Length => "MAX_TOKENS",
-        Finish::ContentFilter => "SAFETY",
-        Finish::Other(word) => word,
+        ScriptFinish::Stop | ScriptFinish::ToolCalls => "STOP",
+        ScriptFinish::Length => "MAX_TOKENS",
+        ScriptFinish::ContentFilter => "SAFETY",
+        ScriptFinish::Other(word) => word,
     };
     candidate["finishReason"] = reason.into();
     candidate["index"] = 0.into();
@@ -169,7 +173,7 @@ fn close(candidate: &mut Value, malformed: Option<&str>, finish: &Finish) {
     }
 }
 
-fn usage_object(usage: &Tokens) -> Value {
+fn usage_object(usage: &TokenCounts) -> Value {
     let (input, output) = (usage.input.unwrap_or(0), usage.output.unwrap_or(0));
     let thoughts = usage.reasoning.unwrap_or(0).min(output);
     let mut object = json!({
@@ -185,7 +189,7 @@ fn usage_object(usage: &Tokens) -> Value {
 }
 
 /// The non-streaming response.
-pub(crate) fn whole(seen: &Seen, reply: &Whole, finish: &Finish) -> Value {
+pub(crate) fn whole_reply(seen: &SeenRequest, reply: &WholeReply, finish: &ScriptFinish) -> Value {
     let mut parts = Vec::new();
     if !reply.thinking.is_empty() {
         parts.push(json!({"text": reply.thinking, "thought": true}));
@@ -209,7 +213,7 @@ pub(crate) fn whole(seen: &Seen, reply: &Whole, finish: &Finish) -> Value {
 }
 
 /// `{"error":{code,message,status}}`, in an array where a stream without `alt=sse` was asked for.
-pub(crate) fn error_body(delivery: Delivery, status: u16, error: &ErrorMove) -> Value {
+pub(crate) fn error_body(delivery: ReplyDelivery, status: u16, error: &ErrorMove) -> Value {
     let word = error.kind.as_deref().unwrap_or(match status {
         401 => "UNAUTHENTICATED",
         403 => "PERMISSION_DENIED",
@@ -221,7 +225,7 @@ pub(crate) fn error_body(delivery: Delivery, status: u16, error: &ErrorMove) -> 
         _ => "INVALID_ARGUMENT",
     });
     let code = error.code.as_deref().and_then(|code| code.parse::<u16>().ok()).unwrap_or(status);
-    let message = if error.message.is_empty() { status_words(status) } else { &error.message };
+    let message = if error.message.is_empty() { status_message(status) } else { &error.message };
     let body = json!({"error": {"code": code, "message": message, "status": word}});
-    if delivery == Delivery::Array { json!([body]) } else { body }
+    if delivery == ReplyDelivery::Array { json!([body]) } else { body }
 }

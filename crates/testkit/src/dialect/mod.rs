@@ -8,18 +8,18 @@ pub(crate) mod ollama;
 pub(crate) mod openai_chat;
 pub(crate) mod openai_responses;
 
-use crate::http::Request;
-use crate::script::{CallMove, ErrorMove, Finish, Tokens};
-use crate::seen::{Delivery, Seen};
-use crate::server::Habits;
-use crate::strict::{Checked, Refusal};
+use crate::http::ReceivedRequest;
+use crate::script::{CallMove, ErrorMove, ScriptFinish, TokenCounts};
+use crate::seen::{ReplyDelivery, SeenRequest};
+use crate::server::UpstreamHabits;
+use crate::strict_json::{RequestRefusal, RequestResult};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// A wire format that this crate speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Dialect {
+pub enum FakeDialect {
     /// OpenAI Chat Completions.
     OpenaiChat,
     /// OpenAI Responses.
@@ -32,7 +32,7 @@ pub enum Dialect {
     Ollama,
 }
 
-impl Dialect {
+impl FakeDialect {
     /// All of them.
     pub const ALL: [Self; 5] =
         [Self::OpenaiChat, Self::OpenaiResponses, Self::Anthropic, Self::Gemini, Self::Ollama];
@@ -58,7 +58,7 @@ impl Dialect {
     }
 }
 
-impl std::fmt::Display for Dialect {
+impl std::fmt::Display for FakeDialect {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.name())
     }
@@ -66,39 +66,45 @@ impl std::fmt::Display for Dialect {
 
 /// Where a request goes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Route {
-    pub dialect: Dialect,
+pub(crate) struct ModelRoute {
+    pub dialect: FakeDialect,
     /// Gemini names the model in the path.
     pub model: Option<String>,
     /// Gemini asks for the stream in the path; the others in the body.
-    pub delivery: Option<Delivery>,
+    pub delivery: Option<ReplyDelivery>,
 }
 
-impl Route {
+impl ModelRoute {
     /// Finds the endpoint. OpenAI-compatible servers are reached with and without `/v1`.
     pub fn of(path: &str, query: &str) -> Option<Self> {
         let plain = |dialect| Some(Self { dialect, model: None, delivery: None });
         match path {
-            "/v1/chat/completions" | "/chat/completions" => return plain(Dialect::OpenaiChat),
-            "/v1/responses" | "/responses" => return plain(Dialect::OpenaiResponses),
-            "/v1/messages" => return plain(Dialect::Anthropic),
-            "/api/chat" => return plain(Dialect::Ollama),
+            "/v1/chat/completions" | "/chat/completions" => return plain(FakeDialect::OpenaiChat),
+            "/v1/responses" | "/responses" => return plain(FakeDialect::OpenaiResponses),
+            "/v1/messages" => return plain(FakeDialect::Anthropic),
+            "/api/chat" => return plain(FakeDialect::Ollama),
             _ => {}
         }
         let rest = path.strip_prefix("/v1beta/models/").or_else(|| path.strip_prefix("/v1/models/"))?;
         let (model, method) = rest.split_once(':')?;
         let delivery = match method {
-            "generateContent" => Delivery::Whole,
-            "streamGenerateContent" if query.split('&').any(|pair| pair == "alt=sse") => Delivery::Stream,
-            "streamGenerateContent" => Delivery::Array,
+            "generateContent" => ReplyDelivery::Whole,
+            "streamGenerateContent" if query.split('&').any(|pair| pair == "alt=sse") => {
+                ReplyDelivery::Stream
+            }
+            "streamGenerateContent" => ReplyDelivery::Array,
             _ => return None,
         };
-        Some(Self { dialect: Dialect::Gemini, model: Some(unescaped(model)), delivery: Some(delivery) })
+        Some(Self {
+            dialect: FakeDialect::Gemini,
+            model: Some(percent_decode(model)),
+            delivery: Some(delivery),
+        })
     }
 }
 
 /// Undoes `%41`; anything else with a `%` stays.
-fn unescaped(text: &str) -> String {
+fn percent_decode(text: &str) -> String {
     let mut bytes = Vec::new();
     let mut rest = text.as_bytes();
     while let [first, tail @ ..] = rest {
@@ -112,18 +118,23 @@ fn unescaped(text: &str) -> String {
 }
 
 /// Reads and checks a request.
-pub(crate) fn read(route: &Route, request: &Request, number: u64, habits: &Habits) -> Checked<Seen> {
+pub(crate) fn read(
+    route: &ModelRoute,
+    request: &ReceivedRequest,
+    number: u64,
+    habits: &UpstreamHabits,
+) -> RequestResult<SeenRequest> {
     let body: Value = serde_json::from_slice(&request.body).map_err(|error| {
-        Refusal::new(format!(
+        RequestRefusal::new(format!(
             "We could not parse the JSON body of your request. (HINT: This likely means you aren't using your HTTP \
              library correctly. The OpenAI API expects a JSON payload, but what was sent was not valid JSON: {error})"
         ))
     })?;
-    let blank = Seen {
+    let blank = SeenRequest {
         number,
         dialect: route.dialect,
         model: route.model.clone().unwrap_or_default(),
-        delivery: route.delivery.unwrap_or(Delivery::Whole),
+        delivery: route.delivery.unwrap_or(ReplyDelivery::Whole),
         instructions: None,
         messages: Vec::new(),
         tools: Vec::new(),
@@ -136,18 +147,18 @@ pub(crate) fn read(route: &Route, request: &Request, number: u64, habits: &Habit
         body: Value::Null,
     };
     let mut seen = match route.dialect {
-        Dialect::OpenaiChat => openai_chat::request::read(&body, blank, habits),
-        Dialect::OpenaiResponses => openai_responses::request::read(&body, blank),
-        Dialect::Anthropic => anthropic::request::read(&body, blank),
-        Dialect::Gemini => gemini::request::read(&body, blank),
-        Dialect::Ollama => ollama::request::read(&body, blank),
+        FakeDialect::OpenaiChat => openai_chat::request::read(&body, blank, habits),
+        FakeDialect::OpenaiResponses => openai_responses::request::read(&body, blank),
+        FakeDialect::Anthropic => anthropic::request::read(&body, blank),
+        FakeDialect::Gemini => gemini::request::read(&body, blank),
+        FakeDialect::Ollama => ollama::request::read(&body, blank),
     }?;
     seen.body = body;
     Ok(seen)
 }
 
 /// Writes a streamed reply, one event after the other, into a buffer.
-pub(crate) trait Encoder {
+pub(crate) trait ReplyEncoder {
     fn content_type(&self) -> &'static str;
     fn open(&mut self, out: &mut Vec<u8>);
     fn text(&mut self, piece: &str, out: &mut Vec<u8>);
@@ -157,59 +168,66 @@ pub(crate) trait Encoder {
     fn call_arguments(&mut self, ordinal: usize, piece: &str, out: &mut Vec<u8>);
     fn call_close(&mut self, ordinal: usize, out: &mut Vec<u8>);
     fn ping(&mut self, out: &mut Vec<u8>);
-    fn finish(&mut self, finish: &Finish, usage: &Tokens, out: &mut Vec<u8>);
+    fn finish(&mut self, finish: &ScriptFinish, usage: &TokenCounts, out: &mut Vec<u8>);
     /// The end marker, after `finish`.
-    fn end(&mut self, usage: &Tokens, out: &mut Vec<u8>);
+    fn end(&mut self, usage: &TokenCounts, out: &mut Vec<u8>);
     /// An error in mid-stream; nothing follows.
     fn error(&mut self, error: &ErrorMove, out: &mut Vec<u8>);
 }
 
-pub(crate) fn encoder(seen: &Seen) -> Box<dyn Encoder> {
+pub(crate) fn encoder(seen: &SeenRequest) -> Box<dyn ReplyEncoder> {
     match seen.dialect {
-        Dialect::OpenaiChat => Box::new(openai_chat::Reply::new(seen)),
-        Dialect::OpenaiResponses => Box::new(openai_responses::Reply::new(seen)),
-        Dialect::Anthropic => Box::new(anthropic::Reply::new(seen)),
-        Dialect::Gemini => Box::new(gemini::Reply::new(seen)),
-        Dialect::Ollama => Box::new(ollama::Reply::new(seen)),
+        FakeDialect::OpenaiChat => Box::new(openai_chat::ChatReplyWriter::new(seen)),
+        FakeDialect::OpenaiResponses => Box::new(openai_responses::ResponsesReplyWriter::new(seen)),
+        FakeDialect::Anthropic => Box::new(anthropic::AnthropicReplyWriter::new(seen)),
+        FakeDialect::Gemini => Box::new(gemini::GeminiReplyWriter::new(seen)),
+        FakeDialect::Ollama => Box::new(ollama::OllamaReplyWriter::new(seen)),
     }
 }
 
 /// A reply gathered for a request without streaming.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Whole {
+pub(crate) struct WholeReply {
     pub text: String,
     pub thinking: String,
     pub calls: Vec<CallMove>,
-    pub usage: Tokens,
+    pub usage: TokenCounts,
 }
 
-pub(crate) fn whole(seen: &Seen, whole: &Whole, finish: &Finish) -> Value {
+pub(crate) fn whole_reply(seen: &SeenRequest, reply: &WholeReply, finish: &ScriptFinish) -> Value {
     match seen.dialect {
-        Dialect::OpenaiChat => openai_chat::whole(seen, whole, finish),
-        Dialect::OpenaiResponses => openai_responses::whole(seen, whole, finish),
-        Dialect::Anthropic => anthropic::whole(seen, whole, finish),
-        Dialect::Gemini => gemini::whole(seen, whole, finish),
-        Dialect::Ollama => ollama::whole(seen, whole, finish),
+        FakeDialect::OpenaiChat => openai_chat::whole_reply(seen, reply, finish),
+        FakeDialect::OpenaiResponses => openai_responses::whole_reply(seen, reply, finish),
+        FakeDialect::Anthropic => anthropic::whole_reply(seen, reply, finish),
+        FakeDialect::Gemini => gemini::whole_reply(seen, reply, finish),
+        FakeDialect::Ollama => ollama::whole_reply(seen, reply, finish),
     }
 }
 
 /// The provider's error body for an HTTP status. `delivery` matters to Gemini only, which wraps it in an array when a
 /// stream without `alt=sse` was asked for.
-pub(crate) fn error_body(dialect: Dialect, delivery: Delivery, status: u16, error: &ErrorMove) -> Value {
+pub(crate) fn error_body(
+    dialect: FakeDialect,
+    delivery: ReplyDelivery,
+    status: u16,
+    error: &ErrorMove,
+) -> Value {
     match dialect {
-        Dialect::OpenaiChat | Dialect::OpenaiResponses => openai_chat::error_body(status, error, None),
-        Dialect::Anthropic => anthropic::error_body(status, error),
-        Dialect::Gemini => gemini::error_body(delivery, status, error),
-        Dialect::Ollama => ollama::error_body(error),
+        FakeDialect::OpenaiChat | FakeDialect::OpenaiResponses => {
+            openai_chat::error_body(status, error, None)
+        }
+        FakeDialect::Anthropic => anthropic::error_body(status, error),
+        FakeDialect::Gemini => gemini::error_body(delivery, status, error),
+        FakeDialect::Ollama => ollama::error_body(error),
     }
 }
 
 /// The provider's answer to a request that it refuses.
-pub(crate) fn refusal_body(dialect: Dialect, delivery: Delivery, refusal: &Refusal) -> Value {
+pub(crate) fn refusal_body(dialect: FakeDialect, delivery: ReplyDelivery, refusal: &RequestRefusal) -> Value {
     let error =
         ErrorMove { message: refusal.message.clone(), kind: None, code: refusal.code.map(str::to_owned) };
     match dialect {
-        Dialect::OpenaiChat | Dialect::OpenaiResponses => {
+        FakeDialect::OpenaiChat | FakeDialect::OpenaiResponses => {
             openai_chat::error_body(refusal.status, &error, refusal.param.as_deref())
         }
         _ => error_body(dialect, delivery, refusal.status, &error),
@@ -217,7 +235,7 @@ pub(crate) fn refusal_body(dialect: Dialect, delivery: Delivery, refusal: &Refus
 }
 
 /// What a generic error of this status says, where a script gives no words.
-pub(crate) fn status_words(status: u16) -> &'static str {
+pub(crate) fn status_message(status: u16) -> &'static str {
     match status {
         400 => "The request is invalid.",
         401 => "Incorrect API key provided.",

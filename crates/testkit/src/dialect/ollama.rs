@@ -4,23 +4,23 @@
 
 pub(crate) mod request;
 
-use super::{Encoder, Whole};
-use crate::mint::letters;
-use crate::script::{CallMove, ErrorMove, Finish, Tokens};
-use crate::seen::Seen;
+use super::{ReplyEncoder, WholeReply};
+use crate::fake_ids::letters;
+use crate::script::{CallMove, ErrorMove, ScriptFinish, TokenCounts};
+use crate::seen::SeenRequest;
 use serde_json::{Value, json};
 
 /// `created_at` of every line: fixed, so that bytes are the same in every run.
 const CREATED_AT: &str = "2025-11-21T00:00:00.000000Z";
 
-pub(crate) struct Reply {
+pub(crate) struct OllamaReplyWriter {
     number: u64,
     model: String,
     calls: Vec<(CallMove, String)>,
 }
 
-impl Reply {
-    pub fn new(seen: &Seen) -> Self {
+impl OllamaReplyWriter {
+    pub fn new(seen: &SeenRequest) -> Self {
         Self { number: seen.number, model: seen.model.clone(), calls: Vec::new() }
     }
 
@@ -34,7 +34,7 @@ fn write_line(line: &Value, out: &mut Vec<u8>) {
     out.extend_from_slice(format!("{line}\n").as_bytes());
 }
 
-impl Encoder for Reply {
+impl ReplyEncoder for OllamaReplyWriter {
     fn content_type(&self) -> &'static str {
         "application/x-ndjson"
     }
@@ -65,12 +65,12 @@ impl Encoder for Reply {
 
     fn ping(&mut self, _: &mut Vec<u8>) {}
 
-    fn finish(&mut self, finish: &Finish, usage: &Tokens, out: &mut Vec<u8>) {
+    fn finish(&mut self, finish: &ScriptFinish, usage: &TokenCounts, out: &mut Vec<u8>) {
         let message = json!({"role": "assistant", "content": ""});
         write_line(&last_line(&self.model, message, finish, usage), out);
     }
 
-    fn end(&mut self, _: &Tokens, _: &mut Vec<u8>) {}
+    fn end(&mut self, _: &TokenCounts, _: &mut Vec<u8>) {}
 
     fn error(&mut self, error: &ErrorMove, out: &mut Vec<u8>) {
         write_line(&error_body(error), out);
@@ -86,13 +86,13 @@ fn call_object(number: u64, ordinal: usize, call: &CallMove, text: &str) -> Valu
     json!({"id": id, "function": {"index": ordinal, "name": call.name, "arguments": arguments}})
 }
 
-fn last_line(model: &str, message: Value, finish: &Finish, usage: &Tokens) -> Value {
+fn last_line(model: &str, message: Value, finish: &ScriptFinish, usage: &TokenCounts) -> Value {
     let done_reason = match finish {
         // There is no word of its own for calls.
-        Finish::Stop | Finish::ToolCalls => "stop",
-        Finish::Length => "length",
-        Finish::ContentFilter => "content_filter",
-        Finish::Other(word) => word,
+        ScriptFinish::Stop | ScriptFinish::ToolCalls => "stop",
+        ScriptFinish::Length => "length",
+        ScriptFinish::ContentFilter => "content_filter",
+        ScriptFinish::Other(word) => word,
     };
     json!({
         "model": model, "created_at": CREATED_AT, "message": message, "done": true, "done_reason": done_reason,
@@ -102,7 +102,7 @@ fn last_line(model: &str, message: Value, finish: &Finish, usage: &Tokens) -> Va
 }
 
 /// The non-streaming body: the last line with everything in it.
-pub(crate) fn whole(seen: &Seen, reply: &Whole, finish: &Finish) -> Value {
+pub(crate) fn whole_reply(seen: &SeenRequest, reply: &WholeReply, finish: &ScriptFinish) -> Value {
     let mut message = json!({"role": "assistant", "content": reply.text});
     if !reply.thinking.is_empty() {
         message["thinking"] = reply.thinking.as_str().into();

@@ -5,24 +5,24 @@
 
 pub(crate) mod request;
 
-use super::{CREATED, Encoder, Whole, sse, status_words};
-use crate::mint::letters;
-use crate::script::{CallMove, ErrorMove, Finish, Tokens};
-use crate::seen::Seen;
-use crate::server::CallIds;
+use super::{CREATED, ReplyEncoder, WholeReply, sse, status_message};
+use crate::fake_ids::letters;
+use crate::script::{CallMove, ErrorMove, ScriptFinish, TokenCounts};
+use crate::seen::SeenRequest;
+use crate::server::CallIdRule;
 use serde_json::{Value, json};
 
-pub(crate) struct Reply {
+pub(crate) struct ChatReplyWriter {
     id: String,
     model: String,
     number: u64,
     wants_usage: bool,
-    call_ids: CallIds,
+    call_ids: CallIdRule,
     role_sent: bool,
 }
 
-impl Reply {
-    pub fn new(seen: &Seen) -> Self {
+impl ChatReplyWriter {
+    pub fn new(seen: &SeenRequest) -> Self {
         let id = response_id(seen);
         Self {
             id,
@@ -59,7 +59,7 @@ impl Reply {
     }
 }
 
-impl Encoder for Reply {
+impl ReplyEncoder for ChatReplyWriter {
     fn content_type(&self) -> &'static str {
         "text/event-stream; charset=utf-8"
     }
@@ -96,13 +96,13 @@ impl Encoder for Reply {
         out.extend_from_slice(b": OPENROUTER PROCESSING\n\n");
     }
 
-    fn finish(&mut self, finish: &Finish, _: &Tokens, out: &mut Vec<u8>) {
+    fn finish(&mut self, finish: &ScriptFinish, _: &TokenCounts, out: &mut Vec<u8>) {
         let choice =
             json!([{"index": 0, "delta": {}, "logprobs": null, "finish_reason": finish_word(finish)}]);
         self.chunk(choice, None, out);
     }
 
-    fn end(&mut self, usage: &Tokens, out: &mut Vec<u8>) {
+    fn end(&mut self, usage: &TokenCounts, out: &mut Vec<u8>) {
         if self.wants_usage {
             self.chunk(json!([]), Some(usage_object(usage)), out);
         }
@@ -115,29 +115,29 @@ impl Encoder for Reply {
     }
 }
 
-fn response_id(seen: &Seen) -> String {
+fn response_id(seen: &SeenRequest) -> String {
     format!("chatcmpl-{}", letters(&format!("chat/{}", seen.number), 29))
 }
 
-fn call_id(ids: CallIds, number: u64, ordinal: usize, call: &CallMove) -> String {
+fn call_id(ids: CallIdRule, number: u64, ordinal: usize, call: &CallMove) -> String {
     let seed = format!("call/{number}/{ordinal}");
     call.id.clone().unwrap_or_else(|| match ids {
-        CallIds::Any => format!("call_{}", letters(&seed, 24)),
-        CallIds::Mistral => letters(&seed, 9),
+        CallIdRule::Any => format!("call_{}", letters(&seed, 24)),
+        CallIdRule::Mistral => letters(&seed, 9),
     })
 }
 
-fn finish_word(finish: &Finish) -> &str {
+fn finish_word(finish: &ScriptFinish) -> &str {
     match finish {
-        Finish::Stop => "stop",
-        Finish::Length => "length",
-        Finish::ToolCalls => "tool_calls",
-        Finish::ContentFilter => "content_filter",
-        Finish::Other(word) => word,
+        ScriptFinish::Stop => "stop",
+        ScriptFinish::Length => "length",
+        ScriptFinish::ToolCalls => "tool_calls",
+        ScriptFinish::ContentFilter => "content_filter",
+        ScriptFinish::Other(word) => word,
     }
 }
 
-fn usage_object(usage: &Tokens) -> Value {
+fn usage_object(usage: &TokenCounts) -> Value {
     let (input, output) = (usage.input.unwrap_or(0), usage.output.unwrap_or(0));
     json!({
         "prompt_tokens": input, "completion_tokens": output, "total_tokens": input + output,
@@ -148,7 +148,7 @@ fn usage_object(usage: &Tokens) -> Value {
 }
 
 /// The non-streaming `chat.completion`.
-pub(crate) fn whole(seen: &Seen, reply: &Whole, finish: &Finish) -> Value {
+pub(crate) fn whole_reply(seen: &SeenRequest, reply: &WholeReply, finish: &ScriptFinish) -> Value {
     let content = if reply.text.is_empty() { Value::Null } else { reply.text.as_str().into() };
     let mut message = json!({"role": "assistant", "content": content, "refusal": null});
     if !reply.thinking.is_empty() {
@@ -182,6 +182,6 @@ pub(crate) fn error_body(status: u16, error: &ErrorMove, param: Option<&str>) ->
         429 => Some("rate_limit_exceeded"),
         _ => None,
     });
-    let message = if error.message.is_empty() { status_words(status) } else { &error.message };
+    let message = if error.message.is_empty() { status_message(status) } else { &error.message };
     json!({"error": {"message": message, "type": kind, "param": param, "code": code}})
 }

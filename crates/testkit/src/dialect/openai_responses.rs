@@ -5,31 +5,31 @@
 
 pub(crate) mod request;
 
-use super::{CREATED, Encoder, Whole, sse};
-use crate::mint::{letters, signature};
-use crate::script::{CallMove, ErrorMove, Finish, Tokens};
-use crate::seen::Seen;
+use super::{CREATED, ReplyEncoder, WholeReply, sse};
+use crate::fake_ids::{letters, signature};
+use crate::script::{CallMove, ErrorMove, ScriptFinish, TokenCounts};
+use crate::seen::SeenRequest;
 use serde_json::{Value, json};
 
-pub(crate) struct Reply {
+pub(crate) struct ResponsesReplyWriter {
     number: u64,
     model: String,
     sequence: u64,
     /// Finished and open items, in order.
     items: Vec<Value>,
-    open: Option<Open>,
+    open: Option<OpenOutputItem>,
     /// Item number and text of each call.
     calls: Vec<(usize, String)>,
-    finish: Finish,
+    finish: ScriptFinish,
 }
 
-enum Open {
+enum OpenOutputItem {
     Message(usize, String),
     Reasoning(usize, String),
 }
 
-impl Reply {
-    pub fn new(seen: &Seen) -> Self {
+impl ResponsesReplyWriter {
+    pub fn new(seen: &SeenRequest) -> Self {
         Self {
             number: seen.number,
             model: seen.model.clone(),
@@ -37,7 +37,7 @@ impl Reply {
             items: Vec::new(),
             open: None,
             calls: Vec::new(),
-            finish: Finish::Stop,
+            finish: ScriptFinish::Stop,
         }
     }
 
@@ -69,45 +69,53 @@ impl Reply {
     fn close_open(&mut self, out: &mut Vec<u8>) {
         match self.open.take() {
             None => {}
-            Some(Open::Message(index, text)) => {
-                let place =
+            Some(OpenOutputItem::Message(index, text)) => {
+                let location =
                     json!({"item_id": self.item_id(index), "output_index": index, "content_index": 0});
                 let part = text_part(&text);
                 self.event(
                     "response.output_text.done",
-                    with(&place, json!({"text": text, "logprobs": []})),
+                    merged(&location, json!({"text": text, "logprobs": []})),
                     out,
                 );
-                self.event("response.content_part.done", with(&place, json!({"part": part})), out);
+                self.event("response.content_part.done", merged(&location, json!({"part": part})), out);
                 let item = message_item(self.number, index, "completed", json!([part]));
                 self.done(index, item, out);
             }
-            Some(Open::Reasoning(index, text)) => {
-                let place =
+            Some(OpenOutputItem::Reasoning(index, text)) => {
+                let location =
                     json!({"item_id": self.item_id(index), "output_index": index, "summary_index": 0});
                 let part = json!({"type": "summary_text", "text": text});
-                self.event("response.reasoning_summary_text.done", with(&place, json!({"text": text})), out);
-                self.event("response.reasoning_summary_part.done", with(&place, json!({"part": part})), out);
+                self.event(
+                    "response.reasoning_summary_text.done",
+                    merged(&location, json!({"text": text})),
+                    out,
+                );
+                self.event(
+                    "response.reasoning_summary_part.done",
+                    merged(&location, json!({"part": part})),
+                    out,
+                );
                 let item = reasoning_item(self.number, index, &text);
                 self.done(index, item, out);
             }
         }
     }
 
-    fn response(&self, status: &str, usage: Option<&Tokens>) -> Value {
+    fn response(&self, status: &str, usage: Option<&TokenCounts>) -> Value {
         response_object(self.number, &self.model, status, self.items.clone(), &self.finish, usage)
     }
 }
 
-fn with(place: &Value, mut more: Value) -> Value {
-    let mut joined = place.clone();
+fn merged(location: &Value, mut more: Value) -> Value {
+    let mut joined = location.clone();
     if let (Some(joined), Some(more)) = (joined.as_object_mut(), more.as_object_mut()) {
         joined.append(more);
     }
     joined
 }
 
-impl Encoder for Reply {
+impl ReplyEncoder for ResponsesReplyWriter {
     fn content_type(&self) -> &'static str {
         "text/event-stream; charset=utf-8"
     }
@@ -120,42 +128,46 @@ impl Encoder for Reply {
     }
 
     fn text(&mut self, piece: &str, out: &mut Vec<u8>) {
-        if !matches!(self.open, Some(Open::Message(..))) {
+        if !matches!(self.open, Some(OpenOutputItem::Message(..))) {
             self.close_open(out);
             let index = self.items.len();
             self.add(message_item(self.number, index, "in_progress", json!([])), out);
-            let place = json!({"item_id": self.item_id(index), "output_index": index, "content_index": 0});
-            self.event("response.content_part.added", with(&place, json!({"part": text_part("")})), out);
-            self.open = Some(Open::Message(index, String::new()));
+            let location = json!({"item_id": self.item_id(index), "output_index": index, "content_index": 0});
+            self.event("response.content_part.added", merged(&location, json!({"part": text_part("")})), out);
+            self.open = Some(OpenOutputItem::Message(index, String::new()));
         }
-        if let Some(Open::Message(index, text)) = &mut self.open {
+        if let Some(OpenOutputItem::Message(index, text)) = &mut self.open {
             text.push_str(piece);
             let index = *index;
-            let place = json!({"item_id": self.item_id(index), "output_index": index, "content_index": 0});
+            let location = json!({"item_id": self.item_id(index), "output_index": index, "content_index": 0});
             self.event(
                 "response.output_text.delta",
-                with(&place, json!({"delta": piece, "logprobs": []})),
+                merged(&location, json!({"delta": piece, "logprobs": []})),
                 out,
             );
         }
     }
 
     fn think(&mut self, piece: &str, out: &mut Vec<u8>) {
-        if !matches!(self.open, Some(Open::Reasoning(..))) {
+        if !matches!(self.open, Some(OpenOutputItem::Reasoning(..))) {
             self.close_open(out);
             let index = self.items.len();
             let item = json!({"id": reasoning_id(self.number, index), "type": "reasoning", "summary": []});
             self.add(item, out);
-            let place = json!({"item_id": self.item_id(index), "output_index": index, "summary_index": 0});
+            let location = json!({"item_id": self.item_id(index), "output_index": index, "summary_index": 0});
             let part = json!({"part": {"type": "summary_text", "text": ""}});
-            self.event("response.reasoning_summary_part.added", with(&place, part), out);
-            self.open = Some(Open::Reasoning(index, String::new()));
+            self.event("response.reasoning_summary_part.added", merged(&location, part), out);
+            self.open = Some(OpenOutputItem::Reasoning(index, String::new()));
         }
-        if let Some(Open::Reasoning(index, text)) = &mut self.open {
+        if let Some(OpenOutputItem::Reasoning(index, text)) = &mut self.open {
             text.push_str(piece);
             let index = *index;
-            let place = json!({"item_id": self.item_id(index), "output_index": index, "summary_index": 0});
-            self.event("response.reasoning_summary_text.delta", with(&place, json!({"delta": piece})), out);
+            let location = json!({"item_id": self.item_id(index), "output_index": index, "summary_index": 0});
+            self.event(
+                "response.reasoning_summary_text.delta",
+                merged(&location, json!({"delta": piece})),
+                out,
+            );
         }
     }
 
@@ -187,12 +199,12 @@ impl Encoder for Reply {
         out.extend_from_slice(b": keep-alive\n\n");
     }
 
-    fn finish(&mut self, finish: &Finish, _: &Tokens, out: &mut Vec<u8>) {
+    fn finish(&mut self, finish: &ScriptFinish, _: &TokenCounts, out: &mut Vec<u8>) {
         self.close_open(out);
         self.finish = finish.clone();
     }
 
-    fn end(&mut self, usage: &Tokens, out: &mut Vec<u8>) {
+    fn end(&mut self, usage: &TokenCounts, out: &mut Vec<u8>) {
         let status = status_word(&self.finish);
         let response = self.response(status, Some(usage));
         self.event(&format!("response.{status}"), json!({"response": response}), out);
@@ -208,9 +220,9 @@ impl Encoder for Reply {
     }
 }
 
-fn status_word(finish: &Finish) -> &'static str {
+fn status_word(finish: &ScriptFinish) -> &'static str {
     match finish {
-        Finish::Length | Finish::ContentFilter => "incomplete",
+        ScriptFinish::Length | ScriptFinish::ContentFilter => "incomplete",
         _ => "completed",
     }
 }
@@ -248,12 +260,12 @@ fn response_object(
     model: &str,
     status: &str,
     output: Vec<Value>,
-    finish: &Finish,
-    usage: Option<&Tokens>,
+    finish: &ScriptFinish,
+    usage: Option<&TokenCounts>,
 ) -> Value {
     let incomplete = match finish {
-        Finish::Length if status == "incomplete" => json!({"reason": "max_output_tokens"}),
-        Finish::ContentFilter if status == "incomplete" => json!({"reason": "content_filter"}),
+        ScriptFinish::Length if status == "incomplete" => json!({"reason": "max_output_tokens"}),
+        ScriptFinish::ContentFilter if status == "incomplete" => json!({"reason": "content_filter"}),
         _ => Value::Null,
     };
     let usage = usage.map(|usage| {
@@ -272,7 +284,7 @@ fn response_object(
 }
 
 /// The non-streaming response.
-pub(crate) fn whole(seen: &Seen, reply: &Whole, finish: &Finish) -> Value {
+pub(crate) fn whole_reply(seen: &SeenRequest, reply: &WholeReply, finish: &ScriptFinish) -> Value {
     let mut output = Vec::new();
     if !reply.thinking.is_empty() {
         output.push(reasoning_item(seen.number, 0, &reply.thinking));

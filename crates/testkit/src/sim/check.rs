@@ -1,25 +1,25 @@
 //! What must hold after every event, whatever happens. Knows the log and the truth about the tools, and nothing of the
 //! machine's inside.
 
-use super::plan::Plan;
+use super::sim_plan::SimPlan;
 use super::tool;
 use std::collections::{BTreeMap, BTreeSet};
 use throughline_engine::{
-    ApprovalId, BlockStart, CallStatus, Effect, Event, EventKind, Millis, QuestionKind, Runs, Segment, Seq,
-    StartRule, TurnStatus, UserMessageId,
+    ApprovalId, BlockStart, CallRunner, CallStatus, Effect, Event, EventKind, EventSeq, QuestionKind,
+    StartRule, TimeSegment, TurnStatus, UnixMillis, UserMessageId,
 };
-use throughline_wire::{CallId, FinishReason, Message, ModelRequest, Seal, UserPart};
+use throughline_wire::{CallId, FinishReason, Message, ModelRequest, SealEvidence, UserPart};
 
 /// A broken invariant, in a sentence.
-pub(super) type Broken = String;
+pub(super) type BrokenInvariant = String;
 
 /// The checks, as a fold of the events.
 #[derive(Default)]
-pub(super) struct Checker {
-    seq: Seq,
-    began_at: Option<Millis>,
-    last_at: Millis,
-    calls: BTreeMap<CallId, Seen>,
+pub(super) struct InvariantChecker {
+    seq: EventSeq,
+    began_at: Option<UnixMillis>,
+    last_at: UnixMillis,
+    calls: BTreeMap<CallId, CheckedCall>,
     step: u32,
     step_open: bool,
     committed: BTreeSet<u32>,
@@ -28,58 +28,58 @@ pub(super) struct Checker {
     blocks: u32,
     open_block: Option<u32>,
     /// What the user said and the turn took in: its id and text, in order.
-    said: Vec<(UserMessageId, String)>,
-    charged_to: Option<Millis>,
+    delivered: Vec<(UserMessageId, String)>,
+    charged_to: Option<UnixMillis>,
     stats: bool,
     pub(super) over: Option<TurnStatus>,
     /// When the user first pressed stop in this process.
-    pub(super) cancelled_at: Option<Millis>,
+    pub(super) cancelled_at: Option<UnixMillis>,
     pub(super) early_starts: u64,
     pub(super) asked_by_tools: u64,
 }
 
-struct Seen {
+struct CheckedCall {
     step: u32,
     effect: Option<Effect>,
     hosted: bool,
     superseded: bool,
     readable: bool,
-    seal: Option<Seal>,
+    seal: Option<SealEvidence>,
     /// The open question of its running tool, and when it was asked.
-    asking: Option<(ApprovalId, Millis)>,
+    elicitation: Option<(ApprovalId, UnixMillis)>,
     /// How long its tool has waited for people, in this start.
-    asked_ms: Millis,
-    started_at: Millis,
-    timeout_ms: Millis,
+    asked_ms: UnixMillis,
+    started_at: UnixMillis,
+    timeout_ms: UnixMillis,
     by_client: bool,
     starts: u32,
     /// Starts that were not made.
-    unmade: u32,
+    withdrawn_starts: u32,
     /// Something since the last start that allows another one.
-    again: bool,
+    may_start: bool,
     running: bool,
     closed: bool,
 }
 
-pub(super) fn ensure(holds: bool, what: impl FnOnce() -> Broken) -> Result<(), Broken> {
+pub(super) fn ensure(holds: bool, what: impl FnOnce() -> BrokenInvariant) -> Result<(), BrokenInvariant> {
     if holds { Ok(()) } else { Err(what()) }
 }
 
-impl Checker {
+impl InvariantChecker {
     pub(super) fn calls(&self) -> usize {
         self.calls.len()
     }
 
-    pub(super) fn event(&mut self, event: &Event, plan: &Plan) -> Result<(), Broken> {
+    pub(super) fn event(&mut self, event: &Event, plan: &SimPlan) -> Result<(), BrokenInvariant> {
         ensure(self.over.is_none(), || format!("an event after stream_end: {:?}", event.kind))?;
         ensure(event.seq == self.seq.next(), || format!("seq {} after {}", event.seq, self.seq))?;
         ensure(event.timestamp >= self.last_at, || "time went back".into())?;
         let first = matches!(event.kind, EventKind::StreamStart { .. });
-        ensure(first == (event.seq == Seq(1)), || "stream_start is first and only there".into())?;
+        ensure(first == (event.seq == EventSeq(1)), || "stream_start is first and only there".into())?;
         if let Some(cancelled_at) = self.cancelled_at {
             // Timers wait for the log like every action; the slowest append is 20 times the usual one.
-            let log = 2 * 20 * plan.append_ms as Millis;
-            let grace = plan.setup.limits.cancel_grace_ms as Millis + log;
+            let log = 2 * 20 * plan.append_ms as UnixMillis;
+            let grace = plan.setup.limits.cancel_grace_ms as UnixMillis + log;
             ensure(event.timestamp <= cancelled_at + grace, || "stop took longer than its grace".into())?;
         }
         self.seq = event.seq;
@@ -108,13 +108,13 @@ impl Checker {
                 self.stats = true;
                 let wall = event.timestamp - self.began_at.unwrap_or(event.timestamp);
                 let sum: u64 = stats.segments.iter().map(|segment| segment.ms).sum();
-                ensure(stats.wall_ms as Millis == wall, || {
+                ensure(stats.wall_ms as UnixMillis == wall, || {
                     format!("wall_ms is {}, not {wall}", stats.wall_ms)
                 })?;
                 ensure(sum == stats.wall_ms, || {
                     format!("the waterfall sums to {sum}, not {}", stats.wall_ms)
                 })?;
-                contiguous(&stats.segments, self.began_at.unwrap_or(0))?;
+                check_contiguous(&stats.segments, self.began_at.unwrap_or(0))?;
             }
             EventKind::StreamEnd { status } => {
                 ensure(self.stats, || "no session_stats before the end".into())?;
@@ -129,14 +129,14 @@ impl Checker {
             }
             EventKind::UserMessage { id, input } => self.user_message(id.as_ref(), event.block, input)?,
             EventKind::TurnResumed { .. } => {
-                self.calls.values_mut().for_each(|call| call.again = true);
+                self.calls.values_mut().for_each(|call| call.may_start = true);
             }
             _ => self.tool_event(event, plan)?,
         }
         Ok(())
     }
 
-    fn step_start(&mut self, step: u32, attempt: u32, plan: &Plan) -> Result<(), Broken> {
+    fn step_start(&mut self, step: u32, attempt: u32, plan: &SimPlan) -> Result<(), BrokenInvariant> {
         let tries_max = plan.setup.retry.attempts_max * plan.setup.upstreams.len() as u32;
         ensure(attempt <= tries_max, || format!("try {attempt} of a step, with {tries_max} allowed"))?;
         ensure(step == self.step + u32::from(!self.step_open), || {
@@ -154,17 +154,19 @@ impl Checker {
     fn step_end(
         &mut self,
         finish: Option<FinishReason>,
-        segments: &[Segment],
-        at: Millis,
-    ) -> Result<(), Broken> {
+        segments: &[TimeSegment],
+        at: UnixMillis,
+    ) -> Result<(), BrokenInvariant> {
         ensure(self.step_open, || "a step ends that is not open".into())?;
         ensure(self.open_block.is_none(), || "a step ends inside a block".into())?;
         self.step_open = false;
         let from = self.charged_to.replace(at).unwrap_or(at);
         let sum: u64 = segments.iter().map(|segment| segment.ms).sum();
-        ensure(sum as Millis == at - from, || format!("segments of a step sum to {sum}, not {}", at - from))?;
-        contiguous(segments, from)?;
-        if finish.is_some_and(trusted) && !self.stopped {
+        ensure(sum as UnixMillis == at - from, || {
+            format!("segments of a step sum to {sum}, not {}", at - from)
+        })?;
+        check_contiguous(segments, from)?;
+        if finish.is_some_and(is_trusted_finish) && !self.stopped {
             self.committed.insert(self.step);
         }
         if self.stopped {
@@ -173,7 +175,7 @@ impl Checker {
         Ok(())
     }
 
-    fn block_start(&mut self, block: Option<u32>, start: &BlockStart) -> Result<(), Broken> {
+    fn block_start(&mut self, block: Option<u32>, start: &BlockStart) -> Result<(), BrokenInvariant> {
         ensure(block == Some(self.blocks), || format!("block {block:?}, not {}", self.blocks))?;
         ensure(self.open_block.is_none(), || "a block inside another".into())?;
         self.blocks += 1;
@@ -191,9 +193,11 @@ impl Checker {
         id: Option<&UserMessageId>,
         block: Option<u32>,
         input: &[UserPart],
-    ) -> Result<(), Broken> {
+    ) -> Result<(), BrokenInvariant> {
         let id = id.ok_or("a message of the user without an id")?;
-        ensure(self.said.iter().all(|(said, _)| said != id), || format!("{id} is taken in twice"))?;
+        ensure(self.delivered.iter().all(|(delivered_id, _)| delivered_id != id), || {
+            format!("{id} is taken in twice")
+        })?;
         ensure(!self.step_open, || format!("{id} is taken in while the model talks"))?;
         let open = self.calls.iter().find(|(_, call)| !call.closed);
         ensure(open.is_none(), || {
@@ -201,20 +205,20 @@ impl Checker {
         })?;
         ensure(block == Some(self.blocks), || format!("{id} is block {block:?}, not {}", self.blocks))?;
         self.blocks += 1;
-        self.said.push((id.clone(), text_of(input)));
+        self.delivered.push((id.clone(), text_of(input)));
         Ok(())
     }
 
-    pub(super) fn said(&self) -> usize {
-        self.said.len()
+    pub(super) fn delivered_count(&self) -> usize {
+        self.delivered.len()
     }
 
     /// Was this message taken in?
-    pub(super) fn took_in(&self, id: &UserMessageId) -> bool {
-        self.said.iter().any(|(said, _)| said == id)
+    pub(super) fn was_delivered(&self, id: &UserMessageId) -> bool {
+        self.delivered.iter().any(|(delivered_id, _)| delivered_id == id)
     }
 
-    fn tool_event(&mut self, event: &Event, plan: &Plan) -> Result<(), Broken> {
+    fn tool_event(&mut self, event: &Event, plan: &SimPlan) -> Result<(), BrokenInvariant> {
         let Some(id) = &event.tool_id else { return Ok(()) };
         if let EventKind::ToolUse { wire_name, source, status, supersedes, .. } = &event.kind {
             ensure(event.block == Some(self.blocks), || "a tool_use with a wrong block".into())?;
@@ -227,21 +231,21 @@ impl Checker {
             }
             let effect = plan.truth.iter().find(|(name, _)| name == wire_name).map(|(_, effect)| *effect);
             let offered = plan.setup.tools.iter().find(|tool| tool.wire_name == *wire_name);
-            let seen = Seen {
+            let seen = CheckedCall {
                 step: event.step.unwrap_or(0),
                 effect,
                 hosted: source == "upstream",
                 superseded: false,
                 readable: false,
                 seal: None,
-                asking: None,
+                elicitation: None,
                 asked_ms: 0,
                 started_at: 0,
-                timeout_ms: offered.map_or(0, |tool| tool.timeout_ms as Millis),
-                by_client: offered.is_some_and(|tool| matches!(tool.runs, Runs::Client { .. })),
+                timeout_ms: offered.map_or(0, |tool| tool.timeout_ms as UnixMillis),
+                by_client: offered.is_some_and(|tool| matches!(tool.runs, CallRunner::Client { .. })),
                 starts: 0,
-                unmade: 0,
-                again: true,
+                withdrawn_starts: 0,
+                may_start: true,
                 running: false,
                 closed: false,
             };
@@ -259,18 +263,18 @@ impl Checker {
                 call.seal = input.seal;
             }
             EventKind::ToolInputReset => {
-                ensure(call.asking.is_none(), || format!("{id} is reset with a question open"))?;
+                ensure(call.elicitation.is_none(), || format!("{id} is reset with a question open"))?;
                 ensure(!committed, || format!("{id} is reset after the commit"))?;
                 call.readable = false;
-                call.again = true;
+                call.may_start = true;
                 call.running = false;
             }
             EventKind::ToolRedefined { attempt: Some(attempt), .. } => {
                 ensure(call.running && *attempt == call.starts, || {
                     format!("{id}: start {attempt} was not made, and is not the one that goes on")
                 })?;
-                call.unmade += 1;
-                call.again = true;
+                call.withdrawn_starts += 1;
+                call.may_start = true;
                 call.running = false;
             }
             EventKind::ToolRedefined { attempt: None, .. } => {
@@ -280,12 +284,12 @@ impl Checker {
                 ensure(call.running && !call.by_client, || {
                     format!("the tool of {id} asks and does not run")
                 })?;
-                ensure(call.asking.is_none(), || format!("the tool of {id} asks two things at once"))?;
-                call.asking = Some((approval_id.clone(), event.timestamp));
+                ensure(call.elicitation.is_none(), || format!("the tool of {id} asks two things at once"))?;
+                call.elicitation = Some((approval_id.clone(), event.timestamp));
                 self.asked_by_tools += 1;
             }
             EventKind::ApprovalResolved { approval_id, answer: Some(_), .. } => {
-                let open = call.asking.take().filter(|(open, _)| open == approval_id);
+                let open = call.elicitation.take().filter(|(open, _)| open == approval_id);
                 let (_, since) = open.ok_or_else(|| format!("{approval_id} is answered and not open"))?;
                 call.asked_ms += event.timestamp - since;
             }
@@ -294,28 +298,28 @@ impl Checker {
                 ensure(!call.running, || format!("a person is asked about {id}, which runs"))?;
             }
             EventKind::ToolStart { early, attempt, .. } => {
-                ensure(call.asking.is_none(), || format!("{id} starts with a question open"))?;
+                ensure(call.elicitation.is_none(), || format!("{id} starts with a question open"))?;
                 call.asked_ms = 0;
                 call.started_at = event.timestamp;
                 ensure(call.readable, || format!("{id} starts without arguments"))?;
-                ensure(call.again, || format!("{id} starts a second time without a reason"))?;
+                ensure(call.may_start, || format!("{id} starts a second time without a reason"))?;
                 ensure(*attempt == call.starts + 1, || {
                     format!("{id}: start {attempt} after {}", call.starts)
                 })?;
                 ensure(*early != committed, || format!("{id} says early {early}, committed {committed}"))?;
                 let effect = call.effect.ok_or_else(|| format!("{id} starts a tool that nobody offers"))?;
                 if is_harmless(effect) {
-                    let strong = matches!(call.seal, Some(Seal::Explicit | Seal::Balanced));
+                    let strong = matches!(call.seal, Some(SealEvidence::Explicit | SealEvidence::Balanced));
                     let eager = plan.setup.start == StartRule::Eager;
                     ensure(committed || (strong && eager), || format!("{id} starts early against the rule"))?;
                 } else {
                     ensure(committed, || format!("{id} ({effect:?}) starts before the commit"))?;
-                    ensure(may_repeat(effect) || *attempt == 1 + call.unmade, || {
+                    ensure(may_repeat(effect) || *attempt == 1 + call.withdrawn_starts, || {
                         format!("{id} ({effect:?}) runs twice")
                     })?;
                 }
                 call.starts = *attempt;
-                call.again = false;
+                call.may_start = false;
                 call.running = true;
                 self.early_starts += u64::from(*early);
             }
@@ -328,17 +332,17 @@ impl Checker {
                     format!("{id} ends as {:?} and never ran", result.status)
                 })?;
                 ensure(
-                    result.outcome() != throughline_wire::Outcome::Unknown || call.running || call.hosted,
+                    result.outcome() != throughline_wire::CallOutcome::Unknown || call.running || call.hosted,
                     || format!("{id} never ran, and its end is not known"),
                 )?;
                 // What the simulated tools produce says which start it came from.
-                let from = result.output.as_deref().and_then(tool::start_of);
+                let from = result.output.as_deref().and_then(tool::start_number_in);
                 ensure(from.is_none_or(|from| from == call.starts), || {
                     format!("{id} ends with the result of start {from:?}, not of start {}", call.starts)
                 })?;
-                ensure(call.asking.is_none(), || format!("{id} ends with a question open"))?;
-                let stood = call.asked_ms.min(plan.asked_ms_max);
-                let ran = event.timestamp - call.started_at - stood;
+                ensure(call.elicitation.is_none(), || format!("{id} ends with a question open"))?;
+                let paused_ms = call.asked_ms.min(plan.asked_ms_max);
+                let ran = event.timestamp - call.started_at - paused_ms;
                 let given_up = result.status == CallStatus::TimedOut && (call.asked_ms > 0 || call.by_client);
                 ensure(!given_up || ran >= call.timeout_ms, || {
                     format!("{id} is given up after {ran} ms of {}", call.timeout_ms)
@@ -359,21 +363,21 @@ impl Checker {
     }
 
     /// A tool really starts: its call must be running, by this very start.
-    pub(super) fn really_starts(&self, id: &CallId, attempt: u32) -> Result<(), Broken> {
+    pub(super) fn check_start(&self, id: &CallId, attempt: u32) -> Result<(), BrokenInvariant> {
         let runs = self.calls.get(id).is_some_and(|call| call.running && call.starts == attempt);
         ensure(runs, || format!("start {attempt} of {id} happens although the call has ended or begun again"))
     }
 
     /// What is sent to the model: every call that it asked for, once, with its outcome.
-    pub(super) fn request(&self, request: &ModelRequest) -> Result<(), Broken> {
-        let mut told = BTreeSet::new();
+    pub(super) fn request(&self, request: &ModelRequest) -> Result<(), BrokenInvariant> {
+        let mut sent_calls = BTreeSet::new();
         for message in &request.messages {
             let Message::Step(step) = message else { continue };
             for (call, _) in &step.calls {
-                ensure(told.insert(call.id.clone()), || format!("{} is told twice", call.id))?;
+                ensure(sent_calls.insert(call.id.clone()), || format!("{} is told twice", call.id))?;
             }
         }
-        let heard: Vec<String> = request
+        let user_texts: Vec<String> = request
             .messages
             .iter()
             .filter_map(|message| match message {
@@ -381,8 +385,8 @@ impl Checker {
                 Message::Step(_) => None,
             })
             .collect();
-        ensure(heard.iter().eq(self.said.iter().map(|(_, text)| text)), || {
-            format!("the model hears {heard:?}, not {:?}", self.said)
+        ensure(user_texts.iter().eq(self.delivered.iter().map(|(_, text)| text)), || {
+            format!("the model hears {user_texts:?}, not {:?}", self.delivered)
         })?;
         let expected: BTreeSet<CallId> = self
             .calls
@@ -393,7 +397,7 @@ impl Checker {
             })
             .map(|(id, _)| id.clone())
             .collect();
-        ensure(told == expected, || format!("the model is told of {told:?}, not of {expected:?}"))
+        ensure(sent_calls == expected, || format!("the model is told of {sent_calls:?}, not of {expected:?}"))
     }
 }
 
@@ -421,14 +425,14 @@ fn may_repeat(effect: Effect) -> bool {
     }
 }
 
-fn trusted(finish: FinishReason) -> bool {
+fn is_trusted_finish(finish: FinishReason) -> bool {
     matches!(finish, FinishReason::Stop | FinishReason::ToolCalls | FinishReason::Pause)
 }
 
-fn contiguous(segments: &[Segment], mut from: Millis) -> Result<(), Broken> {
+fn check_contiguous(segments: &[TimeSegment], mut from: UnixMillis) -> Result<(), BrokenInvariant> {
     for segment in segments {
         ensure(segment.start == from, || format!("a gap in the waterfall: {} after {from}", segment.start))?;
-        from += segment.ms as Millis;
+        from += segment.ms as UnixMillis;
     }
     Ok(())
 }

@@ -1,14 +1,15 @@
 //! What rules and people have really allowed, told once more without the engine: who said what about which arguments of
 //! which definition. Asking the engine would let one bug hide in both. R: A1, A2, A3
 
-use super::check::{Broken, ensure};
+use super::check::{BrokenInvariant, ensure};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use throughline_engine::{
-    ApprovalId, ApprovalRule, ArgumentTest, Confirm, Constraints, Decide, Decision, Effect, Event, EventKind,
-    Input, OfferedTool, Permission, Question, QuestionKind, Remember, Remembered, Rule, Scope, TurnSetup,
+    ApprovalDecision, ApprovalId, ApprovalRule, ApprovalScope, ApprovalTarget, ArgumentConstraints,
+    ArgumentTest, ConfirmMode, Effect, Event, EventKind, OfferedTool, PermissionRule, PolicyRule,
+    QuestionKind, RememberRequest, RememberedDecision, RuleAction, TurnInput, TurnSetup,
 };
-use throughline_wire::{Arguments, CallId, ToolName, UpstreamCallId, WireName};
+use throughline_wire::{CallArguments, CallId, ToolName, UpstreamCallId, WireName};
 
 /// The value of `q` that no tool takes.
 pub(super) const REFUSED_Q: i64 = 7;
@@ -16,14 +17,14 @@ pub(super) const REFUSED_Q: i64 = 7;
 /// A rule, in the few shapes that are drawn.
 #[derive(Clone, Debug)]
 pub(super) struct SimRule {
-    pub decide: Decide,
+    pub decide: RuleAction,
     pub tool: Option<&'static str>,
     pub q: Option<&'static str>,
 }
 
 impl SimRule {
-    pub(super) fn to_rule(&self) -> Rule {
-        let mut rule = Rule::new(self.decide);
+    pub(super) fn to_rule(&self) -> PolicyRule {
+        let mut rule = PolicyRule::new(self.decide);
         if let Some(tool) = self.tool {
             rule = rule.tool(tool);
         }
@@ -33,7 +34,7 @@ impl SimRule {
         rule
     }
 
-    fn fits(&self, tool: &ToolName, arguments: &Value) -> bool {
+    fn matches(&self, tool: &ToolName, arguments: &Value) -> bool {
         self.tool.is_none_or(|name| name == tool.as_str())
             && self.q.is_none_or(|q| arguments["q"].as_str() == Some(q))
     }
@@ -41,30 +42,32 @@ impl SimRule {
 
 /// Something that a person said and that was kept.
 #[derive(Clone, Debug)]
-pub(super) struct Kept {
-    pub decision: Decision,
+pub(super) struct SimRemembered {
+    pub decision: ApprovalDecision,
     pub tool: ToolName,
     pub fingerprint: String,
-    pub arguments: KeptFor,
+    pub arguments: SimConstraint,
 }
 
 /// For which arguments.
 #[derive(Clone, Debug)]
-pub(super) enum KeptFor {
+pub(super) enum SimConstraint {
     Any,
     Exactly(Value),
     Q(String),
 }
 
-impl Kept {
-    pub(super) fn to_remembered(&self) -> Remembered {
+impl SimRemembered {
+    pub(super) fn to_remembered(&self) -> RememberedDecision {
         let arguments = match &self.arguments {
-            KeptFor::Q(q) => BTreeMap::from([("q".to_owned(), ArgumentTest::Equals(q.as_str().into()))]),
-            KeptFor::Any | KeptFor::Exactly(_) => BTreeMap::new(),
+            SimConstraint::Q(q) => {
+                BTreeMap::from([("q".to_owned(), ArgumentTest::Equals(q.as_str().into()))])
+            }
+            SimConstraint::Any | SimConstraint::Exactly(_) => BTreeMap::new(),
         };
-        Remembered {
+        RememberedDecision {
             decision: self.decision,
-            scope: Scope::Always,
+            scope: ApprovalScope::Always,
             tool: self.tool.clone(),
             fingerprint: self.fingerprint.clone(),
             arguments_hash: None,
@@ -74,40 +77,40 @@ impl Kept {
         }
     }
 
-    fn fits(&self, tool: &ToolName, fingerprint: &str, arguments: &Value) -> bool {
+    fn matches(&self, tool: &ToolName, fingerprint: &str, arguments: &Value) -> bool {
         self.tool == *tool
             && self.fingerprint == fingerprint
             && match &self.arguments {
-                KeptFor::Any => true,
-                KeptFor::Exactly(kept) => kept == arguments,
-                KeptFor::Q(q) => arguments["q"].as_str() == Some(q),
+                SimConstraint::Any => true,
+                SimConstraint::Exactly(exact) => exact == arguments,
+                SimConstraint::Q(q) => arguments["q"].as_str() == Some(q),
             }
     }
 }
 
 /// What a person said about a question.
-struct Said {
+struct GivenAnswer {
     question: ApprovalId,
-    decision: Decision,
+    decision: ApprovalDecision,
     hash: Option<String>,
     arguments: Option<Value>,
-    remember: Option<Remember>,
+    remember: Option<RememberRequest>,
 }
 
-struct Tool {
+struct SimTool {
     name: ToolName,
     wire_name: WireName,
     effect: Effect,
-    permission: Permission,
+    permission: PermissionRule,
     offered: String,
     /// What it is defined as now; it may change.
-    now: String,
+    current: String,
     /// What it is defined as, as far as the log says.
-    told: String,
+    reported: String,
 }
 
 /// One question, as the log has it.
-struct Asked {
+struct AskedQuestion {
     id: ApprovalId,
     hash: String,
     fingerprint: String,
@@ -118,25 +121,25 @@ struct Asked {
 }
 
 #[derive(Default)]
-struct Call {
+struct SimCall {
     tool: Option<ToolName>,
     upstream_id: Option<UpstreamCallId>,
     /// What it would run with.
     arguments: Option<Value>,
-    asked: Vec<Asked>,
+    asked: Vec<AskedQuestion>,
 }
 
 /// The truth, and what the log says of it.
-pub(super) struct Consent {
+pub(super) struct ConsentChecker {
     rules: Vec<SimRule>,
-    kept: Vec<Kept>,
-    confirm: Confirm,
+    past_decisions: Vec<SimRemembered>,
+    confirm: ConfirmMode,
     approval: ApprovalRule,
-    tools: Vec<Tool>,
-    said: Vec<Said>,
+    tools: Vec<SimTool>,
+    given_answers: Vec<GivenAnswer>,
     // A fold of the log.
-    calls: BTreeMap<CallId, Call>,
-    kept_in_turn: Vec<Kept>,
+    calls: BTreeMap<CallId, SimCall>,
+    turn_decisions: Vec<SimRemembered>,
     hashes: BTreeMap<String, Value>,
     /// Calls whose arguments were changed, answers that were kept, starts that were not made.
     pub(super) edited: u64,
@@ -144,15 +147,15 @@ pub(super) struct Consent {
     pub(super) redefined: u64,
 }
 
-impl Consent {
+impl ConsentChecker {
     /// `truth` is what tools really do; `setup` may have been lied to by a mutant.
     pub(super) fn new(
         setup: &TurnSetup,
         rules: Vec<SimRule>,
-        kept: Vec<Kept>,
+        past_decisions: Vec<SimRemembered>,
         truth: &[(WireName, Effect)],
     ) -> Self {
-        let tool = |tool: &OfferedTool| Tool {
+        let tool = |tool: &OfferedTool| SimTool {
             name: tool.name.clone(),
             wire_name: tool.wire_name.clone(),
             effect: truth
@@ -161,18 +164,18 @@ impl Consent {
                 .map_or(Effect::External, |(_, effect)| *effect),
             permission: tool.permission,
             offered: tool.fingerprint.clone(),
-            now: tool.fingerprint.clone(),
-            told: tool.fingerprint.clone(),
+            current: tool.fingerprint.clone(),
+            reported: tool.fingerprint.clone(),
         };
         Self {
             rules,
-            kept,
+            past_decisions,
             confirm: setup.policy.confirm,
             approval: setup.approval.clone(),
             tools: setup.tools.iter().map(tool).collect(),
-            said: Vec::new(),
+            given_answers: Vec::new(),
             calls: BTreeMap::new(),
-            kept_in_turn: Vec::new(),
+            turn_decisions: Vec::new(),
             hashes: BTreeMap::new(),
             edited: 0,
             remembered: 0,
@@ -183,36 +186,37 @@ impl Consent {
     /// The process died: what the log holds is looked at anew. What people have said stays said.
     pub(super) fn forget_log(&mut self) {
         self.calls.clear();
-        self.kept_in_turn.clear();
+        self.turn_decisions.clear();
         self.hashes.clear();
         (self.edited, self.remembered, self.redefined) = (0, 0, 0);
         for tool in &mut self.tools {
-            tool.told = tool.offered.clone();
+            tool.reported = tool.offered.clone();
         }
     }
 
     /// A tool gets another definition; returns its fingerprint.
     pub(super) fn redefine(&mut self, name: &ToolName) -> String {
         let Some(tool) = self.tools.iter_mut().find(|tool| tool.name == *name) else { return String::new() };
-        tool.now.push('\'');
-        tool.now.clone()
+        tool.current.push('\'');
+        tool.current.clone()
     }
 
     /// What a tool is defined as now.
     pub(super) fn definition(&self, name: &ToolName) -> Option<&str> {
-        self.tools.iter().find(|tool| tool.name == *name).map(|tool| tool.now.as_str())
+        self.tools.iter().find(|tool| tool.name == *name).map(|tool| tool.current.as_str())
     }
 
     /// A person speaks; whatever the machine makes of it.
-    pub(super) fn hears(&mut self, input: &Input) {
-        let Input::Approval { question, decision, arguments_hash, arguments, remember, .. } = input else {
+    pub(super) fn record_input(&mut self, input: &TurnInput) {
+        let TurnInput::Approval { question, decision, arguments_hash, arguments, remember, .. } = input
+        else {
             return;
         };
         let questions = match question {
-            Question::One(id) => vec![id.clone()],
-            Question::All => self.open_questions(|_| true),
+            ApprovalTarget::One(id) => vec![id.clone()],
+            ApprovalTarget::All => self.open_questions(|_| true),
         };
-        self.said.extend(questions.into_iter().map(|question| Said {
+        self.given_answers.extend(questions.into_iter().map(|question| GivenAnswer {
             question,
             decision: *decision,
             hash: arguments_hash.clone(),
@@ -221,19 +225,19 @@ impl Consent {
         }));
     }
 
-    fn open_questions(&self, of: impl Fn(&Call) -> bool) -> Vec<ApprovalId> {
+    fn open_questions(&self, of: impl Fn(&SimCall) -> bool) -> Vec<ApprovalId> {
         let calls = self.calls.values().filter(|call| of(call));
         let open = calls.flat_map(|call| call.asked.iter().filter(|asked| asked.open));
         open.map(|asked| asked.id.clone()).collect()
     }
 
     /// A question is open that never expires.
-    pub(super) fn waits_for_ever(&self) -> bool {
-        self.confirm == Confirm::Manual && !self.open_questions(|_| true).is_empty()
+    pub(super) fn waits_forever(&self) -> bool {
+        self.confirm == ConfirmMode::Manual && !self.open_questions(|_| true).is_empty()
     }
 
     /// Open questions about calls that have the same id of the upstream as the call of this question.
-    pub(super) fn namesakes(&self, question: &ApprovalId) -> Vec<ApprovalId> {
+    pub(super) fn questions_with_same_upstream_id(&self, question: &ApprovalId) -> Vec<ApprovalId> {
         let call = self.calls.values().find(|call| call.asked.iter().any(|asked| asked.id == *question));
         match call.and_then(|call| call.upstream_id.as_ref()) {
             Some(theirs) => {
@@ -247,20 +251,20 @@ impl Consent {
 
     // --- the log ---
 
-    pub(super) fn event(&mut self, event: &Event) -> Result<(), Broken> {
+    pub(super) fn event(&mut self, event: &Event) -> Result<(), BrokenInvariant> {
         if let EventKind::ToolRedefined { tool_name, fingerprint, attempt } = &event.kind {
             let tool = self.tools.iter_mut().find(|tool| tool.name == *tool_name);
             let tool = tool.ok_or_else(|| format!("{tool_name} is redefined and nobody offers it"))?;
-            let was = tool.now.starts_with(fingerprint.as_str());
+            let was = tool.current.starts_with(fingerprint.as_str());
             ensure(was, || format!("{tool_name} never was {fingerprint}"))?;
-            tool.told = fingerprint.clone();
+            tool.reported = fingerprint.clone();
             self.redefined += u64::from(attempt.is_some());
         }
         let Some(id) = &event.tool_id else { return Ok(()) };
         if let EventKind::ToolUse { wire_name, upstream_id, .. } = &event.kind {
             let tool = self.tools.iter().find(|tool| tool.wire_name == *wire_name);
             let tool = tool.map(|tool| tool.name.clone());
-            let call = Call { tool, upstream_id: upstream_id.clone(), ..Call::default() };
+            let call = SimCall { tool, upstream_id: upstream_id.clone(), ..SimCall::default() };
             self.calls.insert(id.clone(), call);
             return Ok(());
         }
@@ -281,13 +285,13 @@ impl Consent {
             } => {
                 let shown = call.arguments.clone().ok_or_else(|| format!("{id} asks without arguments"))?;
                 let tool = self.tools.iter().find(|tool| Some(&tool.name) == call.tool.as_ref());
-                ensure(tool.is_some_and(|tool| tool.told == *fingerprint), || {
+                ensure(tool.is_some_and(|tool| tool.reported == *fingerprint), || {
                     format!("{id} asks about another definition: {fingerprint}")
                 })?;
                 let first = self.hashes.entry(arguments_hash.clone()).or_insert_with(|| shown.clone());
                 ensure(*first == shown, || format!("{id}: one hash for {first} and {shown}"))?;
                 ensure(call.asked.iter().all(|asked| !asked.open), || format!("{id} asks twice at once"))?;
-                call.asked.push(Asked {
+                call.asked.push(AskedQuestion {
                     id: approval_id.clone(),
                     hash: arguments_hash.clone(),
                     fingerprint: fingerprint.clone(),
@@ -297,15 +301,15 @@ impl Consent {
                 });
             }
             // What a person tells a running tool allows nothing.
-            EventKind::ApprovalResolved { answer: None, .. } => self.resolved(id, &event.kind)?,
-            EventKind::ToolStart { .. } => self.intends(id)?,
+            EventKind::ApprovalResolved { answer: None, .. } => self.check_resolution(id, &event.kind)?,
+            EventKind::ToolStart { .. } => self.check_intent(id)?,
             _ => {}
         }
         Ok(())
     }
 
     /// An answer in the log: somebody must have given it.
-    fn resolved(&mut self, id: &CallId, kind: &EventKind) -> Result<(), Broken> {
+    fn check_resolution(&mut self, id: &CallId, kind: &EventKind) -> Result<(), BrokenInvariant> {
         let EventKind::ApprovalResolved { approval_id, decision, by, arguments, remembered, .. } = kind
         else {
             return Ok(());
@@ -318,32 +322,32 @@ impl Consent {
         let with = arguments.clone().unwrap_or_else(|| asked.shown.clone());
         match by.as_str() {
             "person" => {
-                let gave = |said: &&Said| {
-                    said.question == *approval_id
-                        && said.decision == *decision
-                        && said.hash.as_ref().is_none_or(|hash| *hash == asked.hash)
-                        && match (decision, &said.arguments) {
-                            (Decision::Approve, Some(edited)) => *edited == with,
-                            (Decision::Approve, None) => arguments.is_none(),
-                            (Decision::Deny, _) => arguments.is_none(),
+                let was_given = |given: &&GivenAnswer| {
+                    given.question == *approval_id
+                        && given.decision == *decision
+                        && given.hash.as_ref().is_none_or(|hash| *hash == asked.hash)
+                        && match (decision, &given.arguments) {
+                            (ApprovalDecision::Approve, Some(edited)) => *edited == with,
+                            (ApprovalDecision::Approve, None) => arguments.is_none(),
+                            (ApprovalDecision::Deny, _) => arguments.is_none(),
                         }
-                        && match (&said.remember, remembered) {
+                        && match (&given.remember, remembered) {
                             (_, None) => true,
                             (None, Some(_)) => false,
-                            (Some(wanted), Some(kept)) => wanted.scope == kept.scope,
+                            (Some(wanted), Some(stored)) => wanted.scope == stored.scope,
                         }
                 };
-                let said = self.said.iter().find(gave);
-                let said = said.ok_or_else(|| format!("{approval_id}: nobody said {decision:?}"))?;
-                if let (Some(kept), Some(wanted)) = (remembered, &said.remember) {
-                    let bound = kept.tool == tool
-                        && kept.fingerprint == asked.fingerprint
-                        && kept.decision == *decision;
-                    ensure(bound, || format!("{approval_id}: something else is kept: {kept:?}"))?;
+                let given = self.given_answers.iter().find(was_given);
+                let given = given.ok_or_else(|| format!("{approval_id}: nobody said {decision:?}"))?;
+                if let (Some(stored), Some(wanted)) = (remembered, &given.remember) {
+                    let bound = stored.tool == tool
+                        && stored.fingerprint == asked.fingerprint
+                        && stored.decision == *decision;
+                    ensure(bound, || format!("{approval_id}: something else is kept: {stored:?}"))?;
                     let arguments = match &wanted.constraints {
-                        Constraints::Any => KeptFor::Any,
-                        Constraints::Exact => KeptFor::Exactly(with.clone()),
-                        Constraints::Arguments(tests) => KeptFor::Q(
+                        ArgumentConstraints::Any => SimConstraint::Any,
+                        ArgumentConstraints::Exact => SimConstraint::Exactly(with.clone()),
+                        ArgumentConstraints::Arguments(tests) => SimConstraint::Q(
                             tests
                                 .values()
                                 .find_map(|test| match test {
@@ -353,72 +357,89 @@ impl Consent {
                                 .unwrap_or_default(),
                         ),
                     };
-                    let fingerprint = kept.fingerprint.clone();
+                    let fingerprint = stored.fingerprint.clone();
                     let decision = *decision;
-                    self.kept_in_turn.push(Kept { decision, tool: tool.clone(), fingerprint, arguments });
+                    self.turn_decisions.push(SimRemembered {
+                        decision,
+                        tool: tool.clone(),
+                        fingerprint,
+                        arguments,
+                    });
                     self.remembered += 1;
                 }
             }
-            "remembered" if *decision == Decision::Approve => {
-                let fits = self.is_kept(Decision::Approve, &tool, &asked.fingerprint, &asked.shown);
+            "remembered" if *decision == ApprovalDecision::Approve => {
+                let fits =
+                    self.is_remembered(ApprovalDecision::Approve, &tool, &asked.fingerprint, &asked.shown);
                 ensure(fits, || format!("{approval_id}: nothing that is kept answers it"))?;
             }
-            by => ensure(*decision == Decision::Deny, || format!("{approval_id} is approved by {by}"))?,
+            by => {
+                ensure(*decision == ApprovalDecision::Deny, || format!("{approval_id} is approved by {by}"))?
+            }
         }
         let call = self.calls.get_mut(id).ok_or("an answer about no call")?;
         self.edited += u64::from(arguments.is_some());
         call.asked[at].open = false;
-        call.asked[at].approved = (*decision == Decision::Approve).then(|| with.clone());
+        call.asked[at].approved = (*decision == ApprovalDecision::Approve).then(|| with.clone());
         call.arguments = Some(with);
         Ok(())
     }
 
     /// A start is meant: what a person refused for good does not start unless a person has allowed this very call.
-    fn intends(&self, id: &CallId) -> Result<(), Broken> {
-        let Some((call, tool, arguments)) = self.of(id) else { return Ok(()) };
-        let approved = is_approved(call, &tool.told, arguments);
-        let refused = self.is_kept(Decision::Deny, &tool.name, &tool.told, arguments);
+    fn check_intent(&self, id: &CallId) -> Result<(), BrokenInvariant> {
+        let Some((call, tool, arguments)) = self.call_parts(id) else { return Ok(()) };
+        let approved = is_approved(call, &tool.reported, arguments);
+        let refused = self.is_remembered(ApprovalDecision::Deny, &tool.name, &tool.reported, arguments);
         ensure(approved || !refused, || format!("{id} starts although a person refused it for good"))
     }
 
     /// A tool really starts, with these arguments and the definition that it has now. R: A3
-    pub(super) fn really_starts(&self, id: &CallId, arguments: &Arguments) -> Result<(), Broken> {
-        let (call, tool, meant) = self.of(id).ok_or_else(|| format!("{id} starts and nobody knows it"))?;
+    pub(super) fn check_start(&self, id: &CallId, arguments: &CallArguments) -> Result<(), BrokenInvariant> {
+        let (call, tool, meant) =
+            self.call_parts(id).ok_or_else(|| format!("{id} starts and nobody knows it"))?;
         let with = &arguments.value;
         ensure(with == meant, || format!("{id} starts with {with}, not with {meant}"))?;
         ensure(with["q"] != REFUSED_Q, || format!("{id} starts with arguments that no tool takes"))?;
-        let rule = self.rules.iter().find(|rule| rule.fits(&tool.name, with)).map(|rule| rule.decide);
-        ensure(rule != Some(Decide::Deny), || format!("{id} starts against a rule that denies"))?;
-        if is_approved(call, &tool.now, with) || self.approval == ApprovalRule::ApproveAll {
+        let rule = self.rules.iter().find(|rule| rule.matches(&tool.name, with)).map(|rule| rule.decide);
+        ensure(rule != Some(RuleAction::Deny), || format!("{id} starts against a rule that denies"))?;
+        if is_approved(call, &tool.current, with) || self.approval == ApprovalRule::ApproveAll {
             return Ok(());
         }
-        let asks_always = self.confirm == Confirm::Manual || tool.permission == Permission::Ask;
-        let kept = self.is_kept(Decision::Approve, &tool.name, &tool.now, with);
+        let asks_always = self.confirm == ConfirmMode::Manual || tool.permission == PermissionRule::Ask;
+        let remembered = self.is_remembered(ApprovalDecision::Approve, &tool.name, &tool.current, with);
         let harmless = matches!(tool.effect, Effect::Pure | Effect::Read | Effect::Cosmetic);
         let by_rule = match rule {
-            Some(decide) => decide == Decide::Allow,
+            Some(decide) => decide == RuleAction::Allow,
             None => harmless,
         };
-        let unasked = by_rule && tool.now == tool.offered && self.confirm != Confirm::Everything;
-        ensure(!asks_always && (kept || unasked), || {
-            format!("{id} ({} as {}) starts with {with} and nobody allowed it", tool.name, tool.now)
+        let unasked = by_rule && tool.current == tool.offered && self.confirm != ConfirmMode::Everything;
+        ensure(!asks_always && (remembered || unasked), || {
+            format!("{id} ({} as {}) starts with {with} and nobody allowed it", tool.name, tool.current)
         })
     }
 
-    fn of(&self, id: &CallId) -> Option<(&Call, &Tool, &Value)> {
+    fn call_parts(&self, id: &CallId) -> Option<(&SimCall, &SimTool, &Value)> {
         let call = self.calls.get(id)?;
         let tool = self.tools.iter().find(|tool| Some(&tool.name) == call.tool.as_ref())?;
         Some((call, tool, call.arguments.as_ref()?))
     }
 
-    fn is_kept(&self, decision: Decision, tool: &ToolName, fingerprint: &str, arguments: &Value) -> bool {
-        let kept = self.kept.iter().chain(&self.kept_in_turn);
-        kept.filter(|kept| kept.decision == decision).any(|kept| kept.fits(tool, fingerprint, arguments))
+    fn is_remembered(
+        &self,
+        decision: ApprovalDecision,
+        tool: &ToolName,
+        fingerprint: &str,
+        arguments: &Value,
+    ) -> bool {
+        let decisions = self.past_decisions.iter().chain(&self.turn_decisions);
+        decisions
+            .filter(|past| past.decision == decision)
+            .any(|past| past.matches(tool, fingerprint, arguments))
     }
 }
 
 /// Somebody allowed this very call: this definition, these arguments.
-fn is_approved(call: &Call, fingerprint: &str, arguments: &Value) -> bool {
+fn is_approved(call: &SimCall, fingerprint: &str, arguments: &Value) -> bool {
     call.asked
         .iter()
         .any(|asked| asked.fingerprint == fingerprint && asked.approved.as_ref() == Some(arguments))

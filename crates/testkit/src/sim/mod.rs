@@ -13,29 +13,29 @@ mod check;
 mod client;
 mod consent;
 mod people;
-mod plan;
 mod rng;
+mod sim_plan;
+mod simulation;
 mod tool;
 mod upstream;
-mod world;
 
 use std::fmt;
-use throughline_engine::{Event, Execution, StartRule, TurnStatus};
+use throughline_engine::{Event, ExecutionMode, StartRule, TurnStatus};
 
 /// What to simulate. The default draws everything from the seed.
 #[derive(Clone, Debug, Default)]
-pub struct Options {
+pub struct SimOptions {
     /// When tools start; `None` = drawn from the seed.
     pub start: Option<StartRule>,
     /// How many run at once; `None` = drawn from the seed.
-    pub execution: Option<Execution>,
+    pub execution: Option<ExecutionMode>,
     /// A rule to break, to see the checks fail.
-    pub mutant: Option<Mutant>,
+    pub mutant: Option<SimMutant>,
 }
 
 /// The program with one rule removed. Each must be caught, or the checks are worth nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mutant {
+pub enum SimMutant {
     /// Tools that write start like those that read: before the commit and unasked.
     NoCommitRule,
     /// A call's outcome is lost.
@@ -68,30 +68,30 @@ pub enum Mutant {
     LastAnswerWins,
 }
 
-impl Mutant {
+impl SimMutant {
     /// All of them.
-    pub const ALL: [Mutant; 15] = [
-        Mutant::NoCommitRule,
-        Mutant::OrphanCall,
-        Mutant::SecondCompletion,
-        Mutant::StartBeforeDurable,
-        Mutant::SecondStart,
-        Mutant::SteerAtOnce,
-        Mutant::SteerTwice,
-        Mutant::ApprovalByUpstreamId,
-        Mutant::ApprovalForOtherArguments,
-        Mutant::ApprovalSurvivesRedefinition,
-        Mutant::EditUnchecked,
-        Mutant::MemoryIgnoresFingerprint,
-        Mutant::AnswerTwice,
-        Mutant::TimeRunsOn,
-        Mutant::LastAnswerWins,
+    pub const ALL: [SimMutant; 15] = [
+        SimMutant::NoCommitRule,
+        SimMutant::OrphanCall,
+        SimMutant::SecondCompletion,
+        SimMutant::StartBeforeDurable,
+        SimMutant::SecondStart,
+        SimMutant::SteerAtOnce,
+        SimMutant::SteerTwice,
+        SimMutant::ApprovalByUpstreamId,
+        SimMutant::ApprovalForOtherArguments,
+        SimMutant::ApprovalSurvivesRedefinition,
+        SimMutant::EditUnchecked,
+        SimMutant::MemoryIgnoresFingerprint,
+        SimMutant::AnswerTwice,
+        SimMutant::TimeRunsOn,
+        SimMutant::LastAnswerWins,
     ];
 }
 
 /// What happened in a run that held.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Summary {
+pub struct SimSummary {
     /// Events in the log.
     pub events: u64,
     /// Model calls, retries included.
@@ -122,7 +122,7 @@ pub struct Summary {
 
 /// A broken invariant, with what led to it.
 #[derive(Clone, Debug)]
-pub struct Failure {
+pub struct SimFailure {
     /// Run it again with this.
     pub seed: u64,
     /// Which invariant, in a sentence.
@@ -131,7 +131,7 @@ pub struct Failure {
     pub trace: Vec<String>,
 }
 
-impl fmt::Display for Failure {
+impl fmt::Display for SimFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "seed {}: {}", self.seed, self.what)?;
         let skipped = self.trace.len().saturating_sub(TRACE_LINES);
@@ -145,33 +145,33 @@ impl fmt::Display for Failure {
     }
 }
 
-impl std::error::Error for Failure {}
+impl std::error::Error for SimFailure {}
 
 /// Lines of the trace that are shown.
 const TRACE_LINES: usize = 120;
 
 /// Simulates one turn.
-pub fn run(seed: u64, options: &Options) -> Result<Summary, Box<Failure>> {
-    logged(seed, options).map(|(summary, _)| summary)
+pub fn run(seed: u64, options: &SimOptions) -> Result<SimSummary, Box<SimFailure>> {
+    run_with_log(seed, options).map(|(summary, _)| summary)
 }
 
 /// The log of a simulated turn: for tests of what is made of logs.
-pub fn events(seed: u64) -> Result<Vec<Event>, Box<Failure>> {
-    logged(seed, &Options::default()).map(|(_, events)| events)
+pub fn events(seed: u64) -> Result<Vec<Event>, Box<SimFailure>> {
+    run_with_log(seed, &SimOptions::default()).map(|(_, events)| events)
 }
 
-fn logged(seed: u64, options: &Options) -> Result<(Summary, Vec<Event>), Box<Failure>> {
+fn run_with_log(seed: u64, options: &SimOptions) -> Result<(SimSummary, Vec<Event>), Box<SimFailure>> {
     // The trace costs more than the run, so it is only written when it is needed: the second run is the first one.
-    match world::simulate(seed, options, None) {
+    match simulation::simulate(seed, options, None) {
         Ok(ended) => Ok(ended),
         Err(what) => {
             let mut trace = Vec::new();
-            let again = world::simulate(seed, options, Some(&mut trace));
+            let again = simulation::simulate(seed, options, Some(&mut trace));
             let what = match again {
                 Err(again) if again == what => what,
                 _ => format!("{what} (and not deterministic: the second run differs)"),
             };
-            Err(Box::new(Failure { seed, what, trace }))
+            Err(Box::new(SimFailure { seed, what, trace }))
         }
     }
 }
@@ -180,7 +180,7 @@ fn logged(seed: u64, options: &Options) -> Result<(Summary, Vec<Event>), Box<Fai
 mod tests {
     use super::*;
 
-    fn check(seed: u64, options: &Options) -> Summary {
+    fn check(seed: u64, options: &SimOptions) -> SimSummary {
         match run(seed, options) {
             Ok(summary) => summary,
             Err(failure) => panic!("{failure}"),
@@ -190,22 +190,22 @@ mod tests {
     /// Every seed that ever failed, and why it is here.
     #[test]
     fn seeds_that_once_failed() {
-        let kept = include_str!("../../sim-seeds.txt");
-        let seeds = kept
+        let failed_seeds = include_str!("../../sim-seeds.txt");
+        let seeds = failed_seeds
             .lines()
             .filter(|line| !line.starts_with('#'))
             .filter_map(|line| line.split_whitespace().next());
         for seed in seeds {
-            check(seed.parse().expect("a seed"), &Options::default());
+            check(seed.parse().expect("a seed"), &SimOptions::default());
         }
     }
 
     #[test]
     fn three_hundred_seeds_hold() {
-        let mut all = Summary::default();
+        let mut all = SimSummary::default();
         let mut statuses = std::collections::BTreeMap::new();
         for seed in 0..300 {
-            let one = check(seed, &Options::default());
+            let one = check(seed, &SimOptions::default());
             all.early_starts += one.early_starts;
             all.crashes += one.crashes;
             all.edited += one.edited;
@@ -227,14 +227,14 @@ mod tests {
     #[test]
     fn one_seed_is_one_run() {
         for seed in [1, 77, 4_242] {
-            assert_eq!(check(seed, &Options::default()), check(seed, &Options::default()));
+            assert_eq!(check(seed, &SimOptions::default()), check(seed, &SimOptions::default()));
         }
     }
 
     #[test]
     fn every_mutant_is_caught() {
-        for mutant in Mutant::ALL {
-            let options = Options { mutant: Some(mutant), ..Options::default() };
+        for mutant in SimMutant::ALL {
+            let options = SimOptions { mutant: Some(mutant), ..SimOptions::default() };
             let caught = (0..2_000).find_map(|seed| run(seed, &options).err());
             let failure = caught.unwrap_or_else(|| panic!("{mutant:?} lives"));
             assert!(

@@ -2,9 +2,9 @@
 
 /// The only source of chance in a run.
 #[derive(Clone, Debug)]
-pub(super) struct Rng(u64);
+pub(super) struct SimRng(u64);
 
-impl Rng {
+impl SimRng {
     pub(super) fn new(seed: u64) -> Self {
         Self(seed.wrapping_mul(0x2545_f491_4f6c_dd1d) ^ 0x9e37_79b9_7f4a_7c15)
     }

@@ -1,35 +1,35 @@
 //! A hostile upstream: what one model call will say, when, and how it breaks.
 
-use super::rng::Rng;
+use super::rng::SimRng;
 use throughline_engine::{FailureKind, UpstreamFailure};
 use throughline_wire::{
-    Arguments, BrokenCall, CallKind, Dialect, End, FinishReason, Hosted, ModelRequest, Problem, ProblemKind,
-    ProviderState, RawArguments, Seal, Slot, StepEvent, ToolChoice, UpstreamCallId, UpstreamError, Usage,
-    WireName,
+    BrokenCall, CallArguments, CallKind, CallSlot, Dialect, FinishReason, HostedTool, ModelRequest,
+    ProblemKind, ProviderState, RawArguments, SealEvidence, StepEvent, StepProblem, StreamEnd, ToolChoice,
+    UpstreamCallId, UpstreamError, Usage, WireName,
 };
 
 /// One thing that comes from the upstream, so many milliseconds after the one before.
-pub(super) type Item = (i64, Said);
+pub(super) type TimedReplyItem = (i64, ReplyItem);
 
-pub(super) enum Said {
+pub(super) enum ReplyItem {
     Event(StepEvent<'static>),
     Failed(UpstreamFailure),
 }
 
 /// The whole reply to a request. The last item always ends it: a stalled stream ends with the driver's timeout.
-pub(super) fn reply(rng: &mut Rng, request: &ModelRequest) -> Vec<Item> {
+pub(super) fn reply(rng: &mut SimRng, request: &ModelRequest) -> Vec<TimedReplyItem> {
     if rng.chance(5) {
-        return vec![(rng.wait(300), Said::Failed(early_failure(rng)))];
+        return vec![(rng.wait(300), ReplyItem::Failed(early_failure(rng)))];
     }
-    let mut items: Vec<Item> = Vec::new();
+    let mut items: Vec<TimedReplyItem> = Vec::new();
     let first = rng.wait(300);
-    let mut said = |rng: &mut Rng, event| {
+    let mut push_event = |rng: &mut SimRng, event| {
         let wait = if items.is_empty() { first } else { rng.wait(60) };
-        items.push((wait, Said::Event(event)));
+        items.push((wait, ReplyItem::Event(event)));
     };
     if rng.chance(30) {
         let thought = if rng.chance(20) { "" } else { "hm " };
-        said(rng, StepEvent::Thinking(thought.into()));
+        push_event(rng, StepEvent::Thinking(thought.into()));
     }
     let wants_calls = match &request.tool_choice {
         ToolChoice::Auto => rng.chance(75),
@@ -37,39 +37,39 @@ pub(super) fn reply(rng: &mut Rng, request: &ModelRequest) -> Vec<Item> {
         ToolChoice::Required | ToolChoice::Tool(_) => rng.chance(95),
     };
     for _ in 0..rng.below(4) {
-        said(rng, StepEvent::Text("word ".into()));
+        push_event(rng, StepEvent::Text("word ".into()));
     }
     if rng.chance(1) && rng.chance(20) {
         for _ in 0..5_000 {
-            items.push((0, Said::Event(StepEvent::Text("flood ".into()))));
+            items.push((0, ReplyItem::Event(StepEvent::Text("flood ".into()))));
         }
     }
     let calls = if wants_calls { 1 + rng.below(4) as u32 } else { 0 };
     let mut open = Vec::new();
     for slot in 0..calls {
-        for event in call(rng, Slot(slot), request) {
-            items.push((rng.wait(60), Said::Event(event)));
+        for event in call(rng, CallSlot(slot), request) {
+            items.push((rng.wait(60), ReplyItem::Event(event)));
         }
-        open.push(Slot(slot));
+        open.push(CallSlot(slot));
         if rng.chance(20) {
-            items.push((rng.wait(60), Said::Event(StepEvent::Text("and ".into()))));
+            items.push((rng.wait(60), ReplyItem::Event(StepEvent::Text("and ".into()))));
         }
         if rng.chance(12) {
-            let slot = Slot(rng.below(u64::from(slot) + 1) as u32);
-            contradict(rng, slot, &mut items);
+            let slot = CallSlot(rng.below(u64::from(slot) + 1) as u32);
+            reopen_call(rng, slot, &mut items);
         }
     }
     extras(rng, &mut items);
     end(rng, calls, &mut items);
     if rng.chance(5) {
         // Bytes after the end, and the end once more.
-        items.push((rng.wait(50), Said::Event(StepEvent::Text("late".into()))));
-        items.push((rng.wait(50), Said::Event(StepEvent::End(End::Complete))));
+        items.push((rng.wait(50), ReplyItem::Event(StepEvent::Text("late".into()))));
+        items.push((rng.wait(50), ReplyItem::Event(StepEvent::End(StreamEnd::Complete))));
     }
     items
 }
 
-fn call(rng: &mut Rng, slot: Slot, request: &ModelRequest) -> Vec<StepEvent<'static>> {
+fn call(rng: &mut SimRng, slot: CallSlot, request: &ModelRequest) -> Vec<StepEvent<'static>> {
     let offered: Vec<&WireName> = request.tools.iter().map(|tool| &tool.name).collect();
     let name = match rng.below(20) {
         0 => WireName::new("web_raed"),
@@ -93,7 +93,7 @@ fn call(rng: &mut Rng, slot: Slot, request: &ModelRequest) -> Vec<StepEvent<'sta
             } else {
                 BrokenCall::InvalidJson { message: "cut".into() }
             };
-            events.push(StepEvent::CallBroken { slot, why, raw });
+            events.push(StepEvent::CallBroken { slot, reason: why, raw });
         }
         // Never sealed: it depends on the end what becomes of it.
         1 => {}
@@ -102,100 +102,106 @@ fn call(rng: &mut Rng, slot: Slot, request: &ModelRequest) -> Vec<StepEvent<'sta
     events
 }
 
-fn arguments(rng: &mut Rng) -> Arguments {
+fn arguments(rng: &mut SimRng) -> CallArguments {
     let text = match rng.below(4) {
         0 => "{}".to_owned(),
         1 => r#"{ "q" : "spaced" }"#.to_owned(),
         _ => format!(r#"{{"q":"{}"}}"#, rng.below(3)),
     };
-    Arguments { value: serde_json::from_str(&text).unwrap_or_default(), text, repairs: Vec::new() }
+    CallArguments { value: serde_json::from_str(&text).unwrap_or_default(), text, repairs: Vec::new() }
 }
 
-fn seal(rng: &mut Rng) -> Seal {
+fn seal(rng: &mut SimRng) -> SealEvidence {
     *rng.pick(&[
-        Seal::Explicit,
-        Seal::Explicit,
-        Seal::Balanced,
-        Seal::Balanced,
-        Seal::Successor,
-        Seal::Terminal,
+        SealEvidence::Explicit,
+        SealEvidence::Explicit,
+        SealEvidence::Balanced,
+        SealEvidence::Balanced,
+        SealEvidence::Successor,
+        SealEvidence::Terminal,
     ])
-    .unwrap_or(&Seal::Explicit)
+    .unwrap_or(&SealEvidence::Explicit)
 }
 
-fn pieces(text: &str, rng: &mut Rng) -> Vec<String> {
+fn pieces(text: &str, rng: &mut SimRng) -> Vec<String> {
     let at = rng.below(text.len() as u64 + 1) as usize;
     [&text[..at], &text[at..]].into_iter().filter(|piece| !piece.is_empty()).map(ToOwned::to_owned).collect()
 }
 
 /// A seal was wrong: the call begins again, and may break or never end.
-fn contradict(rng: &mut Rng, slot: Slot, items: &mut Vec<Item>) {
-    items.push((rng.wait(200), Said::Event(StepEvent::CallReopened { slot })));
+fn reopen_call(rng: &mut SimRng, slot: CallSlot, items: &mut Vec<TimedReplyItem>) {
+    items.push((rng.wait(200), ReplyItem::Event(StepEvent::CallReopened { slot })));
     let arguments = arguments(rng);
     match rng.below(10) {
         0 => {}
         1 => items.push((
             rng.wait(60),
-            Said::Event(StepEvent::CallBroken {
+            ReplyItem::Event(StepEvent::CallBroken {
                 slot,
-                why: BrokenCall::Cut,
+                reason: BrokenCall::Cut,
                 raw: RawArguments(arguments.text),
             }),
         )),
         _ => {
             items.push((
                 rng.wait(60),
-                Said::Event(StepEvent::CallArguments { slot, delta: arguments.text.clone().into() }),
+                ReplyItem::Event(StepEvent::CallArguments { slot, delta: arguments.text.clone().into() }),
             ));
             let event = StepEvent::CallSealed { slot, seal: seal(rng), arguments };
-            items.push((rng.wait(60), Said::Event(event)));
+            items.push((rng.wait(60), ReplyItem::Event(event)));
         }
     }
 }
 
-fn extras(rng: &mut Rng, items: &mut Vec<Item>) {
+fn extras(rng: &mut SimRng, items: &mut Vec<TimedReplyItem>) {
     if rng.chance(20) {
         let usage = Usage { input_tokens: Some(10), output_tokens: Some(rng.below(99)), ..Usage::default() };
-        items.push((0, Said::Event(StepEvent::Usage(usage))));
+        items.push((0, ReplyItem::Event(StepEvent::Usage(usage))));
     }
     if rng.chance(10) {
         let value = serde_json::json!({"items": rng.below(9)});
-        items
-            .push((0, Said::Event(StepEvent::Opaque(ProviderState { dialect: Dialect::OpenaiChat, value }))));
+        items.push((
+            0,
+            ReplyItem::Event(StepEvent::ProviderState(ProviderState { dialect: Dialect::OpenaiChat, value })),
+        ));
     }
     if rng.chance(5) {
         let output = rng.chance(50).then(|| serde_json::json!("found"));
-        let hosted = Hosted { id: Some("h".into()), name: "search".into(), input: None, output };
-        items.push((0, Said::Event(StepEvent::Hosted(hosted))));
+        let hosted = HostedTool { id: Some("h".into()), name: "search".into(), input: None, output };
+        items.push((0, ReplyItem::Event(StepEvent::Hosted(hosted))));
     }
     if rng.chance(10) {
         for _ in 0..rng.below(5) {
-            let problem =
-                Problem { kind: ProblemKind::IdChanged, at: 7, excerpt: "x".into(), slot: Some(Slot(0)) };
-            items.push((0, Said::Event(StepEvent::Problem(problem))));
+            let problem = StepProblem {
+                kind: ProblemKind::IdChanged,
+                at: 7,
+                excerpt: "x".into(),
+                slot: Some(CallSlot(0)),
+            };
+            items.push((0, ReplyItem::Event(StepEvent::Problem(problem))));
         }
     }
 }
 
-fn end(rng: &mut Rng, calls: u32, items: &mut Vec<Item>) {
-    let finish = |items: &mut Vec<Item>, reason| {
-        items.push((0, Said::Event(StepEvent::Finish { reason, raw: None })));
+fn end(rng: &mut SimRng, calls: u32, items: &mut Vec<TimedReplyItem>) {
+    let finish = |items: &mut Vec<TimedReplyItem>, reason| {
+        items.push((0, ReplyItem::Event(StepEvent::Finish { reason, raw: None })));
     };
     let normal = if calls > 0 { FinishReason::ToolCalls } else { FinishReason::Stop };
     let ending = match rng.below(40) {
-        0 => Said::Event(StepEvent::End(End::Truncated)),
+        0 => ReplyItem::Event(StepEvent::End(StreamEnd::Truncated)),
         1 => {
             // The finish came, the end did not.
             finish(items, normal);
-            Said::Event(StepEvent::End(End::Truncated))
+            ReplyItem::Event(StepEvent::End(StreamEnd::Truncated))
         }
-        2 => Said::Event(StepEvent::End(End::Error(UpstreamError {
+        2 => ReplyItem::Event(StepEvent::End(StreamEnd::Error(UpstreamError {
             message: "boom".into(),
             ..UpstreamError::default()
         }))),
-        3 => Said::Failed(failure(FailureKind::IdleTimeout, None, None)),
-        4 => Said::Failed(failure(FailureKind::Broken, None, None)),
-        5 => Said::Event(StepEvent::End(End::Complete)),
+        3 => ReplyItem::Failed(failure(FailureKind::IdleTimeout, None, None)),
+        4 => ReplyItem::Failed(failure(FailureKind::Broken, None, None)),
+        5 => ReplyItem::Event(StepEvent::End(StreamEnd::Complete)),
         other => {
             let reason = match other {
                 6 | 7 => FinishReason::Length,
@@ -208,14 +214,14 @@ fn end(rng: &mut Rng, calls: u32, items: &mut Vec<Item>) {
                 _ => normal,
             };
             finish(items, reason);
-            Said::Event(StepEvent::End(End::Complete))
+            ReplyItem::Event(StepEvent::End(StreamEnd::Complete))
         }
     };
-    let wait = if matches!(ending, Said::Failed(_)) { 30_000 } else { rng.wait(80) };
+    let wait = if matches!(ending, ReplyItem::Failed(_)) { 30_000 } else { rng.wait(80) };
     items.push((wait, ending));
 }
 
-fn early_failure(rng: &mut Rng) -> UpstreamFailure {
+fn early_failure(rng: &mut SimRng) -> UpstreamFailure {
     match rng.below(10) {
         0..3 => failure(FailureKind::RateLimited, Some(429), rng.chance(50).then(|| rng.below(90_000))),
         3..5 => failure(FailureKind::Status, Some(503), None),

@@ -4,7 +4,7 @@
 pub mod talk;
 
 use serde_json::{Value, json};
-use throughline_testkit::{Dialect, UpstreamHandle};
+use throughline_testkit::{FakeDialect, FakeUpstreamHandle};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -47,33 +47,37 @@ impl Reply {
     }
 }
 
-pub fn path(dialect: Dialect, model: &str) -> String {
+pub fn path(dialect: FakeDialect, model: &str) -> String {
     match dialect {
-        Dialect::OpenaiChat => "/v1/chat/completions".into(),
-        Dialect::OpenaiResponses => "/v1/responses".into(),
-        Dialect::Anthropic => "/v1/messages".into(),
-        Dialect::Gemini => format!("/v1beta/models/{model}:streamGenerateContent?alt=sse"),
-        Dialect::Ollama => "/api/chat".into(),
+        FakeDialect::OpenaiChat => "/v1/chat/completions".into(),
+        FakeDialect::OpenaiResponses => "/v1/responses".into(),
+        FakeDialect::Anthropic => "/v1/messages".into(),
+        FakeDialect::Gemini => format!("/v1beta/models/{model}:streamGenerateContent?alt=sse"),
+        FakeDialect::Ollama => "/api/chat".into(),
     }
 }
 
 /// The smallest legal streaming request.
-pub fn hello(dialect: Dialect) -> Value {
+pub fn hello(dialect: FakeDialect) -> Value {
     asking(dialect, "hello")
 }
 
-pub fn asking(dialect: Dialect, text: &str) -> Value {
+pub fn asking(dialect: FakeDialect, text: &str) -> Value {
     let user = json!([{"role": "user", "content": text}]);
     match dialect {
-        Dialect::OpenaiChat => json!({"model": "mock", "messages": user, "stream": true}),
-        Dialect::OpenaiResponses => json!({"model": "mock", "input": user, "stream": true, "store": false}),
-        Dialect::Anthropic => json!({"model": "mock", "max_tokens": 64, "messages": user, "stream": true}),
-        Dialect::Gemini => json!({"contents": [{"role": "user", "parts": [{"text": text}]}]}),
-        Dialect::Ollama => json!({"model": "mock", "messages": user}),
+        FakeDialect::OpenaiChat => json!({"model": "mock", "messages": user, "stream": true}),
+        FakeDialect::OpenaiResponses => {
+            json!({"model": "mock", "input": user, "stream": true, "store": false})
+        }
+        FakeDialect::Anthropic => {
+            json!({"model": "mock", "max_tokens": 64, "messages": user, "stream": true})
+        }
+        FakeDialect::Gemini => json!({"contents": [{"role": "user", "parts": [{"text": text}]}]}),
+        FakeDialect::Ollama => json!({"model": "mock", "messages": user}),
     }
 }
 
-pub async fn open(upstream: &UpstreamHandle, path: &str, body: &Value) -> TcpStream {
+pub async fn open(upstream: &FakeUpstreamHandle, path: &str, body: &Value) -> TcpStream {
     let mut stream = TcpStream::connect(upstream.address()).await.expect("connects");
     let body = body.to_string();
     let head = format!(
@@ -85,12 +89,12 @@ pub async fn open(upstream: &UpstreamHandle, path: &str, body: &Value) -> TcpStr
     stream
 }
 
-pub async fn post(upstream: &UpstreamHandle, path: &str, body: &Value) -> Reply {
+pub async fn post(upstream: &FakeUpstreamHandle, path: &str, body: &Value) -> Reply {
     let mut stream = open(upstream, path, body).await;
     read(&mut stream).await
 }
 
-pub async fn get(upstream: &UpstreamHandle, path: &str) -> Reply {
+pub async fn get(upstream: &FakeUpstreamHandle, path: &str) -> Reply {
     let mut stream = TcpStream::connect(upstream.address()).await.expect("connects");
     stream.write_all(format!("GET {path} HTTP/1.1\r\nhost: test\r\n\r\n").as_bytes()).await.expect("sends");
     read(&mut stream).await

@@ -4,7 +4,7 @@
 
 use super::{Reply, path, post};
 use serde_json::{Value, json};
-use throughline_testkit::{Dialect, UpstreamHandle};
+use throughline_testkit::{FakeDialect, FakeUpstreamHandle};
 
 /// A tool offered to the model.
 #[derive(Clone)]
@@ -38,14 +38,14 @@ pub struct Step {
 }
 
 pub struct Talk<'a> {
-    upstream: &'a UpstreamHandle,
-    dialect: Dialect,
+    upstream: &'a FakeUpstreamHandle,
+    dialect: FakeDialect,
     offers: Vec<Offer>,
     history: Vec<Value>,
 }
 
 impl<'a> Talk<'a> {
-    pub fn new(upstream: &'a UpstreamHandle, dialect: Dialect, offers: &[Offer]) -> Self {
+    pub fn new(upstream: &'a FakeUpstreamHandle, dialect: FakeDialect, offers: &[Offer]) -> Self {
         Self { upstream, dialect, offers: offers.to_vec(), history: Vec::new() }
     }
 
@@ -57,7 +57,7 @@ impl<'a> Talk<'a> {
         tool: impl AsyncFn(&Call) -> String,
     ) -> Vec<Step> {
         self.history.push(match self.dialect {
-            Dialect::Gemini => json!({"role": "user", "parts": [{"text": text}]}),
+            FakeDialect::Gemini => json!({"role": "user", "parts": [{"text": text}]}),
             _ => json!({"role": "user", "content": text}),
         });
         let mut steps = Vec::new();
@@ -83,41 +83,41 @@ impl<'a> Talk<'a> {
     fn body(&self, may_call: bool) -> Value {
         let history = Value::Array(self.history.clone());
         let mut body = match self.dialect {
-            Dialect::OpenaiChat => json!({"model": "demo", "messages": history, "stream": true}),
-            Dialect::OpenaiResponses => {
+            FakeDialect::OpenaiChat => json!({"model": "demo", "messages": history, "stream": true}),
+            FakeDialect::OpenaiResponses => {
                 json!({"model": "demo", "input": history, "stream": true, "store": false})
             }
-            Dialect::Anthropic => {
+            FakeDialect::Anthropic => {
                 json!({"model": "demo", "messages": history, "stream": true, "max_tokens": 1000})
             }
-            Dialect::Gemini => json!({"contents": history}),
-            Dialect::Ollama => json!({"model": "demo", "messages": history}),
+            FakeDialect::Gemini => json!({"contents": history}),
+            FakeDialect::Ollama => json!({"model": "demo", "messages": history}),
         };
-        if self.offers.is_empty() || (!may_call && self.dialect == Dialect::Ollama) {
+        if self.offers.is_empty() || (!may_call && self.dialect == FakeDialect::Ollama) {
             return body;
         }
         let none = |value: Value| if may_call { Value::Null } else { value };
         let tool = |offer: &Offer| match self.dialect {
-            Dialect::OpenaiChat | Dialect::Ollama => {
+            FakeDialect::OpenaiChat | FakeDialect::Ollama => {
                 json!({"type": "function", "function": {"name": offer.name, "parameters": offer.parameters}})
             }
-            Dialect::OpenaiResponses => {
+            FakeDialect::OpenaiResponses => {
                 json!({"type": "function", "name": offer.name, "parameters": offer.parameters, "strict": false})
             }
-            Dialect::Anthropic => json!({"name": offer.name, "input_schema": offer.parameters}),
-            Dialect::Gemini => json!({"name": offer.name, "parametersJsonSchema": offer.parameters}),
+            FakeDialect::Anthropic => json!({"name": offer.name, "input_schema": offer.parameters}),
+            FakeDialect::Gemini => json!({"name": offer.name, "parametersJsonSchema": offer.parameters}),
         };
         let tools: Vec<Value> = self.offers.iter().map(tool).collect();
         match self.dialect {
-            Dialect::Gemini => {
+            FakeDialect::Gemini => {
                 body["tools"] = json!([{"functionDeclarations": tools}]);
                 body["toolConfig"] = none(json!({"functionCallingConfig": {"mode": "NONE"}}));
             }
-            Dialect::Anthropic => {
+            FakeDialect::Anthropic => {
                 body["tools"] = tools.into();
                 body["tool_choice"] = none(json!({"type": "none"}));
             }
-            Dialect::Ollama => body["tools"] = tools.into(),
+            FakeDialect::Ollama => body["tools"] = tools.into(),
             _ => {
                 body["tools"] = tools.into();
                 body["tool_choice"] = none("none".into());
@@ -129,7 +129,7 @@ impl<'a> Talk<'a> {
     fn record(&mut self, step: &Step, results: &[(Call, String)]) {
         let each = results.iter();
         match self.dialect {
-            Dialect::OpenaiChat => {
+            FakeDialect::OpenaiChat => {
                 let mut message = json!({"role": "assistant", "content": step.text});
                 if !step.calls.is_empty() {
                     let call = |call: &Call| {
@@ -143,13 +143,13 @@ impl<'a> Talk<'a> {
                     |(call, output)| json!({"role": "tool", "tool_call_id": call.id, "content": output}),
                 ));
             }
-            Dialect::OpenaiResponses => {
+            FakeDialect::OpenaiResponses => {
                 self.history.extend(step.raw.clone());
                 self.history.extend(each.map(|(call, output)| {
                     json!({"type": "function_call_output", "call_id": call.id, "output": output})
                 }));
             }
-            Dialect::Anthropic => {
+            FakeDialect::Anthropic => {
                 self.history.push(json!({"role": "assistant", "content": step.raw}));
                 if !results.is_empty() {
                     let result = |(call, output): &(Call, String)| json!({"type": "tool_result", "tool_use_id": call.id, "content": output});
@@ -157,7 +157,7 @@ impl<'a> Talk<'a> {
                         .push(json!({"role": "user", "content": each.map(result).collect::<Value>()}));
                 }
             }
-            Dialect::Gemini => {
+            FakeDialect::Gemini => {
                 self.history.push(json!({"role": "model", "parts": step.raw}));
                 if !results.is_empty() {
                     let response = |(call, output): &(Call, String)| json!({"functionResponse": {"name": call.name, "response": {"output": output}}});
@@ -165,7 +165,7 @@ impl<'a> Talk<'a> {
                         .push(json!({"role": "user", "parts": each.map(response).collect::<Value>()}));
                 }
             }
-            Dialect::Ollama => {
+            FakeDialect::Ollama => {
                 self.history.push(json!({"role": "assistant", "content": step.text, "tool_calls": step.raw}));
                 self.history.extend(each.map(
                     |(call, output)| json!({"role": "tool", "tool_name": call.name, "content": output}),
@@ -186,15 +186,15 @@ impl Step {
     }
 }
 
-pub fn read(dialect: Dialect, reply: &Reply) -> Step {
+pub fn read(dialect: FakeDialect, reply: &Reply) -> Step {
     let mut step = Step::default();
     for event in reply.events() {
         match dialect {
-            Dialect::OpenaiChat => chat(&mut step, &event),
-            Dialect::OpenaiResponses => responses(&mut step, &event),
-            Dialect::Anthropic => anthropic(&mut step, &event),
-            Dialect::Gemini => gemini(&mut step, &event),
-            Dialect::Ollama => ollama(&mut step, &event),
+            FakeDialect::OpenaiChat => chat(&mut step, &event),
+            FakeDialect::OpenaiResponses => responses(&mut step, &event),
+            FakeDialect::Anthropic => anthropic(&mut step, &event),
+            FakeDialect::Gemini => gemini(&mut step, &event),
+            FakeDialect::Ollama => ollama(&mut step, &event),
         }
     }
     step

@@ -16,9 +16,9 @@ use std::process::ExitCode;
 use std::time::Duration;
 use throughline::tools::{Effect, FunctionTool, tool};
 use throughline::wire::Dialect;
-use throughline::{Approval, EventKind, Proxy, Throughline, Upstream};
+use throughline::{ApprovalMode, EventKind, Throughline, Upstream, UpstreamProxy};
 use throughline_engine::{Event, StartRule};
-use throughline_testkit::{self as testkit, Pace, Queue, Script};
+use throughline_testkit::{self as testkit, ModelScript, ReplyPace, ScriptQueue};
 
 /// Deltas a second of the fake model: seconds of arguments and prose are counted in them.
 const DELTAS_PER_SECOND: f64 = 100.0;
@@ -108,15 +108,16 @@ fn median(mut values: Vec<f64>) -> f64 {
 
 /// One turn: the step of the scenario, and a last one that says that it is done.
 async fn turn(scenario: &Scenario, running: Running, start: StartRule) -> Result<Times, String> {
-    let upstream = testkit::Upstream::start(Queue::new([script(scenario), Script::new().say("Done.")]))
-        .await
-        .map_err(|error| error.to_string())?;
-    let base_url = upstream.base_url(testkit::Dialect::OpenaiChat);
+    let upstream =
+        testkit::FakeUpstream::start(ScriptQueue::new([script(scenario), ModelScript::new().say("Done.")]))
+            .await
+            .map_err(|error| error.to_string())?;
+    let base_url = upstream.base_url(testkit::FakeDialect::OpenaiChat);
     let model = Upstream::new("fake", Dialect::OpenaiChat, &base_url).map_err(|error| error.to_string())?;
     let mut builder = Throughline::builder()
-        .upstream(model.proxy(Proxy::Off))
+        .upstream(model.proxy(UpstreamProxy::Off))
         .model("fake")
-        .approval(Approval::AllowAll)
+        .approval(ApprovalMode::AllowAll)
         .start_rule(start)
         .tool(waits("bench.look", Effect::Read))
         .tool(waits("bench.save", Effect::Write))
@@ -161,13 +162,13 @@ fn waits(name: &str, effect: Effect) -> FunctionTool {
     tool(name, "Takes its time.", run).effect(effect).agent_callable()
 }
 
-fn script(scenario: &Scenario) -> Script {
-    let pace = Pace {
+fn script(scenario: &Scenario) -> ModelScript {
+    let pace = ReplyPace {
         tokens_per_second: Some(DELTAS_PER_SECOND),
         chunk_chars: Some(FRAGMENT_CHARS),
         fragment_chars: Some(FRAGMENT_CHARS),
     };
-    let mut script = Script::new().paced(pace);
+    let mut script = ModelScript::new().with_pace(pace);
     let chars = |seconds: f64| (seconds * DELTAS_PER_SECOND) as usize * FRAGMENT_CHARS;
     for (number, beat) in scenario.beats.iter().enumerate() {
         script = match *beat {
@@ -179,7 +180,7 @@ fn script(scenario: &Scenario) -> Script {
                 script.call(tool, json!({"ms": ms, "number": number, "filling": filling}))
             }
             Beat::Prose { seconds } => script.say("prose ".repeat(chars(seconds) / 6)),
-            Beat::Silence { seconds } => script.then(testkit::Move::Pause((seconds * 1_000.0) as u64)),
+            Beat::Silence { seconds } => script.then(testkit::ScriptMove::Pause((seconds * 1_000.0) as u64)),
         };
     }
     script

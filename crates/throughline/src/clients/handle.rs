@@ -1,9 +1,9 @@
 //! One connection of a client.
 
-use super::{ClientAnswered, ClientError, ClientTool, Clients, User};
+use super::{ClientAnswerResult, ClientError, ClientOwner, ClientRegistry, ClientToolSpec};
 use serde::Serialize;
 use serde_json::Value;
-use throughline_engine::{ClientAnswer, Millis, TurnId};
+use throughline_engine::{ClientAnswer, TurnId, UnixMillis};
 use throughline_wire::{CallId, ToolName};
 use tokio::sync::mpsc;
 
@@ -16,19 +16,19 @@ use tokio::sync::mpsc;
 /// # use throughline::{Throughline, Upstream, wire::Dialect};
 /// use serde_json::json;
 /// use throughline::engine::{ClientAnswer, ClientStatus};
-/// use throughline::{ClientEvent, ClientTool};
+/// use throughline::{ClientEvent, ClientToolSpec};
 /// # let server = testkit::Upstream::start(testkit::Queue::new([
 /// #     testkit::Script::new().call("live2d_expression", json!({"name": "smile"})), testkit::Script::new().say("Hello!"),
 /// # ])).await?;
 /// # let upstream = Upstream::new("demo", Dialect::OpenaiChat, &server.base_url(testkit::Dialect::OpenaiChat))?;
 /// # let app = Throughline::builder().upstream(upstream).model("demo").tools(throughline::tools::builtin::standard()).build()?;
-/// let mut page = app.connect_client("page-1", None, vec![ClientTool::new("live2d.expression")])?;
+/// let mut page = app.connect_client("page-1", None, vec![ClientToolSpec::new("live2d.expression")])?;
 /// let turn = app.ask("Say hello with a smile.").await?;
 ///
 /// let Some(ClientEvent::Call(call)) = page.next().await else { panic!("a call") };
 /// assert_eq!(call.arguments, json!({"name": "smile"}));
 /// let smiled = ClientAnswer { status: ClientStatus::Success, output: json!(null), applied: Some(true) };
-/// assert_eq!(page.answer(&call, smiled).await, throughline::ClientAnswered::Accepted);
+/// assert_eq!(page.answer(&call, smiled).await, throughline::ClientAnswerResult::CommandAck);
 ///
 /// let message = turn.finish().await;
 /// assert_eq!(message.calls().next().and_then(|call| call.applied), Some(true));
@@ -37,11 +37,11 @@ use tokio::sync::mpsc;
 /// ```
 #[derive(Debug)]
 pub struct ClientHandle {
-    clients: Clients,
+    clients: ClientRegistry,
     /// Whose it is, and what that one calls it.
-    id: (User, String),
+    id: (ClientOwner, String),
     /// Which connection of this client.
-    number: u64,
+    connection_seq: u64,
     incoming: mpsc::UnboundedReceiver<ClientEvent>,
 }
 
@@ -73,17 +73,17 @@ pub struct IncomingCall {
     /// With what; it fits the tool's schema.
     pub arguments: Value,
     /// When an answer is too late, in milliseconds since 1970.
-    pub until: Millis,
+    pub until: UnixMillis,
 }
 
 impl ClientHandle {
     pub(super) fn new(
-        clients: Clients,
-        id: (User, String),
-        number: u64,
+        clients: ClientRegistry,
+        id: (ClientOwner, String),
+        connection_seq: u64,
         incoming: mpsc::UnboundedReceiver<ClientEvent>,
     ) -> Self {
-        Self { clients, id, number, incoming }
+        Self { clients, id, connection_seq, incoming }
     }
 
     /// The client's id.
@@ -100,18 +100,18 @@ impl ClientHandle {
     ///
     /// # Errors
     /// What cannot be declared; then everything stays as it was.
-    pub fn declare(&self, tools: Vec<ClientTool>) -> Result<(), ClientError> {
-        self.clients.declare(&self.id, self.number, tools)
+    pub fn declare(&self, tools: Vec<ClientToolSpec>) -> Result<(), ClientError> {
+        self.clients.declare(&self.id, self.connection_seq, tools)
     }
 
     /// Says how a call ended. The first answer in time wins, whoever of the user's clients it comes from.
-    pub async fn answer(&self, call: &IncomingCall, answer: ClientAnswer) -> ClientAnswered {
+    pub async fn answer(&self, call: &IncomingCall, answer: ClientAnswer) -> ClientAnswerResult {
         self.clients.answer(&self.id.0, &call.call, Some(call.attempt), answer).await
     }
 }
 
 impl Drop for ClientHandle {
     fn drop(&mut self) {
-        self.clients.disconnect(&self.id, self.number);
+        self.clients.disconnect(&self.id, self.connection_seq);
     }
 }

@@ -4,19 +4,19 @@
 //! A value can never say more than the file: it is written as the file would have it and read by the same code. It can
 //! say less: it chooses among the upstreams that there are, and never brings one with it.
 
-use super::file::{AgentLimitsSection, File, Start};
-use super::resolve::{DEMO, Environment, Flags, agent_of};
-use super::{ConfigError, Place};
-use crate::agent::{Agent, CallMode, Confirmation, parse_model};
-use crate::prompt::Template;
+use super::file::{AgentLimitsSection, ConfigFile, ToolStartMode};
+use super::resolve::{ConfigFlags, DEMO, EnvVars, resolve_agent};
+use super::{ConfigError, ConfigLocation};
+use crate::agent::{Agent, CallStartMode, ConfirmationMode, parse_model};
+use crate::prompt::PromptTemplate;
 use crate::upstream::Upstream;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Range;
-use throughline_engine::{Execution, StartRule, TurnLimits};
-use throughline_tools::Toggle;
+use throughline_engine::{ExecutionMode, StartRule, TurnLimits};
+use throughline_tools::ToolToggle;
 
 /// Longest name of an agent, in characters.
 pub const AGENT_NAME_CHARS_MAX: usize = 64;
@@ -61,9 +61,9 @@ pub(crate) fn agent_from_settings(
     if let Some(Value::String(prompt)) = settings.get("prompt") {
         check_prompt(prompt)?;
     }
-    let mut written = Written::default();
-    written.section(settings)?;
-    let file = File::parse("agent", &written.text).map_err(|error| written.at_field(&error, upstreams))?;
+    let mut toml = SettingsToml::default();
+    toml.write_section(settings)?;
+    let file = ConfigFile::parse("agent", &toml.text).map_err(|error| toml.field_error(&error, upstreams))?;
     let Some(section) = file.agents.get(AGENT) else {
         return Err(FieldError::new("", "the settings of an agent are an object"));
     };
@@ -78,19 +78,19 @@ pub(crate) fn agent_from_settings(
             },
         };
         if parse_model(text).is_ok() || text == DEMO {
-            let is_there = upstreams.contains_key(wanted);
-            if !is_there {
+            let exists = upstreams.contains_key(wanted);
+            if !exists {
                 let error = file
                     .error(model, format!("there is no upstream `{wanted}`"))
                     .valid_names(wanted, upstreams.keys().map(String::as_str));
-                return Err(written.at_field(&error, upstreams));
+                return Err(toml.field_error(&error, upstreams));
             }
         }
     }
     // What the environment and flags say holds for the agents of the file.
-    let (environment, flags) = (Environment::new(), Flags::default());
-    agent_of(&file, &environment, &flags, name, section, upstreams.clone())
-        .map_err(|error| written.at_field(&error, upstreams))
+    let (environment, flags) = (EnvVars::new(), ConfigFlags::default());
+    resolve_agent(&file, &environment, &flags, name, section, upstreams.clone())
+        .map_err(|error| toml.field_error(&error, upstreams))
 }
 
 /// Names are parts of addresses and of `model` fields, and those of upstreams come before a `/`.
@@ -110,7 +110,7 @@ fn check_name(name: &str) -> Result<(), FieldError> {
 }
 
 fn check_prompt(prompt: &str) -> Result<(), FieldError> {
-    Template::compile(prompt).map(drop).map_err(|error| FieldError {
+    PromptTemplate::compile(prompt).map(drop).map_err(|error| FieldError {
         path: "prompt".into(),
         message: format!("{} (line {}, column {} of the prompt)", error.message, error.line, error.column),
         help: error.help,
@@ -122,43 +122,43 @@ const AGENT: &str = "it";
 
 /// A value written as the file would have it, and where each field stands in it.
 #[derive(Default)]
-struct Written {
+struct SettingsToml {
     text: String,
-    fields: Vec<(Range<usize>, String)>,
+    field_spans: Vec<(Range<usize>, String)>,
 }
 
-impl Written {
-    fn section(&mut self, settings: &Map<String, Value>) -> Result<(), FieldError> {
+impl SettingsToml {
+    fn write_section(&mut self, settings: &Map<String, Value>) -> Result<(), FieldError> {
         self.text.push_str("[agents.it]\n");
         for (key, value) in settings.iter().filter(|(_, value)| !value.is_null()) {
-            self.member("", key, value)?;
+            self.write_member("", key, value)?;
             self.text.push('\n');
         }
         Ok(())
     }
 
-    fn member(&mut self, of: &str, key: &str, value: &Value) -> Result<(), FieldError> {
-        let path = below(of, key);
-        self.marked(&path, |written| {
-            written.string(key);
+    fn write_member(&mut self, of: &str, key: &str, value: &Value) -> Result<(), FieldError> {
+        let path = join_path(of, key);
+        self.with_span(&path, |toml| {
+            toml.write_string(key);
             Ok(())
         })?;
         self.text.push_str(" = ");
-        self.marked(&path, |written| written.value(&path, value))
+        self.with_span(&path, |toml| toml.write_value(&path, value))
     }
 
-    fn marked(
+    fn with_span(
         &mut self,
         path: &str,
         write: impl FnOnce(&mut Self) -> Result<(), FieldError>,
     ) -> Result<(), FieldError> {
         let start = self.text.len();
         write(self)?;
-        self.fields.push((start..self.text.len(), path.to_owned()));
+        self.field_spans.push((start..self.text.len(), path.to_owned()));
         Ok(())
     }
 
-    fn value(&mut self, path: &str, value: &Value) -> Result<(), FieldError> {
+    fn write_value(&mut self, path: &str, value: &Value) -> Result<(), FieldError> {
         match value {
             Value::Null => return Err(FieldError::new(path, "null means nothing here; leave it out")),
             Value::Bool(true) => self.text.push_str("true"),
@@ -167,23 +167,23 @@ impl Written {
                 return Err(FieldError::new(path, format!("{number} is too large a number")));
             }
             Value::Number(number) => self.text.push_str(&number.to_string()),
-            Value::String(text) => self.string(text),
+            Value::String(text) => self.write_string(text),
             Value::Array(items) => {
                 self.text.push('[');
                 for (at, item) in items.iter().enumerate() {
                     let path = format!("{path}[{at}]");
-                    self.marked(&path, |written| written.value(&path, item))?;
+                    self.with_span(&path, |toml| toml.write_value(&path, item))?;
                     self.text.push_str(", ");
                 }
                 self.text.push(']');
             }
             Value::Object(members) => {
                 // A member that is null is one that is not said; what goes to the upstream as it is cannot be left out.
-                let is_said = |value: &Value| !value.is_null() || is_extra(path);
+                let is_set = |value: &Value| !value.is_null() || is_extra_path(path);
                 self.text.push('{');
-                for (at, (key, value)) in members.iter().filter(|(_, value)| is_said(value)).enumerate() {
+                for (at, (key, value)) in members.iter().filter(|(_, value)| is_set(value)).enumerate() {
                     self.text.push_str(if at == 0 { " " } else { ", " });
-                    self.member(path, key, value)?;
+                    self.write_member(path, key, value)?;
                 }
                 self.text.push_str(" }");
             }
@@ -191,7 +191,7 @@ impl Written {
         Ok(())
     }
 
-    fn string(&mut self, text: &str) {
+    fn write_string(&mut self, text: &str) {
         self.text.push('"');
         for c in text.chars() {
             match c {
@@ -205,18 +205,18 @@ impl Written {
     }
 
     /// The innermost field that the place of an error lies in.
-    fn at_field(&self, error: &ConfigError, upstreams: &BTreeMap<String, Upstream>) -> FieldError {
-        let at = match &error.place {
-            Place::File { line, column, .. } => self.offset(*line, *column),
+    fn field_error(&self, error: &ConfigError, upstreams: &BTreeMap<String, Upstream>) -> FieldError {
+        let at = match &error.location {
+            ConfigLocation::File { line, column, .. } => self.byte_offset(*line, *column),
             _ => None,
         };
-        let around = |at: usize| self.fields.iter().filter(move |(range, _)| range.contains(&at));
+        let around = |at: usize| self.field_spans.iter().filter(move |(range, _)| range.contains(&at));
         let field = at.and_then(|at| around(at).min_by_key(|(range, _)| range.len()));
         let mut path = field.map(|(_, path)| path.clone()).unwrap_or_default();
         if let Some(missing) =
             error.message.strip_prefix("missing field `").and_then(|rest| rest.strip_suffix('`'))
         {
-            path = below(&path, missing);
+            path = join_path(&path, missing);
         }
         let help = match path.as_str() {
             "model" if error.help.is_none() => {
@@ -228,7 +228,7 @@ impl Written {
         FieldError { path, message: error.message.clone(), help }
     }
 
-    fn offset(&self, line: usize, column: usize) -> Option<usize> {
+    fn byte_offset(&self, line: usize, column: usize) -> Option<usize> {
         let start = match line.checked_sub(2) {
             None => 0,
             Some(before) => self.text.match_indices('\n').nth(before)?.0 + 1,
@@ -238,11 +238,11 @@ impl Written {
     }
 }
 
-fn is_extra(path: &str) -> bool {
+fn is_extra_path(path: &str) -> bool {
     path == "extra" || path.starts_with("extra.")
 }
 
-fn below(path: &str, key: &str) -> String {
+fn join_path(path: &str, key: &str) -> String {
     let is_bare = !key.is_empty() && key.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'));
     let key = if is_bare { key.to_owned() } else { format!("{key:?}") };
     if path.is_empty() { key } else { format!("{path}.{key}") }
@@ -259,28 +259,28 @@ impl Agent {
                 (upstream, model) => format!("{upstream}/{model}"),
             });
         let toggles: BTreeMap<&str, bool> =
-            tools.toggles.switches().map(|(name, toggle)| (name, toggle == Toggle::On)).collect();
+            tools.toggles.switches().map(|(name, toggle)| (name, toggle == ToolToggle::On)).collect();
         json!({
             "model": models.next(),
             "fallback": models.collect::<Vec<_>>(),
             "mode": self.mode.name(),
-            "prompt": self.prompt.as_ref().map(Template::source),
+            "prompt": self.prompt.as_ref().map(PromptTemplate::source),
             "temperature": self.settings.temperature,
             "max_output_tokens": self.settings.max_output_tokens,
             "extra": self.settings.extra,
             "tool_call": {
-                "enabled": tools.tools == Toggle::On,
-                "mode": match tools.mode { CallMode::Auto => "auto", CallMode::Manual => "manual" },
+                "enabled": tools.tools == ToolToggle::On,
+                "mode": match tools.mode { CallStartMode::Auto => "auto", CallStartMode::Manual => "manual" },
                 "tool_toggles": toggles,
-                "default_tool_enabled": tools.toggles.otherwise() == Toggle::On,
+                "default_tool_enabled": tools.toggles.default_toggle() == ToolToggle::On,
                 "max_iterations": tools.max_iterations,
                 "timeout_ms": tools.timeout_ms,
-                "require_confirmation": tools.confirmation == Confirmation::Everything,
-                "parallel_execution": tools.execution == Execution::Parallel,
+                "require_confirmation": tools.confirmation == ConfirmationMode::Everything,
+                "parallel_execution": tools.execution == ExecutionMode::Parallel,
                 "protocol": tools.protocol.name(),
                 "start": match tools.start {
-                    StartRule::AfterStream => Start::AfterStream,
-                    _ => Start::Eager,
+                    StartRule::AfterStream => ToolStartMode::AfterStream,
+                    _ => ToolStartMode::Eager,
                 },
                 "results": tools.results,
             },
@@ -288,16 +288,16 @@ impl Agent {
             "guard": self.guard,
             "steering": self.steering,
             "on_interrupted": self.on_interrupted,
-            "limits": limits(self.limits),
+            "limits": set_limits(self.limits),
         })
     }
 
     /// What holds for an agent that says nothing, where these bounds hold for all: every field that has a default. R: U4
     pub(crate) fn default_settings(limits: TurnLimits) -> Value {
-        let mut silent = Agent::new("", Vec::new());
+        let mut default_agent = Agent::new("", Vec::new());
         // An agent that is written has tools only if it says so.
-        silent.tool_call.tools = Toggle::Off;
-        let mut settings = silent.to_settings();
+        default_agent.tool_call.tools = ToolToggle::Off;
+        let mut settings = default_agent.to_settings();
         let mut limits = json!(limits);
         if let Value::Object(limits) = &mut limits {
             // `tool_call.max_iterations` says it.
@@ -309,7 +309,7 @@ impl Agent {
 }
 
 /// Only what is said.
-fn limits(limits: AgentLimitsSection) -> Value {
+fn set_limits(limits: AgentLimitsSection) -> Value {
     match json!(limits) {
         Value::Object(members) => {
             Value::Object(members.into_iter().filter(|(_, value)| !value.is_null()).collect())
@@ -420,7 +420,7 @@ mod tests {
         });
         let agent = read(settings).unwrap();
         assert_eq!(agent.tool_call.max_iterations, 9);
-        assert_eq!(agent.tool_call.toggles.of(&"files.read".into()), Toggle::Off);
+        assert_eq!(agent.tool_call.toggles.get(&"files.read".into()), ToolToggle::Off);
         let said = agent.to_settings();
         let again = read(said.clone()).unwrap();
         assert_eq!(again.to_settings(), said);
@@ -439,8 +439,8 @@ mod tests {
     #[test]
     fn the_defaults_are_those_of_an_agent_that_says_nothing() {
         let defaults = Agent::default_settings(TurnLimits { calls_per_turn_max: 7, ..TurnLimits::default() });
-        let silent = read(json!({"model": "demo"})).unwrap().to_settings();
-        for (field, value) in silent.as_object().unwrap() {
+        let default_agent = read(json!({"model": "demo"})).unwrap().to_settings();
+        for (field, value) in default_agent.as_object().unwrap() {
             match field.as_str() {
                 // The one field that has none.
                 "model" => assert_eq!(defaults[field], Value::Null),

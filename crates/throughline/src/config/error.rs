@@ -1,13 +1,13 @@
 //! What is wrong with the configuration, and exactly where.
 
-use crate::closest::closest;
+use crate::suggest::suggest;
 use std::fmt;
 use std::ops::Range;
 
 /// Where a setting came from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Place {
+pub enum ConfigLocation {
     /// A place in the file.
     File {
         /// The file's name as it was given.
@@ -32,7 +32,7 @@ pub enum Place {
         variable: String,
     },
     /// A flag of the command, or a call of the library.
-    Given {
+    Flag {
         /// What it is called.
         name: String,
     },
@@ -45,7 +45,7 @@ pub struct ConfigError {
     /// What is wrong.
     pub message: String,
     /// Where.
-    pub place: Place,
+    pub location: ConfigLocation,
     /// What to do about it.
     pub help: Option<String>,
 }
@@ -54,40 +54,42 @@ impl std::error::Error for ConfigError {}
 
 impl fmt::Display for ConfigError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}\n{}", self.message, self.place)?;
+        write!(f, "{}\n{}", self.message, self.location)?;
         match &self.help {
-            Some(help) => write!(f, "\n{} = {help}", self.place.margin()),
+            Some(help) => write!(f, "\n{} = {help}", self.location.margin()),
             None => Ok(()),
         }
     }
 }
 
 /// As compilers do it: an arrow, and the line with a caret under the place.
-impl fmt::Display for Place {
+impl fmt::Display for ConfigLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let margin = self.margin();
         match self {
-            Place::File { file, line, column, text, width } => {
+            ConfigLocation::File { file, line, column, text, width } => {
                 write!(f, "{margin}--> {file}:{line}:{column}")?;
                 write!(f, "\n{margin} |\n{line} | {text}")?;
-                write!(f, "\n{margin} | {}{}", blank(text, column - 1), "^".repeat((*width).max(1)))
+                write!(f, "\n{margin} | {}{}", caret_padding(text, column - 1), "^".repeat((*width).max(1)))
             }
-            Place::WholeFile { file } => write!(f, "{margin}--> {file}"),
-            Place::Environment { variable } => write!(f, "{margin}--> environment variable {variable}"),
-            Place::Given { name } => write!(f, "{margin}--> {name}"),
+            ConfigLocation::WholeFile { file } => write!(f, "{margin}--> {file}"),
+            ConfigLocation::Environment { variable } => {
+                write!(f, "{margin}--> environment variable {variable}")
+            }
+            ConfigLocation::Flag { name } => write!(f, "{margin}--> {name}"),
         }
     }
 }
 
-impl Place {
+impl ConfigLocation {
     /// Bytes `span` of the text of a file.
     pub fn in_file(file: &str, source: &str, span: Range<usize>) -> Self {
-        let start = floor(source, span.start);
-        let end = floor(source, span.end.max(start));
+        let start = floor_char_boundary(source, span.start);
+        let end = floor_char_boundary(source, span.end.max(start));
         let line_start = source[..start].rfind('\n').map_or(0, |newline| newline + 1);
         let line_end = source[start..].find('\n').map_or(source.len(), |newline| start + newline);
         let text = source[line_start..line_end].trim_end_matches('\r').to_owned();
-        Place::File {
+        ConfigLocation::File {
             file: file.to_owned(),
             line: source[..start].matches('\n').count() + 1,
             column: source[line_start..start].chars().count() + 1,
@@ -100,7 +102,7 @@ impl Place {
     /// As wide as the number of the line: what stands under the place begins with it.
     pub fn margin(&self) -> String {
         match self {
-            Place::File { line, .. } => " ".repeat(line.to_string().len()),
+            ConfigLocation::File { line, .. } => " ".repeat(line.to_string().len()),
             _ => " ".to_owned(),
         }
     }
@@ -109,24 +111,28 @@ impl Place {
 impl ConfigError {
     /// An error at bytes `span` of `source`.
     pub(crate) fn in_file(file: &str, source: &str, span: Range<usize>, message: impl Into<String>) -> Self {
-        let place = Place::in_file(file, source, span);
-        Self { message: message.into(), place, help: None }
+        let location = ConfigLocation::in_file(file, source, span);
+        Self { message: message.into(), location, help: None }
     }
 
     pub(crate) fn whole_file(file: &str, message: impl Into<String>) -> Self {
-        Self { message: message.into(), place: Place::WholeFile { file: file.to_owned() }, help: None }
+        Self {
+            message: message.into(),
+            location: ConfigLocation::WholeFile { file: file.to_owned() },
+            help: None,
+        }
     }
 
     pub(crate) fn in_environment(variable: &str, message: impl Into<String>) -> Self {
         Self {
             message: message.into(),
-            place: Place::Environment { variable: variable.to_owned() },
+            location: ConfigLocation::Environment { variable: variable.to_owned() },
             help: None,
         }
     }
 
-    pub(crate) fn given(name: &str, message: impl Into<String>) -> Self {
-        Self { message: message.into(), place: Place::Given { name: name.to_owned() }, help: None }
+    pub(crate) fn in_flag(name: &str, message: impl Into<String>) -> Self {
+        Self { message: message.into(), location: ConfigLocation::Flag { name: name.to_owned() }, help: None }
     }
 
     pub(crate) fn help(mut self, help: impl Into<String>) -> Self {
@@ -141,8 +147,8 @@ impl ConfigError {
             return self;
         }
         let listed = names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
-        match closest(wrong, names) {
-            Some(near) => self.help(format!("did you mean `{near}`? valid here: {listed}")),
+        match suggest(wrong, names) {
+            Some(suggestion) => self.help(format!("did you mean `{suggestion}`? valid here: {listed}")),
             None => self.help(format!("valid here: {listed}")),
         }
     }
@@ -154,20 +160,20 @@ impl ConfigError {
         let Some((what, expected)) = message.split_once(", expected ") else {
             return Self::in_file(file, source, span, message);
         };
-        let (Some(wrong), true) = (quoted(what).next(), what.starts_with("unknown ")) else {
+        let (Some(wrong), true) = (backquoted(what).next(), what.starts_with("unknown ")) else {
             return Self::in_file(file, source, span, message);
         };
-        Self::in_file(file, source, span, what).valid_names(wrong, quoted(expected))
+        Self::in_file(file, source, span, what).valid_names(wrong, backquoted(expected))
     }
 }
 
 /// The texts between backticks, as serde writes names into its messages.
-fn quoted(message: &str) -> impl Iterator<Item = &str> {
+fn backquoted(message: &str) -> impl Iterator<Item = &str> {
     message.split('`').skip(1).step_by(2)
 }
 
 /// White space as wide as the first `characters` of the line: tabs stay tabs, wide characters take two columns.
-fn blank(line: &str, characters: usize) -> String {
+fn caret_padding(line: &str, characters: usize) -> String {
     let wide = |c: char| matches!(c as u32, 0x1100..=0x115f | 0x2e80..=0xa4cf | 0xac00..=0xd7a3 | 0xf900..=0xfaff | 0xfe30..=0xfe6f | 0xff00..=0xff60 | 0xffe0..=0xffe6 | 0x1f300..=0x1faff | 0x20000..=0x3fffd);
     line.chars()
         .take(characters)
@@ -179,7 +185,7 @@ fn blank(line: &str, characters: usize) -> String {
         .collect()
 }
 
-fn floor(source: &str, mut at: usize) -> usize {
+fn floor_char_boundary(source: &str, mut at: usize) -> usize {
     at = at.min(source.len());
     while !source.is_char_boundary(at) {
         at -= 1;

@@ -5,18 +5,18 @@ use super::serving::{ServerSection, StoreSection};
 use crate::models::ModelFacts;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use throughline_engine::{LoopGuard, OnInterrupted, RetryPolicy, Rule, TurnLimits};
+use throughline_engine::{LoopGuard, OnInterrupted, PolicyRule, RetryPolicy, TurnLimits};
 use throughline_tools::command::CommandTool;
 use throughline_tools::http_tool::HttpTool;
 use throughline_tools::mcp::McpServer;
 use throughline_tools::vcp_plugin::VcpPlugins;
-use throughline_wire::{LeakedCalls, Limits, Profile, ReasoningEcho, ToolIdFormat};
+use throughline_wire::{DecodeLimits, LeakedCalls, ReasoningEcho, ToolIdFormat, UpstreamProfile};
 use toml::Spanned;
 
 /// The file.
 ///
 /// ```
-/// let file = throughline::config::File::parse("throughline.toml", r#"
+/// let file = throughline::config::ConfigFile::parse("throughline.toml", r#"
 ///     [upstreams.deepseek]
 ///     known = "deepseek"
 ///
@@ -26,13 +26,13 @@ use toml::Spanned;
 /// "#)?;
 /// assert_eq!(file.agents["default"].tool_call.max_iterations, 8);
 ///
-/// let error = throughline::config::File::parse("throughline.toml", "[agents.a]\nmodle = \"x/y\"").unwrap_err();
+/// let error = throughline::config::ConfigFile::parse("throughline.toml", "[agents.a]\nmodle = \"x/y\"").unwrap_err();
 /// assert!(error.to_string().contains("did you mean `model`?"), "{error}");
 /// # Ok::<(), throughline::config::ConfigError>(())
 /// ```
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct File {
+pub struct ConfigFile {
     /// Model endpoints by the name that `model = "upstream/model"` uses.
     pub upstreams: BTreeMap<String, Spanned<UpstreamSection>>,
     /// What is known of models beside the table, or is no longer so: `[models."gpt-4o"]`, or `[models."upstream/model"]`.
@@ -58,22 +58,22 @@ pub struct File {
     /// What is kept, and where.
     pub store: StoreSection,
     #[serde(skip)]
-    pub(crate) source: Source,
+    pub(crate) source: ConfigSource,
 }
 
 /// The text itself, for errors that are found later.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Source {
+pub(crate) struct ConfigSource {
     pub(crate) file: String,
     pub(crate) text: String,
 }
 
-impl File {
+impl ConfigFile {
     /// Reads the text of a file called `name`.
     pub fn parse(name: &str, text: &str) -> Result<Self, ConfigError> {
-        let mut file: File =
+        let mut file: ConfigFile =
             toml::from_str(text).map_err(|error| ConfigError::from_toml(name, text, &error))?;
-        file.source = Source { file: name.to_owned(), text: text.to_owned() };
+        file.source = ConfigSource { file: name.to_owned(), text: text.to_owned() };
         Ok(file)
     }
 
@@ -96,8 +96,8 @@ impl File {
         key: Option<&str>,
         message: impl Into<String>,
     ) -> ConfigError {
-        let Source { file, text } = &self.source;
-        let span = key.and_then(|key| key_in(text, section.span().start, key)).unwrap_or(section.span());
+        let ConfigSource { file, text } = &self.source;
+        let span = key.and_then(|key| find_key(text, section.span().start, key)).unwrap_or(section.span());
         ConfigError::in_file(file, text, span, message)
     }
 
@@ -107,7 +107,7 @@ impl File {
 }
 
 /// Where a key of the section that begins at `start` stands, if it has a line of its own.
-fn key_in(text: &str, start: usize, key: &str) -> Option<std::ops::Range<usize>> {
+fn find_key(text: &str, start: usize, key: &str) -> Option<std::ops::Range<usize>> {
     let mut at = text.get(..start)?.rfind('\n').map_or(0, |newline| newline + 1);
     for (position, line) in text[at..].split_inclusive('\n').enumerate() {
         let trimmed = line.trim_start();
@@ -138,7 +138,7 @@ pub struct UpstreamSection {
     /// Further headers. `"$NAME"` takes the value of an environment variable.
     pub headers: BTreeMap<String, Spanned<String>>,
     /// `on` (default) or `off`: ask for whole replies (003 §4.1).
-    pub streaming: Option<Switch>,
+    pub streaming: Option<OnOff>,
     /// `system` (default: the environment's proxies), `off`, or a URL.
     pub proxy: Option<Spanned<String>>,
     /// Time limits.
@@ -150,14 +150,14 @@ pub struct UpstreamSection {
 /// `on` or `off`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Switch {
+pub enum OnOff {
     /// On.
     On,
     /// Off.
     Off,
 }
 
-/// `timeouts = { … }` of an upstream, in milliseconds; defaults in [`Timeouts`](crate::Timeouts).
+/// `timeouts = { … }` of an upstream, in milliseconds; defaults in [`UpstreamTimeouts`](crate::Timeouts).
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct TimeoutsSection {
@@ -171,7 +171,7 @@ pub struct TimeoutsSection {
     pub total_ms: Option<u64>,
 }
 
-/// `profile = { … }` of an upstream; each field as in [`Profile`].
+/// `profile = { … }` of an upstream; each field as in [`UpstreamProfile`].
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[allow(missing_docs, reason = "each field is documented where it is used: throughline_wire::Profile")]
@@ -195,8 +195,8 @@ pub struct ProfileSection {
 }
 
 impl ProfileSection {
-    pub(crate) fn over(self, base: Profile) -> Profile {
-        Profile {
+    pub(crate) fn over(self, base: UpstreamProfile) -> UpstreamProfile {
+        UpstreamProfile {
             cumulative_arguments: self.cumulative_arguments.unwrap_or(base.cumulative_arguments),
             placeholder_arguments: self.placeholder_arguments.unwrap_or(base.placeholder_arguments),
             sequential_calls: self.sequential_calls.unwrap_or(base.sequential_calls),
@@ -228,7 +228,7 @@ pub struct AgentSection {
     pub fallback: Vec<Spanned<String>>,
     /// How calls travel: `native`, `text` or `auto`. Default auto. R: T3
     #[serde(default)]
-    pub mode: Option<Mode>,
+    pub mode: Option<ToolMode>,
     /// Template of the system prompt. R: X5
     #[serde(default)]
     pub prompt: Option<Spanned<String>>,
@@ -247,13 +247,13 @@ pub struct AgentSection {
     /// What may run unasked, and what may not run at all: `[[agents.NAME.policy]]`. The first rule that fits decides;
     /// without one the tool's effect does. R: A1
     #[serde(default)]
-    pub policy: Vec<Spanned<Rule>>,
+    pub policy: Vec<Spanned<PolicyRule>>,
     /// When the model goes in circles. R: T10
     #[serde(default)]
     pub guard: LoopGuard,
     /// What becomes of a message that the user sends while a reply runs. Default: at the next step. R: T14
     #[serde(default)]
-    pub steering: Steering,
+    pub steering: SteeringMode,
     /// What becomes of a turn whose process died: `continue`, or `end`. Default continue. R: S3
     #[serde(default = "goes_on")]
     pub on_interrupted: OnInterrupted,
@@ -288,9 +288,9 @@ pub struct ToolCallSection {
     /// Run calls of a step beside each other. Default false.
     pub parallel_execution: bool,
     /// Protocol of text mode: `vcp` or `xml`. Default vcp. R: X1
-    pub protocol: Protocol,
+    pub protocol: TextProtocolKind,
     /// When tools that change nothing start. Default eager.
-    pub start: Start,
+    pub start: ToolStartMode,
     /// Who says the results in text mode: the `user` or the `tool` role. Default user. R: T9
     pub results: ResultsAs,
 }
@@ -306,8 +306,8 @@ impl Default for ToolCallSection {
             timeout_ms: 30_000,
             require_confirmation: false,
             parallel_execution: false,
-            protocol: Protocol::Vcp,
-            start: Start::Eager,
+            protocol: TextProtocolKind::Vcp,
+            start: ToolStartMode::Eager,
             results: ResultsAs::User,
         }
     }
@@ -316,7 +316,7 @@ impl Default for ToolCallSection {
 /// How calls travel (T3).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Mode {
+pub enum ToolMode {
     /// Native; if the upstream refuses tools, the message says so and how to switch.
     #[default]
     Auto,
@@ -326,13 +326,13 @@ pub enum Mode {
     Text,
 }
 
-impl Mode {
+impl ToolMode {
     /// As in `stream_start`.
     pub fn name(self) -> &'static str {
         match self {
-            Mode::Auto => "auto",
-            Mode::Native => "native",
-            Mode::Text => "text",
+            ToolMode::Auto => "auto",
+            ToolMode::Native => "native",
+            ToolMode::Text => "text",
         }
     }
 
@@ -340,15 +340,15 @@ impl Mode {
     pub const NAMES: [&'static str; 3] = ["auto", "native", "text"];
 
     /// The mode of this name.
-    pub fn named(name: &str) -> Option<Self> {
-        [Mode::Auto, Mode::Native, Mode::Text].into_iter().find(|mode| mode.name() == name)
+    pub fn from_name(name: &str) -> Option<Self> {
+        [ToolMode::Auto, ToolMode::Native, ToolMode::Text].into_iter().find(|mode| mode.name() == name)
     }
 }
 
 /// Text protocols.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Protocol {
+pub enum TextProtocolKind {
     /// Blocks between `<<<[TOOL_REQUEST]>>>` and `<<<[END_TOOL_REQUEST]>>>`.
     #[default]
     Vcp,
@@ -356,12 +356,12 @@ pub enum Protocol {
     Xml,
 }
 
-impl Protocol {
+impl TextProtocolKind {
     /// As in the configuration.
     pub fn name(self) -> &'static str {
         match self {
-            Protocol::Vcp => "vcp",
-            Protocol::Xml => "xml",
+            TextProtocolKind::Vcp => "vcp",
+            TextProtocolKind::Xml => "xml",
         }
     }
 
@@ -369,8 +369,8 @@ impl Protocol {
     pub const NAMES: [&'static str; 2] = ["vcp", "xml"];
 
     /// The protocol of this name.
-    pub fn named(name: &str) -> Option<Self> {
-        [Protocol::Vcp, Protocol::Xml].into_iter().find(|protocol| protocol.name() == name)
+    pub fn from_name(name: &str) -> Option<Self> {
+        [TextProtocolKind::Vcp, TextProtocolKind::Xml].into_iter().find(|protocol| protocol.name() == name)
     }
 }
 
@@ -388,7 +388,7 @@ pub enum ResultsAs {
 /// What becomes of a message that the user sends while a reply runs. R: T14
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Steering {
+pub enum SteeringMode {
     /// The model reads it at the next step of the same turn.
     #[default]
     NextStep,
@@ -399,7 +399,7 @@ pub enum Steering {
 /// When tools that change nothing start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Start {
+pub enum ToolStartMode {
     /// While the model still talks.
     Eager,
     /// When it has finished.
@@ -413,7 +413,7 @@ pub struct LimitsSection {
     /// Bounds of a turn. `iterations_max` is the agent's `tool_call.max_iterations`, which wins.
     pub turn: TurnLimits,
     /// Bounds of the decoder.
-    pub decode: Limits,
+    pub decode: DecodeLimits,
     /// Retries of a model call before its first token.
     pub retry: RetryPolicy,
 }

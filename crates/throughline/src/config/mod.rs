@@ -3,28 +3,28 @@
 //! Never reads the environment or a clock by itself: both are given, so every combination is a test.
 
 mod agent;
-mod connected;
 mod error;
 mod file;
 mod resolve;
 mod serving;
 mod sources;
+mod stored_upstreams;
 
 pub(crate) use agent::agent_from_settings;
 pub use agent::{AGENT_NAME_CHARS_MAX, FieldError};
-pub use connected::{
-    CONNECTED_FILE, Connected, ConnectedError, ConnectedFile, Connection, KEY_BYTES_MAX, OwnAddress,
-    pasted_key,
-};
-pub use error::{ConfigError, Place};
+pub use error::{ConfigError, ConfigLocation};
 pub use file::{
-    AgentLimitsSection, AgentSection, File, FilesSection, HttpSection, LimitsSection, Mode, ProfileSection,
-    Protocol, ResultsAs, Start, Steering, Switch, TimeoutsSection, ToolCallSection, ToolsSection,
-    UpstreamSection, UserSection,
+    AgentLimitsSection, AgentSection, ConfigFile, FilesSection, HttpSection, LimitsSection, OnOff,
+    ProfileSection, ResultsAs, SteeringMode, TextProtocolKind, TimeoutsSection, ToolCallSection, ToolMode,
+    ToolStartMode, ToolsSection, UpstreamSection, UserSection,
 };
-pub use resolve::{DEFAULT_AGENT, DEMO, Environment, Flags, Settings, resolve, resolve_connected};
+pub use resolve::{AppSettings, ConfigFlags, DEFAULT_AGENT, DEMO, EnvVars, resolve, resolve_with_stored};
 pub use serving::{
-    Auth, DRAIN_MS, Durable, LISTEN, Render, STORE_FILE, ServerLimits, ServerSection, ServerSettings,
-    StoreAt, StoreSection, StoreSettings, TlsSection,
+    AuthMode, DRAIN_MS_DEFAULT, DurabilityMode, LISTEN_DEFAULT, STORE_FILE, ServerLimits, ServerSection,
+    ServerSettings, StoreBackend, StoreSection, StoreSettings, TlsSection, ToolRendering,
 };
 pub use sources::{ConfiguredSource, SourceSettings};
+pub use stored_upstreams::{
+    CustomEndpoint, KEY_BYTES_MAX, STORED_UPSTREAMS_FILE, StoredUpstream, StoredUpstreams,
+    StoredUpstreamsError, StoredUpstreamsFile, parse_pasted_key,
+};

@@ -1,24 +1,25 @@
 //! The layers on top of each other: known upstreams, the file, the environment, flags.
 
-use super::connected::{Connected, Connection};
 use super::error::ConfigError;
 use super::file::{
-    AgentSection, File, LimitsSection, Mode, Start, Switch, ToolsSection, UpstreamSection, UserSection,
+    AgentSection, ConfigFile, LimitsSection, OnOff, ToolMode, ToolStartMode, ToolsSection, UpstreamSection,
+    UserSection,
 };
-use super::serving::{self, ServerSettings, StoreAt, StoreSettings};
+use super::serving::{self, ServerSettings, StoreBackend, StoreSettings};
 use super::sources::SourceSettings;
-use crate::agent::{Agent, CallMode, Confirmation, ToolCall, parse_model};
-use crate::known;
+use super::stored_upstreams::{StoredUpstream, StoredUpstreams};
+use crate::agent::{Agent, AgentTools, CallStartMode, ConfirmationMode, parse_model};
 use crate::models::ModelFacts;
-use crate::prompt::{Template, User};
-use crate::upstream::{Proxy, Timeouts, Upstream, UpstreamError};
+use crate::prompt::{PromptTemplate, PromptUser};
+use crate::providers;
+use crate::upstream::{Upstream, UpstreamConfigError, UpstreamProxy, UpstreamTimeouts};
 use jiff::tz::TimeZone;
 use std::collections::BTreeMap;
-use throughline_engine::{Execution, Rule, StartRule, UpstreamChoice};
+use throughline_engine::{ExecutionMode, PolicyRule, StartRule, UpstreamChoice};
 use throughline_tools::mcp::McpSettingError;
-use throughline_tools::process::Surroundings;
-use throughline_tools::{Toggle, Toggles, passwords_of};
-use throughline_wire::{Dialect, Settings as Sampling, Transfer};
+use throughline_tools::process::SpawnContext;
+use throughline_tools::{ToolToggle, ToolToggles, url_passwords};
+use throughline_wire::{Dialect, ModelSettings as Sampling, TransferMode};
 use toml::Spanned;
 
 /// The agent that answers when none is named.
@@ -27,11 +28,11 @@ pub const DEFAULT_AGENT: &str = "default";
 pub const DEMO: &str = "demo";
 
 /// The environment, as it is given.
-pub type Environment = BTreeMap<String, String>;
+pub type EnvVars = BTreeMap<String, String>;
 
 /// What was said on the command line; it wins over everything.
 #[derive(Clone, Debug, Default)]
-pub struct Flags {
+pub struct ConfigFlags {
     /// `--agent`.
     pub agent: Option<String>,
     /// `--model upstream/model`.
@@ -42,13 +43,13 @@ pub struct Flags {
     pub streaming: Option<String>,
     /// `--listen ADDRESS:PORT`.
     pub listen: Option<String>,
-    /// `--store FILE|URL`.
+    /// `--resolve_store FILE|URL`.
     pub store: Option<String>,
 }
 
 /// Everything decided.
 #[derive(Clone, Debug)]
-pub struct Settings {
+pub struct AppSettings {
     /// Upstreams by name: those of the file, and known ones that a model names.
     pub upstreams: BTreeMap<String, Upstream>,
     /// What the configuration says of models.
@@ -62,7 +63,7 @@ pub struct Settings {
     /// Settings of built-in tools.
     pub tools: ToolsSection,
     /// What templates know about the person.
-    pub user: User,
+    pub user: PromptUser,
     /// Where tools come from beside the program.
     pub sources: SourceSettings,
     /// How it is served.
@@ -71,7 +72,7 @@ pub struct Settings {
     pub store: StoreSettings,
 }
 
-impl Default for Settings {
+impl Default for AppSettings {
     /// Nothing: no upstream, no agent.
     fn default() -> Self {
         Self {
@@ -81,7 +82,7 @@ impl Default for Settings {
             agent: DEFAULT_AGENT.to_owned(),
             limits: LimitsSection::default(),
             tools: ToolsSection::default(),
-            user: User::default(),
+            user: PromptUser::default(),
             sources: SourceSettings::default(),
             server: ServerSettings::default(),
             store: StoreSettings::default(),
@@ -89,7 +90,7 @@ impl Default for Settings {
     }
 }
 
-impl Settings {
+impl AppSettings {
     /// Whether any agent wants the demo model, so that someone must provide it.
     pub fn wants_demo(&self) -> bool {
         let is_demo = |choice: &UpstreamChoice| choice.name == DEMO;
@@ -99,11 +100,11 @@ impl Settings {
 
     /// Every value that nobody may see: keys and headers of upstreams, what tools and their servers are given, passwords in
     /// addresses. What a program that serves takes out of everything that leaves it. R: R4
-    pub fn secret_values(&self, surroundings: &Surroundings) -> Vec<String> {
+    pub fn secret_values(&self, surroundings: &SpawnContext) -> Vec<String> {
         let mut values: Vec<String> = self.upstreams.values().flat_map(Upstream::secrets).collect();
         values.extend(self.sources.secret_values(surroundings));
-        if let StoreAt::Postgres(url) = &self.store.at {
-            values.extend(passwords_of(url));
+        if let StoreBackend::Postgres(url) = &self.store.backend {
+            values.extend(url_passwords(url));
         }
         values
     }
@@ -123,11 +124,11 @@ impl Settings {
 /// # Errors
 /// The first mistake, with its place and the valid names.
 pub fn resolve(
-    file: Option<File>,
-    environment: &Environment,
-    flags: &Flags,
-) -> Result<Settings, ConfigError> {
-    resolve_connected(file, &Connected::default(), environment, flags)
+    file: Option<ConfigFile>,
+    environment: &EnvVars,
+    flags: &ConfigFlags,
+) -> Result<AppSettings, ConfigError> {
+    resolve_with_stored(file, &StoredUpstreams::default(), environment, flags)
 }
 
 /// The same with upstreams that were connected. A key of theirs counts where the environment has none; an upstream of theirs
@@ -135,25 +136,25 @@ pub fn resolve(
 ///
 /// # Errors
 /// As in [`resolve`].
-pub fn resolve_connected(
-    file: Option<File>,
-    connected: &Connected,
-    environment: &Environment,
-    flags: &Flags,
-) -> Result<Settings, ConfigError> {
+pub fn resolve_with_stored(
+    file: Option<ConfigFile>,
+    stored: &StoredUpstreams,
+    environment: &EnvVars,
+    flags: &ConfigFlags,
+) -> Result<AppSettings, ConfigError> {
     let file = file.unwrap_or_default();
-    let user = user(&file)?;
-    let sources = sources(&file)?;
-    let server = serving::server(&file, environment, flags)?;
-    let store = serving::store(&file, environment, flags)?;
-    let layers = Layers { file: &file, connected, environment, flags };
+    let user = resolve_user(&file)?;
+    let sources = resolve_sources(&file)?;
+    let server = serving::resolve_server(&file, environment, flags)?;
+    let store = serving::resolve_store(&file, environment, flags)?;
+    let layers = ConfigLayers { file: &file, stored, environment, flags };
     let mut upstreams = BTreeMap::new();
     for (name, section) in &file.upstreams {
         upstreams.insert(name.clone(), layers.upstream(name, section)?);
     }
-    for (name, connection) in connected.iter().filter(|(name, _)| *name != DEMO) {
+    for (name, entry) in stored.iter().filter(|(name, _)| *name != DEMO) {
         if !upstreams.contains_key(name)
-            && let Some(upstream) = layers.connected_upstream(name, connection)
+            && let Some(upstream) = layers.stored_upstream(name, entry)
         {
             upstreams.insert(name.to_owned(), layers.with_environment(upstream)?);
         }
@@ -165,16 +166,16 @@ pub fn resolve_connected(
     let agent = layers.choose_agent(&mut agents, &mut upstreams)?;
     let (limits, tools) = (file.limits, file.tools.clone());
     let models = file.models.clone();
-    Ok(Settings { upstreams, models, agents, agent, limits, tools, user, sources, server, store })
+    Ok(AppSettings { upstreams, models, agents, agent, limits, tools, user, sources, server, store })
 }
 
 /// Sources whose settings can be used; programs and servers are looked for when they are started.
-fn sources(file: &File) -> Result<SourceSettings, ConfigError> {
+fn resolve_sources(file: &ConfigFile) -> Result<SourceSettings, ConfigError> {
     let mut mcp = BTreeMap::new();
     for (name, server) in &file.mcp {
-        let wrong =
+        let to_error =
             |McpSettingError { key, message, help }| file.error_at_key(server, key, message).help(help);
-        server.get_ref().check(name).map_err(wrong)?;
+        server.get_ref().check(name).map_err(to_error)?;
         if server.get_ref().enabled {
             mcp.insert(name.clone(), server.get_ref().clone());
         }
@@ -194,7 +195,7 @@ fn sources(file: &File) -> Result<SourceSettings, ConfigError> {
 }
 
 /// Who the person is, with a time zone that exists.
-fn user(file: &File) -> Result<User, ConfigError> {
+fn resolve_user(file: &ConfigFile) -> Result<PromptUser, ConfigError> {
     let UserSection { name, time_zone } = &file.user;
     let time_zone = match time_zone {
         None => None,
@@ -204,60 +205,65 @@ fn user(file: &File) -> Result<User, ConfigError> {
             file.error(zone, message).help(help)
         })?),
     };
-    let base = User::default();
-    Ok(User { name: name.clone().unwrap_or(base.name), time_zone })
+    let base = PromptUser::default();
+    Ok(PromptUser { name: name.clone().unwrap_or(base.name), time_zone })
 }
 
 /// One agent of a file, with what environment and flags say on top. An upstream that comes into being for it is not kept.
-pub(super) fn agent_of(
-    file: &File,
-    environment: &Environment,
-    flags: &Flags,
+pub(super) fn resolve_agent(
+    file: &ConfigFile,
+    environment: &EnvVars,
+    flags: &ConfigFlags,
     name: &str,
     section: &AgentSection,
     mut upstreams: BTreeMap<String, Upstream>,
 ) -> Result<Agent, ConfigError> {
-    Layers { file, connected: &Connected::default(), environment, flags }.agent(name, section, &mut upstreams)
+    ConfigLayers { file, stored: &StoredUpstreams::default(), environment, flags }.agent(
+        name,
+        section,
+        &mut upstreams,
+    )
 }
 
-struct Layers<'a> {
-    file: &'a File,
-    connected: &'a Connected,
-    environment: &'a Environment,
-    flags: &'a Flags,
+struct ConfigLayers<'a> {
+    file: &'a ConfigFile,
+    stored: &'a StoredUpstreams,
+    environment: &'a EnvVars,
+    flags: &'a ConfigFlags,
 }
 
 /// Makes an error at the place that a setting came from.
-type At<'a> = &'a dyn Fn(String) -> ConfigError;
+type ConfigErrorAt<'a> = &'a dyn Fn(String) -> ConfigError;
 
-impl Layers<'_> {
+impl ConfigLayers<'_> {
     fn upstream(&self, name: &str, section: &Spanned<UpstreamSection>) -> Result<Upstream, ConfigError> {
-        let here = |message: String| self.file.error(section, message);
-        let wrong = |error: UpstreamError| here(error.to_string());
+        let section_error = |message: String| self.file.error(section, message);
+        let to_error = |error: UpstreamConfigError| section_error(error.to_string());
         let s = section.get_ref();
         let upstream = match (&s.known, &s.dialect, &s.base_url) {
-            (Some(known), _, _) => self.known(known)?.named(name).map_err(wrong)?,
-            (None, Some(dialect), Some(base_url)) => {
-                Upstream::new(name, self.dialect(dialect)?, base_url.get_ref()).map_err(
-                    |error| match error {
-                        UpstreamError::BadBaseUrl { .. } => self.file.error(base_url, error.to_string()),
-                        other => wrong(other),
-                    },
-                )?
-            }
+            (Some(known), _, _) => self.known(known)?.named(name).map_err(to_error)?,
+            (None, Some(dialect), Some(base_url)) => Upstream::new(
+                name,
+                self.dialect(dialect)?,
+                base_url.get_ref(),
+            )
+            .map_err(|error| match error {
+                UpstreamConfigError::BadBaseUrl { .. } => self.file.error(base_url, error.to_string()),
+                other => to_error(other),
+            })?,
             (None, _, _) => {
                 let message =
                     format!("upstream `{name}` has neither `known` nor both `dialect` and `base_url`");
                 let help = "known = \"…\", or dialect = \"openai-chat\" and base_url = \"https://…/v1\"";
-                return Err(here(message).help(help));
+                return Err(section_error(message).help(help));
             }
         };
-        self.overlay(upstream, s, &here)
+        self.apply_section(upstream, s, &section_error)
     }
 
     /// `None`: a later release, or an earlier one, knew it. Whoever names it is told that it is not there.
-    fn connected_upstream(&self, name: &str, connection: &Connection) -> Option<Upstream> {
-        match &connection.own {
+    fn stored_upstream(&self, name: &str, entry: &StoredUpstream) -> Option<Upstream> {
+        match &entry.endpoint {
             Some(own) => Upstream::new(name, own.dialect, &own.base_url).ok(),
             None => Upstream::known(name).ok(),
         }
@@ -266,7 +272,7 @@ impl Layers<'_> {
     fn known(&self, name: &Spanned<String>) -> Result<Upstream, ConfigError> {
         Upstream::known(name.get_ref()).map_err(|_| {
             let message = format!("no upstream is known as `{}`", name.get_ref());
-            self.file.error(name, message).valid_names(name.get_ref(), known::names())
+            self.file.error(name, message).valid_names(name.get_ref(), providers::names())
         })
     }
 
@@ -281,20 +287,20 @@ impl Layers<'_> {
         })
     }
 
-    /// What the section says on top of what `known` says, and the environment on top of that.
-    fn overlay(
+    /// What the section says on top of what `providers` says, and the environment on top of that.
+    fn apply_section(
         &self,
         mut upstream: Upstream,
         s: &UpstreamSection,
-        here: At<'_>,
+        section_error: ConfigErrorAt<'_>,
     ) -> Result<Upstream, ConfigError> {
         if s.known.is_some() {
             if let Some(dialect) = &s.dialect {
                 upstream = upstream.dialect(self.dialect(dialect)?);
             }
             if let Some(base_url) = &s.base_url {
-                let wrong = |error: UpstreamError| self.file.error(base_url, error.to_string());
-                upstream = upstream.base_url(base_url.get_ref()).map_err(wrong)?;
+                let to_error = |error: UpstreamConfigError| self.file.error(base_url, error.to_string());
+                upstream = upstream.base_url(base_url.get_ref()).map_err(to_error)?;
             }
         }
         if let Some(variable) = &s.key_env {
@@ -312,29 +318,29 @@ impl Layers<'_> {
         }
         if let Some(proxy) = &s.proxy {
             upstream.proxy = match proxy.get_ref().as_str() {
-                "system" => Proxy::System,
-                "off" => Proxy::Off,
-                url if url::Url::parse(url).is_ok() => Proxy::Url(url.to_owned()),
+                "system" => UpstreamProxy::System,
+                "off" => UpstreamProxy::Off,
+                url if url::Url::parse(url).is_ok() => UpstreamProxy::Url(url.to_owned()),
                 other => {
                     let message = format!("`{other}` is not a proxy");
                     return Err(self.file.error(proxy, message).help("\"system\", \"off\", or a URL"));
                 }
             };
         }
-        let base = Timeouts::default();
-        upstream.timeouts = Timeouts {
+        let base = UpstreamTimeouts::default();
+        upstream.timeouts = UpstreamTimeouts {
             connect_ms: s.timeouts.connect_ms.unwrap_or(base.connect_ms),
             first_byte_ms: s.timeouts.first_byte_ms.unwrap_or(base.first_byte_ms),
             idle_ms: s.timeouts.idle_ms.unwrap_or(base.idle_ms),
             total_ms: s.timeouts.total_ms.unwrap_or(base.total_ms),
         };
-        let Timeouts { connect_ms, first_byte_ms, idle_ms, total_ms } = upstream.timeouts;
+        let UpstreamTimeouts { connect_ms, first_byte_ms, idle_ms, total_ms } = upstream.timeouts;
         if [connect_ms, first_byte_ms, idle_ms, total_ms].contains(&0) {
-            return Err(here("a time limit of 0 ms lets nothing through".to_owned()));
+            return Err(section_error("a time limit of 0 ms lets nothing through".to_owned()));
         }
         upstream.profile = s.profile.over(upstream.profile);
-        if s.streaming == Some(Switch::Off) {
-            upstream.transfer = Transfer::Whole;
+        if s.streaming == Some(OnOff::Off) {
+            upstream.transfer = TransferMode::Whole;
         }
         self.with_environment(upstream)
     }
@@ -342,26 +348,28 @@ impl Layers<'_> {
     fn with_environment(&self, mut upstream: Upstream) -> Result<Upstream, ConfigError> {
         if let Some(variable) = upstream.key_env.clone() {
             let value = self.environment.get(&variable).cloned();
-            upstream = upstream.key_of(&variable, value);
+            upstream = upstream.with_key_value(&variable, value);
         }
-        if let Some(key) = self.connected.get(&upstream.name).and_then(|connection| connection.key.clone()) {
-            upstream = upstream.key_stored(key);
+        if let Some(key) = self.stored.get(&upstream.name).and_then(|entry| entry.key.clone()) {
+            upstream = upstream.or_stored_key(key);
         }
-        let of_this = |what: &str| format!("THROUGHLINE_{what}_{}", shouted(&upstream.name));
+        let of_this = |what: &str| format!("THROUGHLINE_{what}_{}", env_suffix(&upstream.name));
         let (base_url, streaming) = (of_this("BASE_URL"), of_this("STREAMING"));
         if let Some(url) = self.variable(&base_url) {
-            let wrong = |error: UpstreamError| ConfigError::in_environment(&base_url, error.to_string());
-            upstream = upstream.base_url(&url).map_err(wrong)?;
+            let to_error =
+                |error: UpstreamConfigError| ConfigError::in_environment(&base_url, error.to_string());
+            upstream = upstream.base_url(&url).map_err(to_error)?;
         }
         // R: T13
         for variable in ["THROUGHLINE_STREAMING", streaming.as_str()] {
             if let Some(text) = self.variable(variable) {
                 upstream.transfer =
-                    transfer(&text, &|message| ConfigError::in_environment(variable, message))?;
+                    parse_transfer(&text, &|message| ConfigError::in_environment(variable, message))?;
             }
         }
         if let Some(text) = &self.flags.streaming {
-            upstream.transfer = transfer(text, &|message| ConfigError::given("--streaming", message))?;
+            upstream.transfer =
+                parse_transfer(text, &|message| ConfigError::in_flag("--streaming", message))?;
         }
         Ok(upstream)
     }
@@ -378,12 +386,12 @@ impl Layers<'_> {
         }
         let t = &section.tool_call;
         let call_mode = match &t.mode {
-            Some(mode) => call_mode(mode.get_ref(), &|message| self.file.error(mode, message))?,
-            None => CallMode::Auto,
+            Some(mode) => parse_call_mode(mode.get_ref(), &|message| self.file.error(mode, message))?,
+            None => CallStartMode::Auto,
         };
-        let default = if t.default_tool_enabled { Toggle::On } else { Toggle::Off };
-        let toggles = t.tool_toggles.iter().fold(Toggles::new(default), |toggles, (name, on)| {
-            toggles.set(name, if *on { Toggle::On } else { Toggle::Off })
+        let default = if t.default_tool_enabled { ToolToggle::On } else { ToolToggle::Off };
+        let toggles = t.tool_toggles.iter().fold(ToolToggles::new(default), |toggles, (name, on)| {
+            toggles.set(name, if *on { ToolToggle::On } else { ToolToggle::Off })
         });
         let extra = match serde_json::to_value(&section.extra) {
             Ok(serde_json::Value::Object(extra)) => extra,
@@ -391,7 +399,7 @@ impl Layers<'_> {
         };
         Ok(Agent {
             name: name.to_owned(),
-            mode: self.mode_of(&models, section.mode.unwrap_or_default())?,
+            mode: self.resolve_mode(&models, section.mode.unwrap_or_default())?,
             prompt: section.prompt.as_ref().map(|prompt| self.template(prompt)).transpose()?,
             settings: Sampling {
                 temperature: section.temperature,
@@ -399,25 +407,25 @@ impl Layers<'_> {
                 parallel_tool_calls: None,
                 extra,
             },
-            tool_call: ToolCall {
-                tools: if t.enabled { Toggle::On } else { Toggle::Off },
+            tool_call: AgentTools {
+                tools: if t.enabled { ToolToggle::On } else { ToolToggle::Off },
                 mode: call_mode,
                 toggles,
                 max_iterations: t.max_iterations,
                 timeout_ms: t.timeout_ms,
                 confirmation: match t.require_confirmation {
-                    true => Confirmation::Everything,
-                    false => Confirmation::ByPolicy,
+                    true => ConfirmationMode::Everything,
+                    false => ConfirmationMode::ByPolicy,
                 },
                 protocol: t.protocol,
                 results: t.results,
-                execution: if t.parallel_execution { Execution::Parallel } else { Execution::Serial },
+                execution: if t.parallel_execution { ExecutionMode::Parallel } else { ExecutionMode::Serial },
                 start: match t.start {
-                    Start::Eager => StartRule::Eager,
-                    Start::AfterStream => StartRule::AfterStream,
+                    ToolStartMode::Eager => StartRule::Eager,
+                    ToolStartMode::AfterStream => StartRule::AfterStream,
                 },
             },
-            policy: rules(self.file, &section.policy)?,
+            policy: resolve_rules(self.file, &section.policy)?,
             guard: section.guard,
             steering: section.steering,
             on_interrupted: section.on_interrupted,
@@ -427,12 +435,12 @@ impl Layers<'_> {
     }
 
     /// A prompt, and a mistake in it shown where it stands in the file.
-    fn template(&self, prompt: &Spanned<String>) -> Result<Template, ConfigError> {
-        Template::compile(prompt.get_ref()).map_err(|error| {
+    fn template(&self, prompt: &Spanned<String>) -> Result<PromptTemplate, ConfigError> {
+        PromptTemplate::compile(prompt.get_ref()).map_err(|error| {
             let file = &self.file.source;
             let written = file.text.get(prompt.span()).unwrap_or_default();
             // What is escaped in the file stands elsewhere than in the text made of it: then all of it is meant.
-            let error_at = match written.find(prompt.get_ref().as_str()) {
+            let config_error = match written.find(prompt.get_ref().as_str()) {
                 Some(offset) => {
                     let start = prompt.span().start + offset;
                     let span = start + error.span.start..start + error.span.end;
@@ -447,23 +455,23 @@ impl Layers<'_> {
                 }
             };
             match error.help {
-                Some(help) => error_at.help(help),
-                None => error_at,
+                Some(help) => config_error.help(help),
+                None => config_error,
             }
         })
     }
 
     /// The mode that the environment or a flag sets for an agent on this upstream, else its own.
-    fn mode_of(&self, models: &[UpstreamChoice], own: Mode) -> Result<Mode, ConfigError> {
+    fn resolve_mode(&self, models: &[UpstreamChoice], own: ToolMode) -> Result<ToolMode, ConfigError> {
         let mut mode = own;
-        let upstream = models.first().map(|choice| shouted(&choice.name)).unwrap_or_default();
+        let upstream = models.first().map(|choice| env_suffix(&choice.name)).unwrap_or_default();
         for variable in ["THROUGHLINE_MODE".to_owned(), format!("THROUGHLINE_MODE_{upstream}")] {
             if let Some(text) = self.variable(&variable) {
                 mode = parse_mode(&text, &|message| ConfigError::in_environment(&variable, message))?;
             }
         }
         if let Some(text) = &self.flags.mode {
-            mode = parse_mode(text, &|message| ConfigError::given("--mode", message))?;
+            mode = parse_mode(text, &|message| ConfigError::in_flag("--mode", message))?;
         }
         Ok(mode)
     }
@@ -473,13 +481,14 @@ impl Layers<'_> {
         &self,
         text: &str,
         upstreams: &mut BTreeMap<String, Upstream>,
-        at: At<'_>,
+        error_at: ConfigErrorAt<'_>,
     ) -> Result<UpstreamChoice, ConfigError> {
         if text == DEMO {
             return Ok(UpstreamChoice { name: DEMO.to_owned(), model: DEMO.to_owned() });
         }
-        let choice = parse_model(text)
-            .map_err(|message| at(message).help("for example \"openai/gpt-5-mini\"; `demo` is built in"))?;
+        let choice = parse_model(text).map_err(|message| {
+            error_at(message).help("for example \"openai/gpt-5-mini\"; `demo` is built in")
+        })?;
         if choice.name == DEMO || upstreams.contains_key(&choice.name) {
             return Ok(choice);
         }
@@ -490,9 +499,9 @@ impl Layers<'_> {
             }
             Err(_) => {
                 let names: Vec<&str> =
-                    upstreams.keys().map(String::as_str).chain(known::names()).chain([DEMO]).collect();
+                    upstreams.keys().map(String::as_str).chain(providers::names()).chain([DEMO]).collect();
                 let message = format!("there is no upstream `{}`", choice.name);
-                Err(at(message).valid_names(&choice.name, names))
+                Err(error_at(message).valid_names(&choice.name, names))
             }
         }
     }
@@ -507,7 +516,7 @@ impl Layers<'_> {
         const AGENT: &str = "THROUGHLINE_AGENT";
         let model = match (&self.flags.model, self.variable(MODEL)) {
             (Some(text), _) => {
-                Some(self.model(text, upstreams, &|message| ConfigError::given("--model", message))?)
+                Some(self.model(text, upstreams, &|message| ConfigError::in_flag("--model", message))?)
             }
             (None, Some(text)) => {
                 Some(self.model(&text, upstreams, &|message| ConfigError::in_environment(MODEL, message))?)
@@ -515,7 +524,7 @@ impl Layers<'_> {
             (None, None) => None,
         };
         let named = match (&self.flags.agent, self.variable(AGENT)) {
-            (Some(name), _) => Some((name.clone(), ConfigError::given("--agent", ""))),
+            (Some(name), _) => Some((name.clone(), ConfigError::in_flag("--agent", ""))),
             (None, Some(name)) => Some((name, ConfigError::in_environment(AGENT, ""))),
             (None, None) => None,
         };
@@ -542,7 +551,7 @@ impl Layers<'_> {
             (Some(agent), Some(model)) => {
                 // Whoever names a model wants that one and no other.
                 agent.models = vec![model];
-                agent.mode = self.mode_of(&agent.models, agent.mode)?;
+                agent.mode = self.resolve_mode(&agent.models, agent.mode)?;
             }
             (Some(_), None) => {}
             (None, model) => {
@@ -553,11 +562,11 @@ impl Layers<'_> {
                 }
                 let demo = || UpstreamChoice { name: DEMO.to_owned(), model: DEMO.to_owned() };
                 let models = vec![model.unwrap_or_else(demo)];
-                let mode = self.mode_of(&models, Mode::Auto)?;
+                let mode = self.resolve_mode(&models, ToolMode::Auto)?;
                 let mut agent = Agent { mode, ..Agent::new(name.clone(), models) };
                 // It says that its calls are made all in one go.
                 if agent.models.iter().all(|choice| choice.name == DEMO) {
-                    agent.tool_call.execution = Execution::Parallel;
+                    agent.tool_call.execution = ExecutionMode::Parallel;
                 }
                 agents.insert(name.clone(), agent);
             }
@@ -572,43 +581,44 @@ impl Layers<'_> {
 }
 
 /// `llama.cpp` as part of a variable's name: `LLAMA_CPP`.
-fn shouted(name: &str) -> String {
+fn env_suffix(name: &str) -> String {
     name.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' }).collect()
 }
 
-fn transfer(text: &str, at: At<'_>) -> Result<Transfer, ConfigError> {
+fn parse_transfer(text: &str, error_at: ConfigErrorAt<'_>) -> Result<TransferMode, ConfigError> {
     match text {
-        "on" => Ok(Transfer::Stream),
-        "off" => Ok(Transfer::Whole),
-        other => Err(at(format!("streaming is `on` or `off`, not `{other}`"))),
+        "on" => Ok(TransferMode::Stream),
+        "off" => Ok(TransferMode::Whole),
+        other => Err(error_at(format!("streaming is `on` or `off`, not `{other}`"))),
     }
 }
 
-fn parse_mode(text: &str, at: At<'_>) -> Result<Mode, ConfigError> {
-    Mode::named(text).ok_or_else(|| at(format!("there is no mode `{text}`")).valid_names(text, Mode::NAMES))
+fn parse_mode(text: &str, error_at: ConfigErrorAt<'_>) -> Result<ToolMode, ConfigError> {
+    ToolMode::from_name(text)
+        .ok_or_else(|| error_at(format!("there is no mode `{text}`")).valid_names(text, ToolMode::NAMES))
 }
 
 // R: T3
-fn call_mode(text: &str, at: At<'_>) -> Result<CallMode, ConfigError> {
+fn parse_call_mode(text: &str, error_at: ConfigErrorAt<'_>) -> Result<CallStartMode, ConfigError> {
     match text {
-        "auto" => Ok(CallMode::Auto),
-        "manual" => Ok(CallMode::Manual),
+        "auto" => Ok(CallStartMode::Auto),
+        "manual" => Ok(CallStartMode::Manual),
         "native" | "text" => {
             let message = format!("`tool_call.mode` is `auto` or `manual`: who starts calls, not `{text}`");
             let help = format!("how calls travel is the agent's own `mode = \"{text}\"`, beside its model");
-            Err(at(message).help(help))
+            Err(error_at(message).help(help))
         }
         other => {
             let message = format!("`tool_call.mode` is `auto` or `manual`, not `{other}`");
-            Err(at(message).valid_names(other, ["auto", "manual"]))
+            Err(error_at(message).valid_names(other, ["auto", "manual"]))
         }
     }
 }
 
 /// The rules of an agent. One that does not say what it is about would decide about everything, and is most often a line that
 /// got lost.
-fn rules(file: &File, rules: &[Spanned<Rule>]) -> Result<Vec<Rule>, ConfigError> {
-    match rules.iter().find(|rule| rule.get_ref().says_nothing()) {
+fn resolve_rules(file: &ConfigFile, rules: &[Spanned<PolicyRule>]) -> Result<Vec<PolicyRule>, ConfigError> {
+    match rules.iter().find(|rule| rule.get_ref().is_unconditional()) {
         Some(rule) => {
             let error = file.error(rule, "this rule does not say which calls it is about".to_owned());
             Err(error

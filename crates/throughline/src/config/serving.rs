@@ -1,10 +1,10 @@
-//! `[server]` and `[store]`: where the server listens, who may come in, what it bears, and what is kept.
+//! `[resolve_server]` and `[resolve_store]`: where the server listens, who may come in, what it bears, and what is kept.
 //!
 //! Plain data. Nothing here opens a socket or a file; the server does, with what is decided here.
 
 use super::error::ConfigError;
-use super::file::{File, Switch};
-use super::resolve::{Environment, Flags};
+use super::file::{ConfigFile, OnOff};
+use super::resolve::{ConfigFlags, EnvVars};
 use serde::Deserialize;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -12,13 +12,13 @@ use toml::Spanned;
 use url::Url;
 
 /// Where the server listens if nothing is said: this machine only. R: R4
-pub const LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8787);
+pub const LISTEN_DEFAULT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8787);
 /// How long running turns may take to end once the server is asked to stop, in milliseconds.
-pub const DRAIN_MS: u64 = 30_000;
+pub const DRAIN_MS_DEFAULT: u64 = 30_000;
 /// The database's file in the data folder, if `url` does not say otherwise.
 pub const STORE_FILE: &str = "throughline.db";
 
-/// `[server]` as it stands in the file.
+/// `[resolve_server]` as it stands in the file.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ServerSection {
@@ -29,14 +29,14 @@ pub struct ServerSection {
     /// Origins of other pages whose scripts may call this server, such as `https://chat.example.com`.
     pub origins: Vec<Spanned<String>>,
     /// `keys` (default) or `off`, which only a loopback address may have.
-    pub auth: Option<Spanned<Auth>>,
+    pub auth: Option<Spanned<AuthMode>>,
     /// HTTPS without a proxy in front.
     pub tls: Option<TlsSection>,
     /// What clients of `/v1/chat/completions` see of tools unless the request says otherwise. Default `none`.
-    pub render: Render,
+    pub render: ToolRendering,
     /// Agents are listed with these as suffixes of their names, too, for clients that let people pick a model and nothing else.
     /// Default: all but `none`.
-    pub listed_renders: Option<Vec<Render>>,
+    pub listed_renders: Option<Vec<ToolRendering>>,
     /// Where people find the page, for links in chats: `https://chat.example.com`. Default: where the client finds the API.
     pub public_url: Option<Spanned<String>>,
     /// How long running turns may take to end once the server is asked to stop, in milliseconds. Default 30,000.
@@ -55,7 +55,7 @@ pub struct TlsSection {
     pub key: PathBuf,
 }
 
-/// `[store]` as it stands in the file.
+/// `[resolve_store]` as it stands in the file.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct StoreSection {
@@ -65,17 +65,17 @@ pub struct StoreSection {
     /// Conversations that nobody has touched for so many days are deleted. Default: never.
     pub retention_days: Option<Spanned<u32>>,
     /// Whether adjacent deltas of an ended turn are merged into one. Default on.
-    pub merge: Option<Switch>,
+    pub merge: Option<OnOff>,
     /// Whether the bytes of upstreams are kept, so that a later version can decode them again. Default off.
-    pub keep_raw: Option<Switch>,
+    pub keep_raw: Option<OnOff>,
     /// What survives a power cut. Default `by_event`.
-    pub durability: Durable,
+    pub durability: DurabilityMode,
 }
 
 /// Who may come in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Auth {
+pub enum AuthMode {
     /// Whoever has a key.
     #[default]
     Keys,
@@ -86,7 +86,7 @@ pub enum Auth {
 /// What clients of `/v1/chat/completions`, which know nothing of cards, see of tools that the server runs. R: E3
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Render {
+pub enum ToolRendering {
     /// Nothing visible; tool events ride on a key that clients ignore.
     #[default]
     None,
@@ -100,29 +100,29 @@ pub enum Render {
     OwuiEvent,
 }
 
-impl Render {
+impl ToolRendering {
     /// All, by name.
-    pub const ALL: [(&'static str, Render); 5] = [
-        ("none", Render::None),
-        ("text", Render::Text),
-        ("details", Render::Details),
-        ("reasoning", Render::Reasoning),
-        ("owui_event", Render::OwuiEvent),
+    pub const ALL: [(&'static str, ToolRendering); 5] = [
+        ("none", ToolRendering::None),
+        ("text", ToolRendering::Text),
+        ("details", ToolRendering::Details),
+        ("reasoning", ToolRendering::Reasoning),
+        ("owui_event", ToolRendering::OwuiEvent),
     ];
 
     /// Its name.
     pub fn name(self) -> &'static str {
         match self {
-            Render::None => "none",
-            Render::Text => "text",
-            Render::Details => "details",
-            Render::Reasoning => "reasoning",
-            Render::OwuiEvent => "owui_event",
+            ToolRendering::None => "none",
+            ToolRendering::Text => "text",
+            ToolRendering::Details => "details",
+            ToolRendering::Reasoning => "reasoning",
+            ToolRendering::OwuiEvent => "owui_event",
         }
     }
 
     /// The rendering of this name.
-    pub fn named(name: &str) -> Option<Self> {
+    pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.iter().find(|(other, _)| *other == name).map(|(_, render)| *render)
     }
 }
@@ -130,7 +130,7 @@ impl Render {
 /// What survives a power cut; a crash of the server alone loses nothing either way. R: S2
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Durable {
+pub enum DurabilityMode {
     /// What people said, decided, and what has effects is on the disk before it is acknowledged; the last milliseconds
     /// of shown text may be lost, and viewers are told so.
     #[default]
@@ -272,7 +272,7 @@ impl ServerLimits {
     }
 }
 
-/// `[server]`, decided.
+/// `[resolve_server]`, decided.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerSettings {
     /// Where it listens.
@@ -282,13 +282,13 @@ pub struct ServerSettings {
     /// Origins of other pages, as browsers write them.
     pub origins: Vec<String>,
     /// Who may come in.
-    pub auth: Auth,
+    pub auth: AuthMode,
     /// Certificate and key, if it speaks HTTPS itself.
     pub tls: Option<TlsSection>,
     /// What is seen of tools on `/v1/chat/completions`.
-    pub render: Render,
+    pub render: ToolRendering,
     /// The renderings under which `/v1/models` lists agents once more.
-    pub listed_renders: Vec<Render>,
+    pub listed_renders: Vec<ToolRendering>,
     /// Where people find the page; `None` = where the client of a request finds the API.
     pub public_url: Option<String>,
     /// How long running turns may take to end, in milliseconds.
@@ -300,15 +300,20 @@ pub struct ServerSettings {
 impl Default for ServerSettings {
     fn default() -> Self {
         Self {
-            listen: LISTEN,
+            listen: LISTEN_DEFAULT,
             hosts: Vec::new(),
             origins: Vec::new(),
-            auth: Auth::Keys,
+            auth: AuthMode::Keys,
             tls: None,
-            render: Render::None,
-            listed_renders: vec![Render::Text, Render::Details, Render::Reasoning, Render::OwuiEvent],
+            render: ToolRendering::None,
+            listed_renders: vec![
+                ToolRendering::Text,
+                ToolRendering::Details,
+                ToolRendering::Reasoning,
+                ToolRendering::OwuiEvent,
+            ],
             public_url: None,
-            drain_ms: DRAIN_MS,
+            drain_ms: DRAIN_MS_DEFAULT,
             limits: ServerLimits::default(),
         }
     }
@@ -316,7 +321,7 @@ impl Default for ServerSettings {
 
 /// Where turns and conversations are kept.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum StoreAt {
+pub enum StoreBackend {
     /// [`STORE_FILE`] in the data folder.
     #[default]
     DataFolder,
@@ -326,82 +331,87 @@ pub enum StoreAt {
     Postgres(String),
 }
 
-/// `[store]`, decided.
+/// `[resolve_store]`, decided.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoreSettings {
     /// Where.
-    pub at: StoreAt,
+    pub backend: StoreBackend,
     /// Days after which untouched conversations are deleted; `None` = never.
     pub retention_days: Option<u32>,
     /// Whether adjacent deltas of ended turns are merged.
-    pub merge: Switch,
+    pub merge: OnOff,
     /// Whether the bytes of upstreams are kept.
-    pub keep_raw: Switch,
+    pub keep_raw: OnOff,
     /// What survives a power cut.
-    pub durability: Durable,
+    pub durability: DurabilityMode,
 }
 
 impl Default for StoreSettings {
     fn default() -> Self {
         Self {
-            at: StoreAt::DataFolder,
+            backend: StoreBackend::DataFolder,
             retention_days: None,
-            merge: Switch::On,
-            keep_raw: Switch::Off,
-            durability: Durable::ByEvent,
+            merge: OnOff::On,
+            keep_raw: OnOff::Off,
+            durability: DurabilityMode::ByEvent,
         }
     }
 }
 
 /// Flags over environment over file over defaults.
-pub(crate) fn server(
-    file: &File,
-    environment: &Environment,
-    flags: &Flags,
+pub(crate) fn resolve_server(
+    file: &ConfigFile,
+    environment: &EnvVars,
+    flags: &ConfigFlags,
 ) -> Result<ServerSettings, ConfigError> {
     let section = &file.server;
     let base = ServerSettings::default();
     let mut listen = base.listen;
     if let Some(text) = &section.listen {
-        listen = address(text.get_ref()).map_err(|wrong| at(file, text, wrong))?;
+        listen = parse_listen(text.get_ref()).map_err(|invalid| error_at(file, text, invalid))?;
     }
-    if let Some(text) = set(environment, "THROUGHLINE_LISTEN") {
-        listen = address(text)
-            .map_err(|wrong| wrong.over(ConfigError::in_environment("THROUGHLINE_LISTEN", "")))?;
+    if let Some(text) = env_value(environment, "THROUGHLINE_LISTEN") {
+        listen = parse_listen(text)
+            .map_err(|invalid| invalid.into_error(ConfigError::in_environment("THROUGHLINE_LISTEN", "")))?;
     }
     if let Some(text) = &flags.listen {
-        listen = address(text).map_err(|wrong| wrong.over(ConfigError::given("--listen", "")))?;
+        listen =
+            parse_listen(text).map_err(|invalid| invalid.into_error(ConfigError::in_flag("--listen", "")))?;
     }
     let auth = section.auth.as_ref().map(|auth| *auth.get_ref()).unwrap_or_default();
-    if let (Auth::Off, false, Some(place)) = (auth, listen.ip().is_loopback(), &section.auth) {
+    if let (AuthMode::Off, false, Some(location)) = (auth, listen.ip().is_loopback(), &section.auth) {
         let message = format!("without keys, whoever reaches {listen} could use every tool and every model");
         let help = "auth = \"keys\" (the default), or listen = \"127.0.0.1:8787\"";
-        return Err(file.error(place, message).help(help));
+        return Err(file.error(location, message).help(help));
     }
-    let each =
-        |texts: &[Spanned<String>], read: fn(&str) -> Result<String, Wrong>| -> Result<Vec<String>, _> {
-            texts.iter().map(|text| read(text.get_ref()).map_err(|wrong| at(file, text, wrong))).collect()
-        };
+    let parse_all = |texts: &[Spanned<String>],
+                     read: fn(&str) -> Result<String, InvalidValue>|
+     -> Result<Vec<String>, _> {
+        texts
+            .iter()
+            .map(|text| read(text.get_ref()).map_err(|invalid| error_at(file, text, invalid)))
+            .collect()
+    };
     let limits = section.limits.as_ref().map(|limits| *limits.get_ref()).unwrap_or_default();
-    if let (Some((name, _)), Some(place)) =
+    if let (Some((name, _)), Some(location)) =
         (limits.all().iter().find(|(_, value)| *value == 0), &section.limits)
     {
         let message = format!("a limit of 0 lets nothing through: `{name}`");
-        return Err(file.error_at_key(place, Some(name), message));
+        return Err(file.error_at_key(location, Some(name), message));
     }
-    let beside = |path: &PathBuf| beside(file, path);
+    let resolve = |path: &PathBuf| resolve_path(file, path);
     Ok(ServerSettings {
         listen,
-        hosts: each(&section.hosts, host)?,
-        origins: each(&section.origins, origin)?,
+        hosts: parse_all(&section.hosts, parse_host)?,
+        origins: parse_all(&section.origins, parse_origin)?,
         auth,
-        tls: section.tls.as_ref().map(|tls| TlsSection { cert: beside(&tls.cert), key: beside(&tls.key) }),
+        tls: section.tls.as_ref().map(|tls| TlsSection { cert: resolve(&tls.cert), key: resolve(&tls.key) }),
         render: section.render,
         listed_renders: section.listed_renders.clone().unwrap_or(base.listed_renders),
         public_url: section
             .public_url
             .as_ref()
-            .map(|text| origin(text.get_ref()).map_err(|wrong| at(file, text, wrong)))
+            .map(|text| parse_origin(text.get_ref()).map_err(|invalid| error_at(file, text, invalid)))
             .transpose()?,
         drain_ms: section.drain_ms.unwrap_or(base.drain_ms),
         limits,
@@ -409,31 +419,33 @@ pub(crate) fn server(
 }
 
 /// Flags over environment over file over defaults.
-pub(crate) fn store(
-    file: &File,
-    environment: &Environment,
-    flags: &Flags,
+pub(crate) fn resolve_store(
+    file: &ConfigFile,
+    environment: &EnvVars,
+    flags: &ConfigFlags,
 ) -> Result<StoreSettings, ConfigError> {
     const VARIABLE: &str = "THROUGHLINE_STORE";
     let section = &file.store;
     let base = StoreSettings::default();
-    let mut place = base.at;
+    let mut location = base.backend;
     if let Some(text) = &section.url {
         let named = text.get_ref().strip_prefix('$').map(|name| {
-            set(environment, name)
+            env_value(environment, name)
                 .ok_or_else(|| file.error(text, format!("the environment variable {name} is not set")))
         });
         let url = named.transpose()?.unwrap_or(text.get_ref());
-        place = match store_at(url).map_err(|wrong| at(file, text, wrong))? {
-            StoreAt::File(path) => StoreAt::File(beside(file, &path)),
+        location = match parse_store(url).map_err(|invalid| error_at(file, text, invalid))? {
+            StoreBackend::File(path) => StoreBackend::File(resolve_path(file, &path)),
             other => other,
         };
     }
-    if let Some(text) = set(environment, VARIABLE) {
-        place = store_at(text).map_err(|wrong| wrong.over(ConfigError::in_environment(VARIABLE, "")))?;
+    if let Some(text) = env_value(environment, VARIABLE) {
+        location = parse_store(text)
+            .map_err(|invalid| invalid.into_error(ConfigError::in_environment(VARIABLE, "")))?;
     }
     if let Some(text) = &flags.store {
-        place = store_at(text).map_err(|wrong| wrong.over(ConfigError::given("--store", "")))?;
+        location =
+            parse_store(text).map_err(|invalid| invalid.into_error(ConfigError::in_flag("--store", "")))?;
     }
     if let Some(days) = section.retention_days.as_ref().filter(|days| *days.get_ref() == 0) {
         let message = "0 days would delete every conversation";
@@ -442,7 +454,7 @@ pub(crate) fn store(
             .help("leave it out to keep conversations until they are deleted"));
     }
     Ok(StoreSettings {
-        at: place,
+        backend: location,
         retention_days: section.retention_days.as_ref().map(|days| *days.get_ref()),
         merge: section.merge.unwrap_or(base.merge),
         keep_raw: section.keep_raw.unwrap_or(base.keep_raw),
@@ -451,81 +463,81 @@ pub(crate) fn store(
 }
 
 /// What is wrong with a text, wherever it came from.
-struct Wrong {
+struct InvalidValue {
     message: String,
     help: &'static str,
 }
 
-impl Wrong {
-    fn over(self, place: ConfigError) -> ConfigError {
-        ConfigError { message: self.message, ..place }.help(self.help)
+impl InvalidValue {
+    fn into_error(self, location: ConfigError) -> ConfigError {
+        ConfigError { message: self.message, ..location }.help(self.help)
     }
 }
 
-fn at(file: &File, text: &Spanned<String>, wrong: Wrong) -> ConfigError {
-    file.error(text, wrong.message).help(wrong.help)
+fn error_at(file: &ConfigFile, text: &Spanned<String>, invalid: InvalidValue) -> ConfigError {
+    file.error(text, invalid.message).help(invalid.help)
 }
 
 /// An empty variable is one that is not set.
-fn set<'e>(environment: &'e Environment, name: &str) -> Option<&'e str> {
+fn env_value<'e>(environment: &'e EnvVars, name: &str) -> Option<&'e str> {
     environment.get(name).map(|value| value.trim()).filter(|value| !value.is_empty())
 }
 
 /// A path of the file, which begins at the file's folder.
-fn beside(file: &File, path: &Path) -> PathBuf {
+fn resolve_path(file: &ConfigFile, path: &Path) -> PathBuf {
     match Path::new(&file.source.file).parent() {
         Some(folder) => folder.join(path),
         None => path.to_owned(),
     }
 }
 
-fn address(text: &str) -> Result<SocketAddr, Wrong> {
+fn parse_listen(text: &str) -> Result<SocketAddr, InvalidValue> {
     let named = text.strip_prefix("localhost:").map(|port| format!("127.0.0.1:{port}"));
-    named.as_deref().unwrap_or(text).parse().map_err(|_| Wrong {
+    named.as_deref().unwrap_or(text).parse().map_err(|_| InvalidValue {
         message: format!("`{text}` is not an address to listen on"),
         help: "an address and a port: \"127.0.0.1:8787\", \"[::1]:8787\", \"0.0.0.0:8787\" for every network",
     })
 }
 
 /// A name for `Host`: exact, since a pattern would let in the names of others.
-fn host(text: &str) -> Result<String, Wrong> {
-    let wrong = || Wrong {
+fn parse_host(text: &str) -> Result<String, InvalidValue> {
+    let invalid = || InvalidValue {
         message: format!("`{text}` is not the name of a host"),
         help: "the name that clients use, exactly, with a port if it is not that of the scheme: \"chat.example.com\"",
     };
-    let parsed = Url::parse(&format!("http://{text}/")).map_err(|_| wrong())?;
+    let parsed = Url::parse(&format!("http://{text}/")).map_err(|_| invalid())?;
     // What a URL would take apart is no plain name.
-    let plain = !text.is_empty()
+    let is_plain = !text.is_empty()
         && !text.contains(['/', '@', '?', '#', '*', '\\'])
         && !text.trim().contains(char::is_whitespace);
-    match (plain, parsed.host_str()) {
+    match (is_plain, parsed.host_str()) {
         (true, Some(name)) => Ok(match parsed.port() {
             Some(port) => format!("{name}:{port}"),
             None => name.to_owned(),
         }),
-        _ => Err(wrong()),
+        _ => Err(invalid()),
     }
 }
 
 /// An origin: scheme, host and port, exactly. Neither `*` nor `null`: those are everybody's.
-fn origin(text: &str) -> Result<String, Wrong> {
-    let wrong = || Wrong {
+fn parse_origin(text: &str) -> Result<String, InvalidValue> {
+    let invalid = || InvalidValue {
         message: format!("`{text}` is not the origin of a page"),
         help: "scheme and host as the browser shows them, without a path: \"https://chat.example.com\"",
     };
-    let parsed = Url::parse(text).map_err(|_| wrong())?;
-    let plain = matches!(parsed.scheme(), "http" | "https")
+    let parsed = Url::parse(text).map_err(|_| invalid())?;
+    let is_plain = matches!(parsed.scheme(), "http" | "https")
         && parsed.path() == "/"
         && !text.contains(['@', '?', '#', '*']);
-    plain.then(|| parsed.origin().ascii_serialization()).ok_or_else(wrong)
+    is_plain.then(|| parsed.origin().ascii_serialization()).ok_or_else(invalid)
 }
 
-fn store_at(text: &str) -> Result<StoreAt, Wrong> {
+fn parse_store(text: &str) -> Result<StoreBackend, InvalidValue> {
     if text.starts_with("postgres://") || text.starts_with("postgresql://") {
         return match Url::parse(text) {
-            Ok(_) => Ok(StoreAt::Postgres(text.to_owned())),
+            Ok(_) => Ok(StoreBackend::Postgres(text.to_owned())),
             // Not shown: it may hold a password.
-            Err(error) => Err(Wrong {
+            Err(error) => Err(InvalidValue {
                 message: format!("the URL of the database cannot be read: {error}"),
                 help: "postgres://user@host/database",
             }),
@@ -536,10 +548,10 @@ fn store_at(text: &str) -> Result<StoreAt, Wrong> {
     // Not a bare colon: `C:\…` is a path.
     if path.is_empty() || path.contains("://") {
         let scheme = text.split(':').next().unwrap_or_default();
-        return Err(Wrong {
+        return Err(InvalidValue {
             message: format!("there is no store for `{scheme}:`"),
             help: "the path of a file for SQLite, or postgres://user@host/database",
         });
     }
-    Ok(StoreAt::File(PathBuf::from(path)))
+    Ok(StoreBackend::File(PathBuf::from(path)))
 }

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
-use throughline_tools::Source;
+use throughline_tools::ToolSource;
 use throughline_tools::command::{CommandSource, CommandTool};
 use throughline_tools::http_tool::{HttpTool, HttpToolSource};
-use throughline_tools::mcp::{McpServer, Pins};
-use throughline_tools::process::{RunAs, Surroundings};
+use throughline_tools::mcp::{McpServer, PinStore};
+use throughline_tools::process::{RunAs, SpawnContext};
 use throughline_tools::vcp_plugin::{VcpPluginSource, VcpPlugins};
 
 /// What a configuration says of sources, as it stands there.
@@ -30,17 +30,17 @@ pub struct SourceSettings {
 #[derive(Clone)]
 pub struct ConfiguredSource {
     /// The source.
-    pub source: Arc<dyn Source>,
+    pub source: Arc<dyn ToolSource>,
     /// A hash of everything that was said, secrets included: when it changes, the source is started anew.
-    pub said: u64,
+    pub settings_hash: u64,
 }
 
 impl ConfiguredSource {
     /// A source made from `said`.
-    pub fn new(source: Arc<dyn Source>, said: &impl Hash) -> Self {
+    pub fn new(source: Arc<dyn ToolSource>, settings: &impl Hash) -> Self {
         let mut hasher = DefaultHasher::new();
-        said.hash(&mut hasher);
-        Self { source, said: hasher.finish() }
+        settings.hash(&mut hasher);
+        Self { source, settings_hash: hasher.finish() }
     }
 }
 
@@ -53,16 +53,20 @@ impl fmt::Debug for ConfiguredSource {
 impl SourceSettings {
     /// The sources by name. Nothing is started, and nothing can go wrong: what is wrong with one tool is its own fault
     /// when the source is started.
-    pub fn sources(&self, surroundings: &Surroundings, pins: &Pins) -> BTreeMap<String, ConfiguredSource> {
+    pub fn sources(
+        &self,
+        surroundings: &SpawnContext,
+        pins: &PinStore,
+    ) -> BTreeMap<String, ConfiguredSource> {
         let mut surroundings = surroundings.clone();
         if let Some(name) = &self.run_as {
-            surroundings.run_as = RunAs::named(name);
+            surroundings.run_as = RunAs::from_setting(name);
         }
         let surroundings = &surroundings;
         let mut sources = BTreeMap::new();
-        let mut add = |source: Arc<dyn Source>, said: &dyn fmt::Debug| {
-            let said = (said, &surroundings.run_as);
-            let configured = ConfiguredSource::new(source.clone(), &with_variables(&said, surroundings));
+        let mut add = |source: Arc<dyn ToolSource>, settings: &dyn fmt::Debug| {
+            let settings = (settings, &surroundings.run_as);
+            let configured = ConfiguredSource::new(source.clone(), &with_variables(&settings, surroundings));
             sources.insert(source.name().to_owned(), configured);
         };
         if !self.commands.is_empty() {
@@ -83,7 +87,7 @@ impl SourceSettings {
     }
 
     /// Values that nobody may see of what the sources are given. R: R4
-    pub fn secret_values(&self, surroundings: &Surroundings) -> Vec<String> {
+    pub fn secret_values(&self, surroundings: &SpawnContext) -> Vec<String> {
         let mcp = self.mcp.values().flat_map(|server| server.secret_values(surroundings));
         let commands = self.commands.values().flat_map(|command| command.secret_values(surroundings));
         let http = self.http_tools.values().flat_map(|tool| tool.secret_values(surroundings));
@@ -93,9 +97,9 @@ impl SourceSettings {
     #[cfg(feature = "mcp")]
     fn add_mcp(
         &self,
-        surroundings: &Surroundings,
-        pins: &Pins,
-        add: &mut impl FnMut(Arc<dyn Source>, &dyn fmt::Debug),
+        surroundings: &SpawnContext,
+        pins: &PinStore,
+        add: &mut impl FnMut(Arc<dyn ToolSource>, &dyn fmt::Debug),
     ) {
         use throughline_tools::mcp::McpSource;
         for (name, server) in &self.mcp {
@@ -107,17 +111,23 @@ impl SourceSettings {
     }
 
     #[cfg(not(feature = "mcp"))]
-    fn add_mcp(&self, _: &Surroundings, _: &Pins, _: &mut impl FnMut(Arc<dyn Source>, &dyn fmt::Debug)) {}
+    fn add_mcp(
+        &self,
+        _: &SpawnContext,
+        _: &PinStore,
+        _: &mut impl FnMut(Arc<dyn ToolSource>, &dyn fmt::Debug),
+    ) {
+    }
 }
 
 /// The settings, and the values of the variables that they name: a new key is a change, too.
-fn with_variables(said: &dyn fmt::Debug, surroundings: &Surroundings) -> (String, Vec<Option<String>>) {
-    let said = format!("{said:?}");
-    let names = said.split('$').skip(1).map(|rest| {
+fn with_variables(settings: &dyn fmt::Debug, surroundings: &SpawnContext) -> (String, Vec<Option<String>>) {
+    let settings = format!("{settings:?}");
+    let names = settings.split('$').skip(1).map(|rest| {
         rest.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).next().unwrap_or_default()
     });
     let values = names.map(|name| surroundings.environment.get(name).cloned()).collect();
-    (said, values)
+    (settings, values)
 }
 
 #[cfg(test)]
@@ -129,7 +139,7 @@ mod tests {
                         [vcp_plugins]\nfolders = [\"p\"]\n";
 
     fn sources(text: &str, key: &str) -> BTreeMap<String, ConfiguredSource> {
-        let file = crate::config::File::parse("throughline.toml", text).unwrap_or_default();
+        let file = crate::config::ConfigFile::parse("throughline.toml", text).unwrap_or_default();
         let settings = SourceSettings {
             mcp: file.mcp.into_iter().map(|(name, server)| (name, server.into_inner())).collect(),
             commands: file.commands,
@@ -138,20 +148,20 @@ mod tests {
             run_as: file.tools.run_as,
         };
         let environment = BTreeMap::from([("KEY".to_owned(), key.to_owned())]);
-        let surroundings = Surroundings { environment, folder: "/".into(), ..Surroundings::default() };
-        settings.sources(&surroundings, &Pins::in_memory())
+        let surroundings = SpawnContext { environment, folder: "/".into(), ..SpawnContext::default() };
+        settings.sources(&surroundings, &PinStore::in_memory())
     }
 
     // R: L2, O2
     #[test]
     fn what_was_said_changes_with_settings_and_secrets_and_with_nothing_else() {
-        let said = |text: &str, key: &str| -> BTreeMap<String, u64> {
-            sources(text, key).into_iter().map(|(name, source)| (name, source.said)).collect()
+        let settings = |text: &str, key: &str| -> BTreeMap<String, u64> {
+            sources(text, key).into_iter().map(|(name, source)| (name, source.settings_hash)).collect()
         };
-        let base = said(BASE, "1");
+        let base = settings(BASE, "1");
         let changed = |text: &str, key: &str| -> Vec<String> {
-            let after = said(text, key).into_iter();
-            after.filter(|(name, said)| base.get(name) != Some(said)).map(|(name, _)| name).collect()
+            let after = settings(text, key).into_iter();
+            after.filter(|(name, settings)| base.get(name) != Some(settings)).map(|(name, _)| name).collect()
         };
         let names: Vec<String> = base.keys().cloned().collect();
         let expected: &[&str] = if cfg!(feature = "mcp") {

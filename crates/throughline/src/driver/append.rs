@@ -1,108 +1,119 @@
 //! From events to records of the log, one append at a time.
 
 use super::model::LogState;
-use crate::clock::Clock;
+use crate::clock::TurnClock;
 use futures_util::future::BoxFuture;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use throughline_engine::{
-    Append, Beside, Effect, Event, EventKind, OnInterrupted, Out, Outbox, Turn, TurnId, TurnSetup, TurnStart,
+    AppendBatch, Effect, Event, EventKind, OnInterrupted, Outbox, StepProviderState, Turn, TurnId,
+    TurnOutput, TurnSetup, TurnStart,
 };
 use throughline_store as store;
-use throughline_store::failpoint::OnItsWay;
-use throughline_store::{Durability, Epoch, Log, LogError, Record, Urgency};
+use throughline_store::failpoint::BatchFailpoints;
+use throughline_store::{AppendUrgency, Durability, Log, LogError, LogRecord, OwnerEpoch};
 use throughline_wire::CallId;
 use tokio::time::{Duration, Instant};
 
 /// Appends what the outbox hands out.
-pub(super) struct Appender {
+pub(super) struct LogAppender {
     log: Arc<dyn Log>,
     turn: Arc<str>,
-    epoch: Epoch,
-    effects: Effects,
-    under_way: Option<BoxFuture<'static, Result<(), LogError>>>,
-    since: Instant,
-    wait: LogWait,
+    epoch: OwnerEpoch,
+    effects: CallEffects,
+    in_flight: Option<BoxFuture<'static, Result<(), LogError>>>,
+    started: Instant,
+    lag: AppendLag,
 }
 
 /// For how long a turn has been waiting for its log, for whoever looks at the turn: the log itself cannot tell it.
 #[derive(Clone, Debug)]
-pub(crate) struct LogWait {
-    begun: Instant,
-    /// Milliseconds behind `begun`, and one more; 0 = nothing is under way.
-    since: Arc<AtomicU64>,
+pub(crate) struct AppendLag {
+    created: Instant,
+    /// Milliseconds behind `created`, and one more; 0 = nothing is under way.
+    pending_since_ms: Arc<AtomicU64>,
 }
 
-impl Default for LogWait {
+impl Default for AppendLag {
     fn default() -> Self {
-        Self { begun: Instant::now(), since: Arc::default() }
+        Self { created: Instant::now(), pending_since_ms: Arc::default() }
     }
 }
 
-impl LogWait {
-    fn begins(&self, at: Instant) {
-        let behind = at.saturating_duration_since(self.begun).as_millis();
-        self.since.store(u64::try_from(behind).unwrap_or(u64::MAX - 1) + 1, Ordering::Relaxed);
+impl AppendLag {
+    fn start(&self, at: Instant) {
+        let offset_ms = at.saturating_duration_since(self.created).as_millis();
+        self.pending_since_ms.store(u64::try_from(offset_ms).unwrap_or(u64::MAX - 1) + 1, Ordering::Relaxed);
     }
 
-    fn ends(&self) {
-        self.since.store(0, Ordering::Relaxed);
+    fn finish(&self) {
+        self.pending_since_ms.store(0, Ordering::Relaxed);
     }
 
     /// `None` = nothing is under way.
-    pub(crate) fn so_far(&self) -> Option<Duration> {
-        let since = self.since.load(Ordering::Relaxed).checked_sub(1)?;
-        Some(self.begun.elapsed().saturating_sub(Duration::from_millis(since)))
+    pub(crate) fn elapsed(&self) -> Option<Duration> {
+        let since = self.pending_since_ms.load(Ordering::Relaxed).checked_sub(1)?;
+        Some(self.created.elapsed().saturating_sub(Duration::from_millis(since)))
     }
 }
 
-impl Appender {
+impl LogAppender {
     /// Of the owner of the turn; `logged` = what the log has of it.
     pub(super) fn new(
         log: Arc<dyn Log>,
         turn: &TurnId,
-        epoch: Epoch,
+        epoch: OwnerEpoch,
         logged: &[Event],
-        wait: LogWait,
+        lag: AppendLag,
     ) -> Self {
-        let mut effects = Effects::default();
-        logged.iter().for_each(|event| effects.note(event));
-        Self { log, turn: turn.as_str().into(), epoch, effects, under_way: None, since: Instant::now(), wait }
+        let mut effects = CallEffects::default();
+        logged.iter().for_each(|event| effects.record_effect(event));
+        Self {
+            log,
+            turn: turn.as_str().into(),
+            epoch,
+            effects,
+            in_flight: None,
+            started: Instant::now(),
+            lag,
+        }
     }
 
     pub(super) fn state(&self) -> LogState {
-        if self.under_way.is_some() { LogState::Busy } else { LogState::Idle }
+        if self.in_flight.is_some() { LogState::Busy } else { LogState::Idle }
     }
 
     pub(super) fn is_busy(&self) -> bool {
-        self.under_way.is_some()
+        self.in_flight.is_some()
     }
 
     /// Begins an append; one at a time, which the outbox sees to.
-    pub(super) fn begin(&mut self, append: Append<'_>) {
+    pub(super) fn start(&mut self, append: AppendBatch<'_>) {
         let (log, turn, epoch) = (self.log.clone(), self.turn.clone(), self.epoch);
-        let batch = batch(append, &mut self.effects);
-        self.since = Instant::now();
-        self.wait.begins(self.since);
-        self.under_way = Some(Box::pin(async move {
+        let batch = build_batch(append, &mut self.effects);
+        self.started = Instant::now();
+        self.lag.start(self.started);
+        self.in_flight = Some(Box::pin(async move {
             let batch = batch?;
-            let on_its_way = OnItsWay::of(&batch);
+            let in_transit = BatchFailpoints::before_append(&batch);
             log.append(&turn, epoch, batch).await?;
-            on_its_way.arrived();
+            in_transit.after_ack();
             Ok(())
         }));
     }
 
     /// The append under way is durable, or refused; never, if none is.
-    pub(super) async fn done(&mut self) -> Result<Pace, LogError> {
-        match &mut self.under_way {
+    pub(super) async fn acknowledged(&mut self) -> Result<AppendPace, LogError> {
+        match &mut self.in_flight {
             Some(append) => {
                 let done = append.await;
-                self.under_way = None;
-                self.wait.ends();
-                let took = self.since.elapsed();
-                done.map(|()| if took < SLOW { Pace::Normal } else { Pace::Slow(took) })
+                self.in_flight = None;
+                self.lag.finish();
+                let elapsed = self.started.elapsed();
+                done.map(
+                    |()| if elapsed < SLOW_APPEND { AppendPace::Normal } else { AppendPace::Slow(elapsed) },
+                )
             }
             None => std::future::pending().await,
         }
@@ -111,27 +122,28 @@ impl Appender {
 
 /// How long an append took.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Pace {
+pub(super) enum AppendPace {
     Normal,
     /// So long that people have noticed.
     Slow(Duration),
 }
 
 /// From when on an append is slow: long enough to be noticed by whoever reads along.
-const SLOW: Duration = Duration::from_secs(1);
+const SLOW_APPEND: Duration = Duration::from_secs(1);
 
-fn batch(append: Append<'_>, effects: &mut Effects) -> Result<store::Batch, LogError> {
-    let records = append.events.iter().map(|event| effects.record(event)).collect::<Result<_, _>>()?;
-    let beside: Vec<_> = append.beside.iter().map(written).collect::<Result<_, _>>()?;
+fn build_batch(append: AppendBatch<'_>, effects: &mut CallEffects) -> Result<store::LogBatch, LogError> {
+    let records = append.events.iter().map(|event| effects.to_record(event)).collect::<Result<_, _>>()?;
+    let provider_states: Vec<_> =
+        append.provider_states.iter().map(encode_provider_state).collect::<Result<_, _>>()?;
     // Where something begins or ends somebody waits, or something begins behind it.
-    let urgency = match beside.is_empty() && append.events.iter().all(is_more_of_the_same) {
-        true => Urgency::Gathers,
-        false => Urgency::AtOnce,
+    let urgency = match provider_states.is_empty() && append.events.iter().all(is_delta) {
+        true => AppendUrgency::Batched,
+        false => AppendUrgency::Immediate,
     };
-    Ok(store::Batch { records, beside, urgency })
+    Ok(store::LogBatch { records, provider_state: provider_states, urgency })
 }
 
-fn is_more_of_the_same(event: &Event) -> bool {
+fn is_delta(event: &Event) -> bool {
     use EventKind as E;
     matches!(
         event.kind,
@@ -143,39 +155,41 @@ fn is_more_of_the_same(event: &Event) -> bool {
     )
 }
 
-fn written(beside: &Beside) -> Result<store::Beside, LogError> {
-    let payload = serde_json::to_vec(&beside.state).map_err(unwritable)?;
-    Ok(store::Beside { step: beside.step, payload: payload.into() })
+fn encode_provider_state(
+    provider_states: &StepProviderState,
+) -> Result<store::ProviderStateRecord, LogError> {
+    let payload = serde_json::to_vec(&provider_states.state).map_err(encode_error)?;
+    Ok(store::ProviderStateRecord { step: provider_states.step, payload: payload.into() })
 }
 
-fn unwritable(error: serde_json::Error) -> LogError {
-    LogError::Store { why: format!("an event cannot be written: {error}") }
+fn encode_error(error: serde_json::Error) -> LogError {
+    LogError::StoreFailure { why: format!("an event cannot be written: {error}") }
 }
 
 /// What each call of the turn may do: the durability of its intent and result depends on it.
 #[derive(Default)]
-struct Effects(HashMap<CallId, Effect>);
+struct CallEffects(HashMap<CallId, Effect>);
 
-impl Effects {
-    fn note(&mut self, event: &Event) {
+impl CallEffects {
+    fn record_effect(&mut self, event: &Event) {
         if let (EventKind::ToolUse { effect, .. }, Some(call)) = (&event.kind, &event.tool_id) {
             self.0.insert(call.clone(), *effect);
         }
     }
 
-    fn record(&mut self, event: &Event) -> Result<Record, LogError> {
-        self.note(event);
-        let (kind, durability) = self.class(event);
-        Ok(Record::new(event.seq.0, kind, durability, event.to_json().map_err(unwritable)?))
+    fn to_record(&mut self, event: &Event) -> Result<LogRecord, LogError> {
+        self.record_effect(event);
+        let (kind, durability) = self.classify(event);
+        Ok(LogRecord::new(event.seq.0, kind, durability, event.to_json().map_err(encode_error)?))
     }
 
     /// The name of an event on the wire, and what it must survive: a power cut, if losing it could make someone do a
     /// thing twice or lose what a person has said.
-    fn class(&self, event: &Event) -> (&'static str, Durability) {
+    fn classify(&self, event: &Event) -> (&'static str, Durability) {
         use Durability::{Power, Process};
         use EventKind as E;
         let effect = event.tool_id.as_ref().and_then(|call| self.0.get(call)).copied().unwrap_or_default();
-        let by_effect = if effect.may_run_again() { Process } else { Power };
+        let by_effect = if effect.may_repeat() { Process } else { Power };
         match &event.kind {
             E::StreamStart { .. } => ("stream_start", Power),
             E::StepStart { .. } => ("step_start", Process),
@@ -216,16 +230,16 @@ const RECORDS_PER_READ: usize = 4_096;
 /// `not_started`, the message says that it was interrupted.
 pub(super) async fn end_as_interrupted(
     log: &dyn Log,
-    given: &(TurnSetup, TurnStart),
-    clock: Clock,
+    spec: &(TurnSetup, TurnStart),
+    clock: TurnClock,
 ) -> Result<Turn, LogError> {
-    let (setup, start) = given;
+    let (setup, start) = spec;
     let turn = &start.turn_id;
     let claim = log.claim(turn.as_str()).await?;
-    let (events, beside) = read(log, turn.as_str()).await?;
+    let (events, provider_states) = read_turn(log, turn.as_str()).await?;
     let setup = TurnSetup { on_interrupted: OnInterrupted::End, ..setup.clone() };
-    let mut machine = Turn::restore(setup, start.clone(), &events, &beside);
-    let (mut out, mut outbox) = (Out::default(), Outbox::new());
+    let mut machine = Turn::restore(setup, start.clone(), &events, &provider_states);
+    let (mut out, mut outbox) = (TurnOutput::default(), Outbox::new());
     machine.resume(claim.epoch.0, clock.now(), &mut out);
     if !machine.is_over() {
         // The log held nothing, so that resuming was beginning. Nothing is performed, so it ends as it began.
@@ -234,15 +248,18 @@ pub(super) async fn end_as_interrupted(
     // Its actions are dropped: the turn is over.
     let _ = outbox.push(&mut out);
     if let Some(append) = outbox.next_append() {
-        let mut effects = Effects::default();
-        events.iter().for_each(|event| effects.note(event));
-        log.append(turn.as_str(), claim.epoch, batch(append, &mut effects)?).await?;
+        let mut effects = CallEffects::default();
+        events.iter().for_each(|event| effects.record_effect(event));
+        log.append(turn.as_str(), claim.epoch, build_batch(append, &mut effects)?).await?;
     }
     Ok(machine)
 }
 
 /// Everything that the log has of a turn.
-pub(crate) async fn read(log: &dyn Log, turn: &str) -> Result<(Vec<Event>, Vec<Beside>), LogError> {
+pub(crate) async fn read_turn(
+    log: &dyn Log,
+    turn: &str,
+) -> Result<(Vec<Event>, Vec<StepProviderState>), LogError> {
     let mut events: Vec<Event> = Vec::new();
     loop {
         let after = events.last().map_or(0, |event| event.seq.0);
@@ -251,17 +268,17 @@ pub(crate) async fn read(log: &dyn Log, turn: &str) -> Result<(Vec<Event>, Vec<B
             break;
         }
         for record in records {
-            events.push(parsed(&record.payload)?);
+            events.push(parse_record(&record.payload)?);
         }
     }
-    let mut beside = Vec::new();
-    for written in log.read_beside(turn).await? {
-        beside.push(Beside { step: written.step, state: parsed(&written.payload)? });
+    let mut provider_states = Vec::new();
+    for stored in log.read_provider_state(turn).await? {
+        provider_states.push(StepProviderState { step: stored.step, state: parse_record(&stored.payload)? });
     }
-    Ok((events, beside))
+    Ok((events, provider_states))
 }
 
-fn parsed<T: serde::de::DeserializeOwned>(payload: &[u8]) -> Result<T, LogError> {
+fn parse_record<T: serde::de::DeserializeOwned>(payload: &[u8]) -> Result<T, LogError> {
     serde_json::from_slice(payload)
-        .map_err(|error| LogError::Store { why: format!("a record cannot be read: {error}") })
+        .map_err(|error| LogError::StoreFailure { why: format!("a record cannot be read: {error}") })
 }

@@ -3,79 +3,86 @@
 //! The machine takes the first answer. Here is only remembered who sent what; who was first is read from the log like
 //! everything else, so that everybody is told the same.
 
-use crate::approval::Answer;
-use crate::decided::Decided;
+use crate::approval::ApprovalResponse;
+use crate::approval_outcome::ApprovalOutcome;
 use std::collections::HashMap;
-use throughline_engine::{Answered, ApprovalId, Event, EventKind, Input, Question, QuestionState};
+use throughline_engine::{
+    ApprovalId, ApprovalTarget, Event, EventKind, QuestionResolution, QuestionState, TurnInput,
+};
 use throughline_wire::CallId;
 use tokio::sync::oneshot;
 
 /// Answers that wait for the log, and those that wait for their question.
 #[derive(Default)]
-pub(super) struct Decisions {
+pub(super) struct PendingDecisions {
     /// In the order in which they came.
-    waiting: Vec<Waiting>,
-    early: HashMap<ApprovalId, (Answer, String)>,
+    pending: Vec<PendingAnswer>,
+    early_answers: HashMap<ApprovalId, (ApprovalResponse, String)>,
 }
 
-struct Waiting {
+struct PendingAnswer {
     question: ApprovalId,
-    answer: Answer,
+    answer: ApprovalResponse,
     by: String,
-    reply: oneshot::Sender<Decided>,
+    reply: oneshot::Sender<ApprovalOutcome>,
 }
 
 /// Codes of `problem` events that refuse an answer and leave its question open.
-const REFUSALS: [&str; 2] = ["invalid_edit", "stale_answer"];
+const REJECTION_CODES: [&str; 2] = ["invalid_edit", "stale_answer"];
 
-impl Decisions {
+impl PendingDecisions {
     /// Waits for what the log says about an answer that the machine is given now.
-    pub(super) fn expect(
+    pub(super) fn register(
         &mut self,
         question: ApprovalId,
-        answer: Answer,
+        answer: ApprovalResponse,
         by: String,
-        reply: oneshot::Sender<Decided>,
+        reply: oneshot::Sender<ApprovalOutcome>,
     ) {
-        self.waiting.push(Waiting { question, answer, by, reply });
+        self.pending.push(PendingAnswer { question, answer, by, reply });
     }
 
     /// Keeps an answer until its question is asked. The first one counts.
-    pub(super) fn keep(&mut self, question: ApprovalId, answer: Answer, by: String) -> Decided {
-        let kept = self.early.entry(question).or_insert_with(|| (answer.clone(), by));
-        match kept.0 == answer {
-            true => Decided::Queued,
-            false => Decided::DifferentAlready,
+    pub(super) fn store_early(
+        &mut self,
+        question: ApprovalId,
+        answer: ApprovalResponse,
+        by: String,
+    ) -> ApprovalOutcome {
+        let stored = self.early_answers.entry(question).or_insert_with(|| (answer.clone(), by));
+        match stored.0 == answer {
+            true => ApprovalOutcome::Queued,
+            false => ApprovalOutcome::Conflict,
         }
     }
 
     /// Takes what became of answers out of events that the log holds. Returns the answers of questions that were waited
     /// for.
-    pub(super) fn look_at(&mut self, events: &[Event]) -> Vec<Input> {
-        if self.waiting.is_empty() && self.early.is_empty() {
+    pub(super) fn observe(&mut self, events: &[Event]) -> Vec<TurnInput> {
+        if self.pending.is_empty() && self.early_answers.is_empty() {
             return Vec::new();
         }
         let mut inputs = Vec::new();
         for event in events {
             match &event.kind {
                 EventKind::ApprovalRequest { approval_id, .. } => {
-                    if let Some((answer, by)) = self.early.remove(approval_id) {
-                        inputs.push(answer.into_input(Question::One(approval_id.clone()), &by));
+                    if let Some((answer, by)) = self.early_answers.remove(approval_id) {
+                        inputs.push(answer.into_input(ApprovalTarget::One(approval_id.clone()), &by));
                     }
                 }
                 EventKind::ApprovalResolved { approval_id, decision, by, arguments, content, .. } => {
                     let content = arguments.clone().or_else(|| content.clone());
-                    let answered = Answered { decision: *decision, by: by.clone(), content };
-                    self.resolved(approval_id, &answered);
+                    let resolution = QuestionResolution { decision: *decision, by: by.clone(), content };
+                    self.resolved(approval_id, &resolution);
                 }
-                EventKind::Problem { code, excerpt, .. } if REFUSALS.contains(&code.as_str()) => {
+                EventKind::Problem { code, excerpt, .. } if REJECTION_CODES.contains(&code.as_str()) => {
                     if let Some(call) = &event.tool_id {
-                        self.refused(call, excerpt);
+                        self.reject(call, excerpt);
                     }
                 }
                 EventKind::ToolResult(_) | EventKind::ToolInputReset | EventKind::ToolRedefined { .. } => {
                     if let Some(call) = &event.tool_id {
-                        self.gone(call);
+                        self.expire_call(call);
                     }
                 }
                 _ => {}
@@ -84,52 +91,52 @@ impl Decisions {
         inputs
     }
 
-    fn resolved(&mut self, question: &ApprovalId, answered: &Answered) {
+    fn resolved(&mut self, question: &ApprovalId, resolution: &QuestionResolution) {
         let mut first = true;
-        for waiting in self.take(|waiting| waiting.question == *question) {
-            let decided = match Decided::after(&waiting.answer, answered) {
-                Decided::SameAlready if first && waiting.by == answered.by => {
+        for waiting in self.take_matching(|waiting| waiting.question == *question) {
+            let outcome = match ApprovalOutcome::from_resolution(&waiting.answer, resolution) {
+                ApprovalOutcome::AlreadyResolved if first && waiting.by == resolution.by => {
                     first = false;
-                    Decided::Resolved
+                    ApprovalOutcome::Resolved
                 }
                 other => other,
             };
             // Who does not wait any more reads it in the events.
-            let _ = waiting.reply.send(decided);
+            let _ = waiting.reply.send(outcome);
         }
     }
 
     /// The oldest answer to a question of this call is the one that was refused.
-    fn refused(&mut self, call: &CallId, why: &str) {
-        if let Some(at) = self.waiting.iter().position(|waiting| is_of(&waiting.question, call)) {
-            let _ = self.waiting.remove(at).reply.send(Decided::DoesNotFit { message: why.to_owned() });
+    fn reject(&mut self, call: &CallId, why: &str) {
+        if let Some(at) = self.pending.iter().position(|waiting| is_for_call(&waiting.question, call)) {
+            let _ = self.pending.remove(at).reply.send(ApprovalOutcome::Invalid { message: why.to_owned() });
         }
     }
 
-    fn gone(&mut self, call: &CallId) {
-        self.early.retain(|question, _| !is_of(question, call));
-        for waiting in self.take(|waiting| is_of(&waiting.question, call)) {
-            let _ = waiting.reply.send(Decided::Expired);
+    fn expire_call(&mut self, call: &CallId) {
+        self.early_answers.retain(|question, _| !is_for_call(question, call));
+        for waiting in self.take_matching(|waiting| is_for_call(&waiting.question, call)) {
+            let _ = waiting.reply.send(ApprovalOutcome::Expired);
         }
     }
 
-    fn take(&mut self, is_meant: impl Fn(&Waiting) -> bool) -> Vec<Waiting> {
-        let (meant, others) = std::mem::take(&mut self.waiting).into_iter().partition(is_meant);
-        self.waiting = others;
-        meant
+    fn take_matching(&mut self, matches: impl Fn(&PendingAnswer) -> bool) -> Vec<PendingAnswer> {
+        let (matching, others) = std::mem::take(&mut self.pending).into_iter().partition(matches);
+        self.pending = others;
+        matching
     }
 }
 
 /// What an answer is told that comes when the question stands so; `None` = it may be the first.
-pub(super) fn too_late(state: QuestionState, answer: &Answer) -> Option<Decided> {
+pub(super) fn settled_outcome(state: QuestionState, answer: &ApprovalResponse) -> Option<ApprovalOutcome> {
     match state {
-        QuestionState::Open | QuestionState::NotYet => None,
-        QuestionState::Answered(answered) => Some(Decided::after(answer, &answered)),
-        QuestionState::Gone => Some(Decided::Expired),
-        QuestionState::Unknown => Some(Decided::Unknown),
+        QuestionState::Open | QuestionState::Upcoming => None,
+        QuestionState::Answered(resolution) => Some(ApprovalOutcome::from_resolution(answer, &resolution)),
+        QuestionState::Withdrawn => Some(ApprovalOutcome::Expired),
+        QuestionState::Unknown => Some(ApprovalOutcome::Unknown),
     }
 }
 
-fn is_of(question: &ApprovalId, call: &CallId) -> bool {
+fn is_for_call(question: &ApprovalId, call: &CallId) -> bool {
     question.call().is_some_and(|of| of == *call)
 }

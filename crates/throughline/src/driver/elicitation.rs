@@ -3,14 +3,14 @@
 use serde_json::Value;
 use std::collections::HashMap;
 use throughline_engine::{ApprovalId, Event, EventKind, QuestionKind, ToolAnswer};
-use throughline_tools::completed;
+use throughline_tools::complete_answer;
 use throughline_wire::CallId;
 
 /// What is open, as the log has it.
 #[derive(Default)]
-pub(super) struct ToolQuestions(HashMap<ApprovalId, Open>);
+pub(super) struct PendingElicitations(HashMap<ApprovalId, PendingElicitation>);
 
-struct Open {
+struct PendingElicitation {
     call: Option<CallId>,
     schema: Option<Value>,
 }
@@ -18,29 +18,29 @@ struct Open {
 /// What became of an answer to a question of a running tool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use = "an answer that does not fit can be corrected"]
-pub enum ToolAnswered {
+pub enum ToolAnswerResult {
     /// It is the answer, and in the log.
-    Taken,
+    Accepted,
     /// The question is not open: it was answered, expired, or is another turn's.
     NotOpen,
     /// What was filled in does not fit; the question is still open.
-    DoesNotFit {
+    Invalid {
         /// What, and where.
         message: String,
     },
     /// The turn is over.
-    TurnIsOver,
+    TurnEnded,
 }
 
-impl ToolQuestions {
+impl PendingElicitations {
     /// Takes questions, and their ends, out of events that the log holds.
-    pub(super) fn look_at(&mut self, events: &[Event]) {
+    pub(super) fn observe(&mut self, events: &[Event]) {
         for event in events {
             match &event.kind {
                 EventKind::ApprovalRequest {
                     approval_id, kind: QuestionKind::Elicitation, schema, ..
                 } => {
-                    let open = Open { call: event.tool_id.clone(), schema: schema.clone() };
+                    let open = PendingElicitation { call: event.tool_id.clone(), schema: schema.clone() };
                     self.0.insert(approval_id.clone(), open);
                 }
                 EventKind::ApprovalResolved { approval_id, .. } => {
@@ -57,9 +57,9 @@ impl ToolQuestions {
         &self,
         question: &ApprovalId,
         answer: ToolAnswer,
-    ) -> Result<ToolAnswer, ToolAnswered> {
-        let open = self.0.get(question).ok_or(ToolAnswered::NotOpen)?;
-        completed(open.schema.as_ref(), answer).map_err(|message| ToolAnswered::DoesNotFit { message })
+    ) -> Result<ToolAnswer, ToolAnswerResult> {
+        let open = self.0.get(question).ok_or(ToolAnswerResult::NotOpen)?;
+        complete_answer(open.schema.as_ref(), answer).map_err(|message| ToolAnswerResult::Invalid { message })
     }
 
     /// It is open, as far as the log says.

@@ -1,14 +1,14 @@
 //! The model call of a turn: one at a time, part of the turn's own task, read only when there is room.
 
-use super::CallWatch;
-use crate::clock::Clock;
-use crate::media::Shelf;
-use crate::upstream::{Batch, CallTime, Handoff, ModelItem, UpstreamClient};
+use super::ObservedCall;
+use crate::clock::TurnClock;
+use crate::media::MediaOffloader;
+use crate::upstream::{CallTime, EventBatch, ModelHandoff, ModelItem, UpstreamClient};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use throughline_engine::{FailureKind, Input, UpstreamFailure};
+use throughline_engine::{FailureKind, TurnInput, UpstreamFailure};
 use throughline_wire::text::CallFormat;
 use throughline_wire::{ModelRequest, StepEvent};
 use tokio::time::Instant;
@@ -20,72 +20,74 @@ const HELD_BYTES_MAX: usize = 64 << 10;
 #[derive(Default)]
 pub(super) struct ModelCall {
     /// How the model calls tools.
-    calls: CallFormat,
-    shelf: Shelf,
-    current: Option<Current>,
+    call_format: CallFormat,
+    offloader: MediaOffloader,
+    current: Option<CurrentCall>,
     /// What is asked now, and when it is given up: tries of one call share their time.
-    asked: Option<Asked>,
+    deadline: Option<CallDeadline>,
     /// Deltas that came while an append was under way: neighbours are joined, so that a slow log gets fewer and larger
     /// events (design §6).
-    held: Batch,
+    held_events: EventBatch,
 }
 
-struct Asked {
+struct CallDeadline {
     step: u32,
     upstream: String,
-    until: Instant,
+    at: Instant,
 }
 
-struct Current {
+struct CurrentCall {
     step: u32,
     attempt: u32,
-    said: Handoff,
+    handoff: ModelHandoff,
     /// `None` = it has ended. Dropping it closes the connection.
     call: Option<BoxFuture<'static, ()>>,
 }
 
 impl ModelCall {
-    pub(super) fn new(calls: CallFormat, shelf: Shelf) -> Self {
-        Self { calls, shelf, ..Self::default() }
+    pub(super) fn new(call_format: CallFormat, offloader: MediaOffloader) -> Self {
+        Self { call_format, offloader, ..Self::default() }
     }
 
     /// Begins a call. One that is still going on is given up: the machine has asked for another.
-    pub(super) fn begin(
+    pub(super) fn start(
         &mut self,
         step: u32,
         attempt: u32,
         client: Arc<UpstreamClient>,
         mut request: Box<ModelRequest>,
-        clock: Clock,
-        watch: CallWatch,
+        clock: TurnClock,
+        watch: ObservedCall,
     ) {
-        let until = self.until(step, &client);
-        let (said, calls, shelf) = (Handoff::default(), self.calls.clone(), self.shelf.clone());
-        let out = said.clone();
+        let deadline = self.deadline_for(step, &client);
+        let (handoff, calls, offloader) =
+            (ModelHandoff::default(), self.call_format.clone(), self.offloader.clone());
+        let out = handoff.clone();
         let call = async move {
             let call = AssertUnwindSafe(async {
-                shelf.bring_in(&mut request).await;
-                let time = CallTime { clock: &clock, until };
-                client.call(request, &calls, time, watch, &shelf, &out).await;
+                offloader.hydrate(&mut request).await;
+                let time = CallTime { clock: &clock, deadline };
+                client.call(request, &calls, time, watch, &offloader, &out).await;
             });
             if call.catch_unwind().await.is_err() {
                 // R: R3
-                out.put(ModelItem::Failed(broken("reading the reply panicked; please report this"))).await;
+                out.put(ModelItem::Failed(broken_failure("reading the reply panicked; please report this")))
+                    .await;
             }
         };
-        self.held = Batch::default();
-        self.current = Some(Current { step, attempt, said, call: Some(Box::pin(call)) });
+        self.held_events = EventBatch::default();
+        self.current = Some(CurrentCall { step, attempt, handoff, call: Some(Box::pin(call)) });
     }
 
     /// When this try is given up: another upstream has time of its own, and so has the next step.
-    fn until(&mut self, step: u32, client: &UpstreamClient) -> Instant {
+    fn deadline_for(&mut self, step: u32, client: &UpstreamClient) -> Instant {
         let upstream = client.upstream().name.as_str();
-        match &self.asked {
-            Some(asked) if asked.step == step && asked.upstream == upstream => asked.until,
+        match &self.deadline {
+            Some(asked) if asked.step == step && asked.upstream == upstream => asked.at,
             _ => {
-                let until = client.until();
-                self.asked = Some(Asked { step, upstream: upstream.to_owned(), until });
-                until
+                let deadline = client.deadline();
+                self.deadline = Some(CallDeadline { step, upstream: upstream.to_owned(), at: deadline });
+                deadline
             }
         }
     }
@@ -94,7 +96,7 @@ impl ModelCall {
     pub(super) fn abort(&mut self, step: u32, attempt: u32) {
         if self.current.as_ref().is_some_and(|current| (current.step, current.attempt) == (step, attempt)) {
             self.current = None;
-            self.held = Batch::default();
+            self.held_events = EventBatch::default();
         }
     }
 
@@ -102,42 +104,45 @@ impl ModelCall {
     /// loses nothing. The socket is read by polling it, and only then.
     pub(super) async fn next(&mut self) -> Option<ModelItem> {
         match &mut self.current {
-            Some(Current { said, call, .. }) => said.next_of(call).await,
+            Some(CurrentCall { handoff, call, .. }) => handoff.next_from(call).await,
             None => std::future::pending().await,
         }
     }
 
     /// What the machine is told about a piece now. Deltas alone can wait for a busy log.
-    pub(super) fn inputs_of(&mut self, item: Option<ModelItem>, log: LogState) -> Vec<Input> {
+    pub(super) fn to_inputs(&mut self, item: Option<ModelItem>, log: LogState) -> Vec<TurnInput> {
         match item {
             Some(ModelItem::Events(events)) => {
                 for event in events {
-                    self.held.push(event);
+                    self.held_events.push(event);
                 }
-                if log == LogState::Busy && self.held.is_only_deltas() && self.held.bytes() < HELD_BYTES_MAX {
+                if log == LogState::Busy
+                    && self.held_events.is_only_deltas()
+                    && self.held_events.bytes() < HELD_BYTES_MAX
+                {
                     return Vec::new();
                 }
                 self.take_held()
             }
-            Some(ModelItem::Failed(failure)) => self.end_with(failure),
-            None => self.end_with(broken("the call ended without saying how")),
+            Some(ModelItem::Failed(failure)) => self.fail(failure),
+            None => self.fail(broken_failure("the call ended without saying how")),
         }
     }
 
     /// What has been held back.
-    pub(super) fn take_held(&mut self) -> Vec<Input> {
-        let Some(Current { step, attempt, .. }) = self.current else { return Vec::new() };
-        let events = std::mem::take(&mut self.held).into_events();
+    pub(super) fn take_held(&mut self) -> Vec<TurnInput> {
+        let Some(CurrentCall { step, attempt, .. }) = self.current else { return Vec::new() };
+        let events = std::mem::take(&mut self.held_events).into_events();
         if events.iter().any(|event| matches!(event, StepEvent::End(_))) {
             self.current = None;
         }
-        events.into_iter().map(|event| Input::Model { step, attempt, event }).collect()
+        events.into_iter().map(|event| TurnInput::Model { step, attempt, event }).collect()
     }
 
-    fn end_with(&mut self, failure: UpstreamFailure) -> Vec<Input> {
+    fn fail(&mut self, failure: UpstreamFailure) -> Vec<TurnInput> {
         let mut inputs = self.take_held();
-        if let Some(Current { step, attempt, .. }) = self.current.take() {
-            inputs.push(Input::ModelFailed { step, attempt, failure });
+        if let Some(CurrentCall { step, attempt, .. }) = self.current.take() {
+            inputs.push(TurnInput::ModelFailed { step, attempt, failure });
         }
         inputs
     }
@@ -150,7 +155,7 @@ pub(super) enum LogState {
     Busy,
 }
 
-fn broken(message: &str) -> UpstreamFailure {
+fn broken_failure(message: &str) -> UpstreamFailure {
     UpstreamFailure {
         kind: FailureKind::Broken,
         status: None,
@@ -162,12 +167,12 @@ fn broken(message: &str) -> UpstreamFailure {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use throughline_wire::{End, Slot};
+    use throughline_wire::{CallSlot, StreamEnd};
 
     /// A call that is going on, with nobody behind it.
     fn going_on() -> ModelCall {
         let call = Some(std::future::pending().boxed());
-        let current = Some(Current { step: 1, attempt: 2, said: Handoff::default(), call });
+        let current = Some(CurrentCall { step: 1, attempt: 2, handoff: ModelHandoff::default(), call });
         ModelCall { current, ..ModelCall::default() }
     }
 
@@ -175,8 +180,8 @@ mod tests {
         Some(ModelItem::Events(vec![StepEvent::Text(text.into())]))
     }
 
-    fn input(event: StepEvent<'static>) -> Input {
-        Input::Model { step: 1, attempt: 2, event }
+    fn input(event: StepEvent<'static>) -> TurnInput {
+        TurnInput::Model { step: 1, attempt: 2, event }
     }
 
     // R: T2, design §6
@@ -184,11 +189,11 @@ mod tests {
     fn deltas_are_joined_while_the_log_is_busy_and_only_then() {
         let mut call = going_on();
         assert_eq!(
-            call.inputs_of(text("at once"), LogState::Idle),
+            call.to_inputs(text("at once"), LogState::Idle),
             [input(StepEvent::Text("at once".into()))]
         );
         for word in ["and ", "then ", "more"] {
-            assert_eq!(call.inputs_of(text(word), LogState::Busy), []);
+            assert_eq!(call.to_inputs(text(word), LogState::Busy), []);
         }
         assert_eq!(call.take_held(), [input(StepEvent::Text("and then more".into()))]);
         assert_eq!(call.take_held(), []);
@@ -197,9 +202,9 @@ mod tests {
     #[test]
     fn what_someone_waits_for_is_not_held_back() {
         let mut call = going_on();
-        assert_eq!(call.inputs_of(text("So"), LogState::Busy), []);
-        let reopened = StepEvent::CallReopened { slot: Slot(0) };
-        let inputs = call.inputs_of(Some(ModelItem::Events(vec![reopened.clone()])), LogState::Busy);
+        assert_eq!(call.to_inputs(text("So"), LogState::Busy), []);
+        let reopened = StepEvent::CallReopened { slot: CallSlot(0) };
+        let inputs = call.to_inputs(Some(ModelItem::Events(vec![reopened.clone()])), LogState::Busy);
         assert_eq!(inputs, [input(StepEvent::Text("So".into())), input(reopened)]);
     }
 
@@ -208,30 +213,33 @@ mod tests {
     fn no_more_than_the_limit_is_held_back() {
         let mut call = going_on();
         let long: &'static str = Box::leak("x".repeat(HELD_BYTES_MAX - 1).into_boxed_str());
-        assert_eq!(call.inputs_of(text(long), LogState::Busy), []);
-        assert_eq!(call.inputs_of(text("y"), LogState::Busy).len(), 1);
+        assert_eq!(call.to_inputs(text(long), LogState::Busy), []);
+        assert_eq!(call.to_inputs(text("y"), LogState::Busy).len(), 1);
     }
 
     // R: R3
     #[test]
     fn a_call_ends_once_however_it_ends() {
         let mut broken_off = going_on();
-        broken_off.inputs_of(text("So"), LogState::Busy);
-        let inputs = broken_off.inputs_of(None, LogState::Busy);
+        broken_off.to_inputs(text("So"), LogState::Busy);
+        let inputs = broken_off.to_inputs(None, LogState::Busy);
         assert!(
-            matches!(inputs[..], [Input::Model { .. }, Input::ModelFailed { step: 1, attempt: 2, .. }]),
+            matches!(
+                inputs[..],
+                [TurnInput::Model { .. }, TurnInput::ModelFailed { step: 1, attempt: 2, .. }]
+            ),
             "{inputs:?}"
         );
-        assert_eq!(broken_off.inputs_of(None, LogState::Idle), []);
+        assert_eq!(broken_off.to_inputs(None, LogState::Idle), []);
 
         let mut complete = going_on();
-        let end = StepEvent::End(End::Complete);
-        let inputs = complete.inputs_of(Some(ModelItem::Events(vec![end.clone()])), LogState::Idle);
+        let end = StepEvent::End(StreamEnd::Complete);
+        let inputs = complete.to_inputs(Some(ModelItem::Events(vec![end.clone()])), LogState::Idle);
         assert_eq!(inputs, [input(end)]);
-        assert_eq!(complete.inputs_of(None, LogState::Idle), [], "what ended has no second end");
+        assert_eq!(complete.to_inputs(None, LogState::Idle), [], "what ended has no second end");
 
         let mut given_up = going_on();
-        given_up.inputs_of(text("So"), LogState::Busy);
+        given_up.to_inputs(text("So"), LogState::Busy);
         given_up.abort(1, 1);
         assert!(given_up.current.is_some(), "another attempt was meant");
         given_up.abort(1, 2);

@@ -1,42 +1,47 @@
 //! Answers that whoever gave an input waits for, sent when the log has what came of it. R: S2
 
 use std::collections::VecDeque;
-use throughline_engine::Seq;
+use throughline_engine::EventSeq;
 use tokio::sync::oneshot;
 
 /// Sends an answer; who waits sees by its being dropped that the turn is gone.
-type Reply = Box<dyn FnOnce() + Send>;
+type DeferredReply = Box<dyn FnOnce() + Send>;
 
 /// Replies that wait for the log, oldest first.
 #[derive(Default)]
-pub(super) struct Receipts {
-    waiting: VecDeque<(Seq, Reply)>,
-    logged: Seq,
+pub(super) struct LogReceipts {
+    pending: VecDeque<(EventSeq, DeferredReply)>,
+    logged_seq: EventSeq,
 }
 
-impl Receipts {
+impl LogReceipts {
     /// Answers when the log has everything up to `seq`.
-    pub(super) fn when_logged<T: Send + 'static>(&mut self, seq: Seq, reply: oneshot::Sender<T>, answer: T) {
-        if seq <= self.logged {
-            return self.now(reply, answer);
+    pub(super) fn reply_when_logged<T: Send + 'static>(
+        &mut self,
+        seq: EventSeq,
+        reply: oneshot::Sender<T>,
+        answer: T,
+    ) {
+        if seq <= self.logged_seq {
+            return self.reply_now(reply, answer);
         }
         let send = move || {
             // Who does not wait any more reads it in the events.
             let _ = reply.send(answer);
         };
-        self.waiting.push_back((seq, Box::new(send)));
+        self.pending.push_back((seq, Box::new(send)));
     }
 
     /// Answers at once: nothing came of it that the log would have to hold.
-    pub(super) fn now<T>(&self, reply: oneshot::Sender<T>, answer: T) {
+    pub(super) fn reply_now<T>(&self, reply: oneshot::Sender<T>, answer: T) {
         let _ = reply.send(answer);
     }
 
     /// The log has everything up to `seq`.
-    pub(super) fn logged(&mut self, seq: Seq) {
-        self.logged = self.logged.max(seq);
-        while self.waiting.front().is_some_and(|(at, _)| *at <= self.logged)
-            && let Some((_, reply)) = self.waiting.pop_front()
+    pub(super) fn advance(&mut self, seq: EventSeq) {
+        self.logged_seq = self.logged_seq.max(seq);
+        while self.pending.front().is_some_and(|(at, _)| *at <= self.logged_seq)
+            && let Some((_, reply)) = self.pending.pop_front()
         {
             reply();
         }

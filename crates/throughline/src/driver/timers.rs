@@ -1,28 +1,28 @@
 //! Timers of a turn: a heap, and one sleep for the earliest.
 
-use crate::clock::Clock;
+use crate::clock::TurnClock;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::pin::Pin;
-use throughline_engine::{Millis, TimerId};
+use throughline_engine::{TimerId, UnixMillis};
 use tokio::time::{Duration, Sleep};
 
 /// Timers that have been set and are not due. Never taken back: the machine ignores those that it no longer needs.
 #[derive(Default)]
-pub(super) struct Timers(BinaryHeap<Reverse<(Millis, TimerId)>>);
+pub(super) struct TimerQueue(BinaryHeap<Reverse<(UnixMillis, TimerId)>>);
 
-impl Timers {
-    pub(super) fn set(&mut self, id: TimerId, at: Millis) {
+impl TimerQueue {
+    pub(super) fn set(&mut self, id: TimerId, at: UnixMillis) {
         self.0.push(Reverse((at, id)));
     }
 
     /// When the earliest is due.
-    pub(super) fn next(&self) -> Option<Millis> {
+    pub(super) fn next(&self) -> Option<UnixMillis> {
         self.0.peek().map(|Reverse((at, _))| *at)
     }
 
     /// Those that are due, earliest first.
-    pub(super) fn take_due(&mut self, now: Millis) -> Vec<TimerId> {
+    pub(super) fn take_due(&mut self, now: UnixMillis) -> Vec<TimerId> {
         let mut due = Vec::new();
         while self.next().is_some_and(|at| at <= now)
             && let Some(Reverse((_, id))) = self.0.pop()
@@ -35,18 +35,18 @@ impl Timers {
 
 /// One sleep, set anew only when another timer becomes the earliest: a turn that streams looks at it for every token, and
 /// setting one takes a lock of the runtime.
-pub(super) struct Alarm {
+pub(super) struct TimerSleep {
     sleep: Pin<Box<Sleep>>,
-    set_to: Option<Millis>,
+    set_to: Option<UnixMillis>,
 }
 
-impl Alarm {
+impl TimerSleep {
     pub(super) fn new() -> Self {
         Self { sleep: Box::pin(tokio::time::sleep(Duration::ZERO)), set_to: None }
     }
 
     /// Waits for a time; for ever without one. Dropping the future keeps the alarm set.
-    pub(super) async fn due(&mut self, clock: Clock, at: Option<Millis>) {
+    pub(super) async fn wait_until(&mut self, clock: TurnClock, at: Option<UnixMillis>) {
         let Some(at) = at else { return std::future::pending().await };
         if self.set_to != Some(at) {
             self.sleep.as_mut().reset(clock.instant(at));
@@ -65,7 +65,7 @@ mod tests {
     #[test]
     fn timers_come_in_the_order_of_their_times_and_not_before() {
         let id = |step| TimerId::Retry { step, attempt: 1 };
-        let mut timers = Timers::default();
+        let mut timers = TimerQueue::default();
         for (step, at) in [(1, 30), (2, 10), (3, 20)] {
             timers.set(id(step), at);
         }
@@ -78,18 +78,18 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn waiting_takes_as_long_as_it_should() {
-        let clock = Clock::start();
+        let clock = TurnClock::start();
         let start = clock.now();
-        let mut alarm = Alarm::new();
-        alarm.due(clock, Some(start + 1_500)).await;
+        let mut alarm = TimerSleep::new();
+        alarm.wait_until(clock, Some(start + 1_500)).await;
         assert_eq!(clock.now() - start, 1_500);
-        alarm.due(clock, Some(start)).await;
+        alarm.wait_until(clock, Some(start)).await;
         assert_eq!(clock.now() - start, 1_500, "what has passed is due at once");
         // Who stops waiting, and who waits for something earlier, is not late.
-        assert!(alarm.due(clock, Some(start + 9_000)).now_or_never().is_none());
-        alarm.due(clock, Some(start + 2_000)).await;
+        assert!(alarm.wait_until(clock, Some(start + 9_000)).now_or_never().is_none());
+        alarm.wait_until(clock, Some(start + 2_000)).await;
         assert_eq!(clock.now() - start, 2_000);
-        alarm.due(clock, Some(start + 9_000)).await;
+        alarm.wait_until(clock, Some(start + 9_000)).await;
         assert_eq!(clock.now() - start, 9_000);
     }
 }

@@ -1,53 +1,58 @@
 //! `{{ tools }}` made once for each protocol and agent, until its settings or the registry change. R: X5
 
 use super::ToolsText;
-use crate::config::Protocol;
+use crate::config::TextProtocolKind;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
-use throughline_tools::{Fingerprint, Toggle, Toggles};
+use throughline_tools::{ToolFingerprint, ToolToggle, ToolToggles};
 
 /// What the text depends on beside the registry.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Key {
+pub struct ToolsTextKey {
     /// The text protocol.
-    pub protocol: Protocol,
+    pub protocol: TextProtocolKind,
     /// The agent's name.
     pub agent: String,
     /// Whether it has tools.
-    pub tools: Toggle,
+    pub tools: ToolToggle,
     /// Which.
-    pub toggles: Toggles,
+    pub toggles: ToolToggles,
 }
 
 /// Texts for one registry.
 #[derive(Debug, Default)]
-pub struct Cache {
-    state: Mutex<State>,
+pub struct ToolsTextCache {
+    state: Mutex<CacheState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
-    registry: Option<Fingerprint>,
+struct CacheState {
+    registry: Option<ToolFingerprint>,
     /// One for each protocol and agent, with the settings that it was made for: a configuration that is loaded again
     /// and again leaves nothing behind.
-    texts: HashMap<(&'static str, String), (Key, Arc<ToolsText>)>,
+    texts: HashMap<(&'static str, String), (ToolsTextKey, Arc<ToolsText>)>,
 }
 
-impl Cache {
+impl ToolsTextCache {
     /// The text for `key`, made by `make` if it is not there for this registry.
-    pub fn get(&self, registry: Fingerprint, key: Key, make: impl FnOnce() -> ToolsText) -> Arc<ToolsText> {
+    pub fn get(
+        &self,
+        registry: ToolFingerprint,
+        key: ToolsTextKey,
+        make: impl FnOnce() -> ToolsText,
+    ) -> Arc<ToolsText> {
         // A text is put in whole.
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if state.registry != Some(registry) {
             state.registry = Some(registry);
             state.texts.clear();
         }
-        let place = (key.protocol.name(), key.agent.clone());
-        match state.texts.get(&place) {
+        let slot = (key.protocol.name(), key.agent.clone());
+        match state.texts.get(&slot) {
             Some((made_for, text)) if *made_for == key => text.clone(),
             _ => {
                 let text = Arc::new(make());
-                state.texts.insert(place, (key, text.clone()));
+                state.texts.insert(slot, (key, text.clone()));
                 text
             }
         }
@@ -58,28 +63,29 @@ impl Cache {
 mod tests {
     use super::*;
     use std::cell::Cell;
-    use throughline_tools::{NoArguments, Registry, tool};
+    use throughline_tools::{NoArguments, ToolRegistry, tool};
 
-    fn registry(names: &[&str]) -> Fingerprint {
+    fn registry(names: &[&str]) -> ToolFingerprint {
         let quiet = |name: &&str| tool(name, "", |_: NoArguments, _| async {});
-        let builder = names.iter().map(quiet).fold(Registry::builder(), |builder, tool| builder.tool(tool));
+        let builder =
+            names.iter().map(quiet).fold(ToolRegistry::builder(), |builder, tool| builder.tool(tool));
         builder.build().unwrap_or_default().fingerprint()
     }
 
     // R: X5
     #[test]
     fn a_text_is_made_again_when_something_it_depends_on_has_changed_and_only_then() {
-        let cache = Cache::default();
+        let cache = ToolsTextCache::default();
         let made = Cell::new(0);
         let (one, two) = (registry(&["a.b"]), registry(&["a.b", "c.d"]));
-        let key = |agent: &str, protocol: Protocol, toggles: Toggles| Key {
+        let key = |agent: &str, protocol: TextProtocolKind, toggles: ToolToggles| ToolsTextKey {
             protocol,
             agent: agent.to_owned(),
-            tools: Toggle::On,
+            tools: ToolToggle::On,
             toggles,
         };
-        let plain = || key("a", Protocol::Vcp, Toggles::default());
-        let check = |why: &str, registry: Fingerprint, key: Key, makings: usize| {
+        let plain = || key("a", TextProtocolKind::Vcp, ToolToggles::default());
+        let check = |why: &str, registry: ToolFingerprint, key: ToolsTextKey, makings: usize| {
             cache.get(registry, key, || {
                 made.set(made.get() + 1);
                 ToolsText::default()
@@ -88,13 +94,18 @@ mod tests {
         };
         check("the first time", one, plain(), 1);
         check("nothing has changed", one, plain(), 1);
-        check("another protocol", one, key("a", Protocol::Xml, Toggles::default()), 2);
-        check("another agent", one, key("b", Protocol::Vcp, Toggles::default()), 3);
+        check("another protocol", one, key("a", TextProtocolKind::Xml, ToolToggles::default()), 2);
+        check("another agent", one, key("b", TextProtocolKind::Vcp, ToolToggles::default()), 3);
         check("the others are kept", one, plain(), 3);
-        check("other toggles", one, key("a", Protocol::Vcp, Toggles::default().set("a", Toggle::Off)), 4);
+        check(
+            "other toggles",
+            one,
+            key("a", TextProtocolKind::Vcp, ToolToggles::default().set("a", ToolToggle::Off)),
+            4,
+        );
         check("the old toggles again", one, plain(), 5);
         check("a tool has come", two, plain(), 6);
-        check("for everybody", two, key("b", Protocol::Vcp, Toggles::default()), 7);
+        check("for everybody", two, key("b", TextProtocolKind::Vcp, ToolToggles::default()), 7);
         check("a tool has gone", one, plain(), 8);
         assert_eq!(
             cache.state.lock().unwrap().texts.len(),

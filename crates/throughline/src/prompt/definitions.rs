@@ -1,6 +1,6 @@
 //! What `{{ tools }}` stands for: the guide of a text protocol, and a definition for each tool.
 
-use throughline_tools::{Found, Verdict};
+use throughline_tools::{DiscoveredTool, ToolAvailability};
 use throughline_wire::text::TextProtocol;
 use throughline_wire::{ToolDefinition, ToolName};
 
@@ -13,7 +13,7 @@ pub struct ToolsText {
     pub tools: Vec<ToolText>,
     /// Some protocols put a frame around all definitions: they are asked for what stands together. Tools in the order of
     /// `tools`.
-    together: Option<(&'static dyn TextProtocol, Vec<ToolDefinition>)>,
+    combined: Option<(&'static dyn TextProtocol, Vec<ToolDefinition>)>,
 }
 
 /// One of them.
@@ -29,33 +29,33 @@ pub struct ToolText {
 
 impl ToolsText {
     /// The offered ones of `found` in the words of `protocol`.
-    pub fn new(protocol: &'static dyn TextProtocol, found: &[Found]) -> Self {
-        let offered = || found.iter().filter(|found| found.verdict == Verdict::Offered);
+    pub fn new(protocol: &'static dyn TextProtocol, found: &[DiscoveredTool]) -> Self {
+        let offered = || found.iter().filter(|found| found.availability == ToolAvailability::Offered);
         let definitions = offered().map(|found| found.tool.definition()).collect();
         let tools: Vec<ToolText> = offered()
-            .map(|Found { tool, .. }| ToolText {
+            .map(|DiscoveredTool { tool, .. }| ToolText {
                 name: tool.spec().name.clone(),
                 source: tool.spec().source.clone(),
                 definition: protocol.definitions(&[tool.definition()]),
             })
             .collect();
         let guide = if tools.is_empty() { String::new() } else { protocol.guide().to_owned() };
-        Self { guide, tools, together: Some((protocol, definitions)) }
+        Self { guide, tools, combined: Some((protocol, definitions)) }
     }
 
     /// Texts of no protocol, each as it stands.
     pub fn plain(guide: impl Into<String>, tools: Vec<ToolText>) -> Self {
-        Self { guide: guide.into(), tools, together: None }
+        Self { guide: guide.into(), tools, combined: None }
     }
 
     /// The definitions of some of the tools.
     pub fn definitions(&self, tools: &[&ToolText]) -> String {
-        match &self.together {
+        match &self.combined {
             None => paragraphs(tools.iter().map(|tool| &tool.definition)),
             Some((protocol, definitions)) => {
-                let is_meant = |own: &ToolText| tools.iter().any(|tool| tool.name == own.name);
-                let meant = self.tools.iter().zip(definitions).filter(|(own, _)| is_meant(own));
-                protocol.definitions(&meant.map(|(_, definition)| definition.clone()).collect::<Vec<_>>())
+                let is_wanted = |own: &ToolText| tools.iter().any(|tool| tool.name == own.name);
+                let matching = self.tools.iter().zip(definitions).filter(|(own, _)| is_wanted(own));
+                protocol.definitions(&matching.map(|(_, definition)| definition.clone()).collect::<Vec<_>>())
             }
         }
     }
@@ -66,20 +66,20 @@ impl ToolsText {
     }
 
     /// The guide and all definitions, one blank line between.
-    pub fn all(&self) -> String {
+    pub fn full_text(&self) -> String {
         paragraphs([&self.guide, &self.definitions(&self.tools.iter().collect::<Vec<_>>())].into_iter())
     }
 
     /// The definitions of the tools that `name` means: a source (`mcp:files`, or all of `mcp`), a group (`files`) or one
     /// tool (`files.read`). `None` = it means none.
-    pub fn only(&self, name: &str) -> Option<Vec<&ToolText>> {
-        let meant: Vec<&ToolText> = self.tools.iter().filter(|tool| tool.is_meant_by(name)).collect();
-        (!meant.is_empty()).then_some(meant)
+    pub fn matching(&self, name: &str) -> Option<Vec<&ToolText>> {
+        let matching: Vec<&ToolText> = self.tools.iter().filter(|tool| tool.matches(name)).collect();
+        (!matching.is_empty()).then_some(matching)
     }
 }
 
 impl ToolText {
-    fn is_meant_by(&self, name: &str) -> bool {
+    fn matches(&self, name: &str) -> bool {
         let is_at_border = |whole: &str, border: char| {
             whole.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with(border))
         };

@@ -1,25 +1,25 @@
 //! System prompts: templates of the configuration, what they know, and what they cost.
 //!
 //! Only what an operator wrote into a prompt field is a template: what users, models and tools say is put in as it is and
-//! never read as one. Everything here is a function of what it is given; the clock and the person come in as [`Facts`].
+//! never read as one. Everything here is a function of what it is given; the clock and the person come in as [`PromptContext`].
 //!
 //! ```
-//! use throughline::config::Mode;
-//! use throughline::prompt::{Facts, Template, ToolsText, instructions};
+//! use throughline::config::ToolMode;
+//! use throughline::prompt::{PromptContext, PromptTemplate, ToolsText, system_prompt};
 //!
-//! let template = Template::compile("You are {{ agent }}. Today is {{ date }}; call me {{ user }}.")?;
-//! let facts = Facts {
+//! let template = PromptTemplate::compile("You are {{ agent }}. Today is {{ date }}; call me {{ user }}.")?;
+//! let facts = PromptContext {
 //!     now: &"2026-11-21T14:05:00[UTC]".parse()?,
 //!     user: "Ada",
 //!     agent: "clerk",
 //!     model: "ollama/qwen3",
-//!     mode: Mode::Native,
+//!     mode: ToolMode::Native,
 //!     tools: ToolsText::default().into(),
 //! };
-//! let rendered = instructions(Some(&template), &facts)?;
+//! let rendered = system_prompt(Some(&template), &facts)?;
 //! assert_eq!(rendered.text, "You are clerk. Today is 2026-11-21; call me Ada.");
 //!
-//! let error = Template::compile("Hello {{ usr }}").unwrap_err();
+//! let error = PromptTemplate::compile("Hello {{ usr }}").unwrap_err();
 //! assert_eq!((error.line, error.column), (1, 10));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -27,30 +27,30 @@
 
 mod cache;
 mod definitions;
-mod macros;
 mod template;
 mod tokens;
+mod values;
 
-pub use cache::{Cache, Key};
+pub use cache::{ToolsTextCache, ToolsTextKey};
 pub use definitions::{ToolText, ToolsText};
-pub use template::{FUEL_MAX, PROMPT_BYTES_MAX, Template, TemplateError};
-pub use tokens::{Counting, count, counting, estimate};
+pub use template::{FUEL_MAX, PROMPT_BYTES_MAX, PromptTemplate, TemplateError};
+pub use tokens::{TokenCounting, count, counting, estimate};
 
-use crate::config::Mode;
+use crate::config::ToolMode;
 use jiff::Zoned;
 use jiff::tz::TimeZone;
 use std::sync::Arc;
 
 /// Who sits in front of it, as far as templates are told.
 #[derive(Clone, Debug, PartialEq)]
-pub struct User {
+pub struct PromptUser {
     /// `{{ user }}`.
     pub name: String,
     /// In which `{{ date }}` and `{{ time }}` are told; `None` = this machine's.
     pub time_zone: Option<TimeZone>,
 }
 
-impl Default for User {
+impl Default for PromptUser {
     /// Nobody in particular: an account's name goes to no provider unless somebody writes it into the configuration.
     fn default() -> Self {
         Self { name: "the user".to_owned(), time_zone: None }
@@ -59,7 +59,7 @@ impl Default for User {
 
 /// What a template can know.
 #[derive(Clone, Debug)]
-pub struct Facts<'a> {
+pub struct PromptContext<'a> {
     /// `{{ date }}` and `{{ time }}`.
     pub now: &'a Zoned,
     /// `{{ user }}`.
@@ -69,14 +69,14 @@ pub struct Facts<'a> {
     /// `{{ model }}`: `upstream/model`.
     pub model: &'a str,
     /// `{{ mode }}`.
-    pub mode: Mode,
+    pub mode: ToolMode,
     /// `{{ tools }}`: empty unless the tools travel as text.
     pub tools: Arc<ToolsText>,
 }
 
 /// A system prompt, ready to be sent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Instructions {
+pub struct SystemPrompt {
     /// The text; empty = there is none.
     pub text: String,
     /// Names given to `tools(…)` that are no source, group or tool of this agent.
@@ -88,19 +88,22 @@ pub struct Instructions {
 ///
 /// # Errors
 /// The template, with line and column.
-pub fn instructions(template: Option<&Template>, facts: &Facts<'_>) -> Result<Instructions, TemplateError> {
+pub fn system_prompt(
+    template: Option<&PromptTemplate>,
+    context: &PromptContext<'_>,
+) -> Result<SystemPrompt, TemplateError> {
     let rendered = match template {
-        Some(template) => template.render(facts)?,
-        None => template::Rendered::default(),
+        Some(template) => template.render(context)?,
+        None => template::RenderedPrompt::default(),
     };
     let mut text = rendered.text;
-    if rendered.tools == template::Placed::Nowhere && !facts.tools.is_empty() {
-        let kept = text.trim_end().len();
-        text.truncate(kept);
+    if rendered.tools == template::ToolsPlacement::Nowhere && !context.tools.is_empty() {
+        let trimmed_len = text.trim_end().len();
+        text.truncate(trimmed_len);
         if !text.is_empty() {
             text.push_str("\n\n");
         }
-        text.push_str(&facts.tools.all());
+        text.push_str(&context.tools.full_text());
     }
-    Ok(Instructions { text, unmatched: rendered.unmatched })
+    Ok(SystemPrompt { text, unmatched: rendered.unmatched })
 }

@@ -1,10 +1,10 @@
 //! One template: compiled and tried out at start-up, rendered for each turn.
 
-use super::Facts;
+use super::PromptContext;
 use super::definitions::{ToolText, ToolsText};
-use super::macros::{Macros, NAMES};
-use crate::closest::closest;
-use crate::config::Mode;
+use super::values::{NAMES, TemplateValues};
+use crate::config::ToolMode;
+use crate::suggest::suggest;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use minijinja::{AutoEscape, Environment, ErrorKind, UndefinedBehavior};
@@ -22,7 +22,7 @@ const NAME: &str = "prompt";
 
 /// A compiled prompt. Cheap to clone.
 #[derive(Clone)]
-pub struct Template {
+pub struct PromptTemplate {
     source: Arc<str>,
     environment: Arc<Environment<'static>>,
 }
@@ -56,21 +56,21 @@ impl fmt::Display for TemplateError {
 
 /// A rendered template.
 #[derive(Debug, Default)]
-pub(super) struct Rendered {
+pub(super) struct RenderedPrompt {
     pub(super) text: String,
-    pub(super) tools: Placed,
+    pub(super) tools: ToolsPlacement,
     pub(super) unmatched: Vec<String>,
 }
 
 /// Whether the template has put the tools somewhere.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Placed {
+pub(super) enum ToolsPlacement {
     #[default]
     Nowhere,
     Somewhere,
 }
 
-impl Template {
+impl PromptTemplate {
     /// Reads a template and renders it once for each mode, with tools and without: what is wrong with it is said now and
     /// not in the middle of a conversation.
     ///
@@ -85,7 +85,7 @@ impl Template {
             .add_template_owned(NAME, source.to_owned())
             .map_err(|error| TemplateError::new(source, &error))?;
         let template = Self { source: source.into(), environment: Arc::new(environment) };
-        template.try_out()?;
+        template.dry_run()?;
         Ok(template)
     }
 
@@ -94,7 +94,7 @@ impl Template {
         &self.source
     }
 
-    fn try_out(&self) -> Result<(), TemplateError> {
+    fn dry_run(&self) -> Result<(), TemplateError> {
         let now = Timestamp::UNIX_EPOCH.to_zoned(TimeZone::UTC);
         let sample = ToolText {
             name: "sample.tool".into(),
@@ -102,11 +102,17 @@ impl Template {
             definition: "sample".to_owned(),
         };
         let some = Arc::new(ToolsText::plain("sample", vec![sample]));
-        for mode in [Mode::Auto, Mode::Native, Mode::Text] {
+        for mode in [ToolMode::Auto, ToolMode::Native, ToolMode::Text] {
             for tools in [Arc::default(), some.clone()] {
-                let facts =
-                    Facts { now: &now, user: "user", agent: "agent", model: "upstream/model", mode, tools };
-                self.render(&facts)?;
+                let context = PromptContext {
+                    now: &now,
+                    user: "user",
+                    agent: "agent",
+                    model: "upstream/model",
+                    mode,
+                    tools,
+                };
+                self.render(&context)?;
             }
         }
         // Names in branches that no trial has come through.
@@ -118,44 +124,44 @@ impl Template {
         unknown.sort();
         match unknown.first() {
             None => Ok(()),
-            Some(name) => Err(TemplateError::unknown(&self.source, name)),
+            Some(name) => Err(TemplateError::unknown_name(&self.source, name)),
         }
     }
 
-    pub(super) fn render(&self, facts: &Facts<'_>) -> Result<Rendered, TemplateError> {
-        let macros = Macros::new(facts);
-        let mut out = Limited { text: Vec::new() };
-        let wrong = |error: &minijinja::Error| TemplateError::new(&self.source, error);
-        let template = self.environment.get_template(NAME).map_err(|error| wrong(&error))?;
-        template.render_captured_to(macros.context(), &mut out).map_err(|error| wrong(&error))?;
-        let told = macros.told();
-        Ok(Rendered {
+    pub(super) fn render(&self, context: &PromptContext<'_>) -> Result<RenderedPrompt, TemplateError> {
+        let values = TemplateValues::new(context);
+        let mut out = LimitedOutput { text: Vec::new() };
+        let to_error = |error: &minijinja::Error| TemplateError::new(&self.source, error);
+        let template = self.environment.get_template(NAME).map_err(|error| to_error(&error))?;
+        template.render_captured_to(values.context(), &mut out).map_err(|error| to_error(&error))?;
+        let usage = values.usage();
+        Ok(RenderedPrompt {
             // The engine writes texts.
             text: String::from_utf8_lossy(&out.text).into_owned(),
-            tools: if told.times > 0 { Placed::Somewhere } else { Placed::Nowhere },
-            unmatched: told.unmatched,
+            tools: if usage.times > 0 { ToolsPlacement::Somewhere } else { ToolsPlacement::Nowhere },
+            unmatched: usage.unmatched,
         })
     }
 }
 
-impl fmt::Debug for Template {
+impl fmt::Debug for PromptTemplate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Template").field(&self.source).finish()
     }
 }
 
-impl PartialEq for Template {
+impl PartialEq for PromptTemplate {
     fn eq(&self, other: &Self) -> bool {
         self.source == other.source
     }
 }
 
 /// Output that ends at [`PROMPT_BYTES_MAX`]. // R: R2
-struct Limited {
+struct LimitedOutput {
     text: Vec<u8>,
 }
 
-impl io::Write for Limited {
+impl io::Write for LimitedOutput {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if self.text.len() + bytes.len() > PROMPT_BYTES_MAX {
             return Err(io::Error::other("over the limit"));
@@ -184,11 +190,11 @@ impl TemplateError {
             ErrorKind::UndefinedError => {
                 let name: String = meant.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
                 return match name.as_str() {
-                    "" => Self::at(source, span, "this has no value".to_owned(), None),
+                    "" => Self::at_span(source, span, "this has no value".to_owned(), None),
                     name if NAMES.contains(&name) => {
-                        Self::at(source, span, format!("`{meant}` has no value"), None)
+                        Self::at_span(source, span, format!("`{meant}` has no value"), None)
                     }
-                    name => Self::unknown_at(source, span, name),
+                    name => Self::unknown_name_at(source, span, name),
                 };
             }
             ErrorKind::OutOfFuel => format!("the template does not end within {FUEL_MAX} instructions"),
@@ -201,11 +207,11 @@ impl TemplateError {
             kind if detail.is_empty() => kind.to_string(),
             _ => detail.to_owned(),
         };
-        Self::at(source, span, message, help)
+        Self::at_span(source, span, message, help)
     }
 
     /// A name that no trial has met, wherever it stands first.
-    fn unknown(source: &str, name: &str) -> Self {
+    fn unknown_name(source: &str, name: &str) -> Self {
         let is_word = |c: char| c.is_alphanumeric() || c == '_';
         let found = source.match_indices(name).map(|(at, _)| at..at + name.len()).find(|span| {
             let in_tag = source[..span.start].rfind(['{', '}']).is_some_and(|at| {
@@ -215,19 +221,19 @@ impl TemplateError {
             });
             in_tag && !source[..span.start].ends_with(is_word) && !source[span.end..].starts_with(is_word)
         });
-        Self::unknown_at(source, found.unwrap_or(0..0), name)
+        Self::unknown_name_at(source, found.unwrap_or(0..0), name)
     }
 
-    fn unknown_at(source: &str, span: Range<usize>, name: &str) -> Self {
+    fn unknown_name_at(source: &str, span: Range<usize>, name: &str) -> Self {
         let listed = NAMES.map(|name| format!("`{name}`")).join(", ");
-        let help = match closest(name, NAMES) {
-            Some(near) => format!("did you mean `{near}`? there are {listed}"),
+        let help = match suggest(name, NAMES) {
+            Some(suggestion) => format!("did you mean `{suggestion}`? there are {listed}"),
             None => format!("there are {listed}"),
         };
-        Self::at(source, span, format!("templates know no `{name}`"), Some(help))
+        Self::at_span(source, span, format!("templates know no `{name}`"), Some(help))
     }
 
-    fn at(source: &str, span: Range<usize>, message: String, help: Option<String>) -> Self {
+    fn at_span(source: &str, span: Range<usize>, message: String, help: Option<String>) -> Self {
         let mut start = span.start.min(source.len());
         while !source.is_char_boundary(start) {
             start -= 1;

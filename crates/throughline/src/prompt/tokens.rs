@@ -5,7 +5,7 @@
 
 /// Where a number of tokens comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Counting {
+pub enum TokenCounting {
     /// From the looks of the text; see docs/prompts.md for how far off it can be.
     Estimated,
     /// From the tables of o200k_base, exact for the models that use it.
@@ -13,8 +13,8 @@ pub enum Counting {
 }
 
 /// How [`count`] counts in this build.
-pub fn counting() -> Counting {
-    if cfg!(feature = "exact-tokens") { Counting::Exact } else { Counting::Estimated }
+pub fn counting() -> TokenCounting {
+    if cfg!(feature = "exact-tokens") { TokenCounting::Exact } else { TokenCounting::Estimated }
 }
 
 /// The tokens of a text.
@@ -32,24 +32,24 @@ pub fn count(text: &str) -> usize {
 /// An estimate of the tokens of a text.
 pub fn estimate(text: &str) -> usize {
     let mut hundredths = 0;
-    let mut run: Option<(Kind, usize)> = None;
+    let mut run: Option<(TokenClass, usize)> = None;
     for c in text.chars() {
-        let kind = Kind::of(c);
+        let class = TokenClass::of(c);
         run = match run {
-            Some((before, length)) if before == kind => Some((kind, length + 1)),
+            Some((before, length)) if before == class => Some((class, length + 1)),
             other => {
-                hundredths += other.map_or(0, |(before, length)| before.cost(length, Some(kind)));
-                Some((kind, 1))
+                hundredths += other.map_or(0, |(before, length)| before.cost(length, Some(class)));
+                Some((class, 1))
             }
         };
     }
-    hundredths += run.map_or(0, |(kind, length)| kind.cost(length, None));
+    hundredths += run.map_or(0, |(class, length)| class.cost(length, None));
     hundredths.div_ceil(100)
 }
 
 /// What vocabularies treat alike.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum TokenClass {
     /// Latin letters: words, with their space in front.
     Latin,
     /// Cyrillic, Greek, Arabic, Hebrew and other alphabets: words in shorter pieces.
@@ -74,44 +74,44 @@ enum Kind {
     Rare,
 }
 
-impl Kind {
+impl TokenClass {
     fn of(c: char) -> Self {
         match c {
-            'a'..='z' | 'A'..='Z' | '\u{c0}'..='\u{24f}' => Kind::Latin,
-            '0'..='9' => Kind::Digit,
-            ' ' | '\t' => Kind::Space,
-            '\n' | '\r' => Kind::Newline,
-            '!'..='~' | '\u{2500}'..='\u{257f}' => Kind::Punctuation,
-            '\u{4e00}'..='\u{9fff}' | '\u{3400}'..='\u{4dbf}' | '\u{f900}'..='\u{faff}' => Kind::Han,
-            '\u{3040}'..='\u{30ff}' => Kind::Kana,
-            '\u{ac00}'..='\u{d7af}' | '\u{1100}'..='\u{11ff}' => Kind::Hangul,
+            'a'..='z' | 'A'..='Z' | '\u{c0}'..='\u{24f}' => TokenClass::Latin,
+            '0'..='9' => TokenClass::Digit,
+            ' ' | '\t' => TokenClass::Space,
+            '\n' | '\r' => TokenClass::Newline,
+            '!'..='~' | '\u{2500}'..='\u{257f}' => TokenClass::Punctuation,
+            '\u{4e00}'..='\u{9fff}' | '\u{3400}'..='\u{4dbf}' | '\u{f900}'..='\u{faff}' => TokenClass::Han,
+            '\u{3040}'..='\u{30ff}' => TokenClass::Kana,
+            '\u{ac00}'..='\u{d7af}' | '\u{1100}'..='\u{11ff}' => TokenClass::Hangul,
             '\u{2010}'..='\u{2027}' | '\u{3000}'..='\u{303f}' | '\u{ff00}'..='\u{ffef}' => {
-                Kind::WidePunctuation
+                TokenClass::WidePunctuation
             }
-            c if c.is_alphabetic() => Kind::Alphabet,
-            _ => Kind::Rare,
+            c if c.is_alphabetic() => TokenClass::Alphabet,
+            _ => TokenClass::Rare,
         }
     }
 
     /// The cost of a run in front of `next`, in hundredths of a token. The figures were fitted to Markdown, source code,
     /// JSON and prose in English and Chinese, and to shorter texts in the other scripts.
-    fn cost(self, length: usize, next: Option<Kind>) -> usize {
+    fn cost(self, length: usize, next: Option<TokenClass>) -> usize {
         match self {
-            Kind::Latin => 100 + length.saturating_sub(7) * 18,
-            Kind::Alphabet => 100 + length.saturating_sub(4) * 28,
-            Kind::Han => length * 70,
-            Kind::Kana => length * 72,
-            Kind::Hangul => length * 75,
-            Kind::Digit => length.div_ceil(3) * 100,
+            TokenClass::Latin => 100 + length.saturating_sub(7) * 18,
+            TokenClass::Alphabet => 100 + length.saturating_sub(4) * 28,
+            TokenClass::Han => length * 70,
+            TokenClass::Kana => length * 72,
+            TokenClass::Hangul => length * 75,
+            TokenClass::Digit => length.div_ceil(3) * 100,
             // Words and punctuation take one space with them, digits do not.
-            Kind::Space if length == 1 && next != Some(Kind::Digit) => 0,
-            Kind::Space if length > 1 && next == Some(Kind::Digit) => 200,
-            Kind::Space => 100,
-            Kind::Newline => 70,
-            Kind::Punctuation if next == Some(Kind::Digit) => 90 + length.saturating_sub(1) * 32,
-            Kind::Punctuation => 64 + length.saturating_sub(1) * 32,
-            Kind::WidePunctuation => length * 90,
-            Kind::Rare => length * 150,
+            TokenClass::Space if length == 1 && next != Some(TokenClass::Digit) => 0,
+            TokenClass::Space if length > 1 && next == Some(TokenClass::Digit) => 200,
+            TokenClass::Space => 100,
+            TokenClass::Newline => 70,
+            TokenClass::Punctuation if next == Some(TokenClass::Digit) => 90 + length.saturating_sub(1) * 32,
+            TokenClass::Punctuation => 64 + length.saturating_sub(1) * 32,
+            TokenClass::WidePunctuation => length * 90,
+            TokenClass::Rare => length * 150,
         }
     }
 }

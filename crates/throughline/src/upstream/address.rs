@@ -1,6 +1,6 @@
 //! From a base URL and a dialect's path to an address.
 
-use super::UpstreamError;
+use super::UpstreamConfigError;
 use std::fmt;
 use url::{Host, Url};
 
@@ -9,15 +9,15 @@ use url::{Host, Url};
 pub(crate) struct BaseUrl(Url);
 
 impl BaseUrl {
-    pub(crate) fn parse(text: &str) -> Result<Self, UpstreamError> {
-        let bad = |why: &str| UpstreamError::BadBaseUrl { url: text.to_owned(), why: why.to_owned() };
+    pub(crate) fn parse(text: &str) -> Result<Self, UpstreamConfigError> {
+        let bad = |why: &str| UpstreamConfigError::BadBaseUrl { url: text.to_owned(), why: why.to_owned() };
         let mut url = Url::parse(text.trim()).map_err(|error| bad(&error.to_string()))?;
         if !matches!(url.scheme(), "http" | "https") || url.host().is_none() {
             return Err(bad("it must begin with http:// or https:// and name a host"));
         }
         if !url.username().is_empty() || url.password().is_some() {
             // Shown in lists and logs, so it must hold no secret. The text itself is not repeated either.
-            return Err(UpstreamError::BadBaseUrl {
+            return Err(UpstreamConfigError::BadBaseUrl {
                 url: format!("{}://…@{}", url.scheme(), url.host_str().unwrap_or_default()),
                 why: "a password does not belong in an address; use a key or a header".to_owned(),
             });

@@ -4,28 +4,28 @@ use throughline_wire::StepEvent;
 
 /// Events in order. A read of the socket that holds twenty tokens becomes one delta.
 #[derive(Debug, Default)]
-pub(crate) struct Batch {
+pub(crate) struct EventBatch {
     events: Vec<StepEvent<'static>>,
     bytes: usize,
-    kind: Kind,
+    kind: BatchKind,
 }
 
 /// Whether anything but deltas is in a batch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Kind {
+enum BatchKind {
     #[default]
     OnlyDeltas,
     Mixed,
 }
 
-impl Batch {
+impl EventBatch {
     pub(crate) fn push(&mut self, event: StepEvent<'_>) {
         use StepEvent as E;
         match &event {
             E::Text(text) | E::Thinking(text) | E::Refusal(text) | E::CallArguments { delta: text, .. } => {
                 self.bytes += text.len();
             }
-            _ => self.kind = Kind::Mixed,
+            _ => self.kind = BatchKind::Mixed,
         }
         match (self.events.last_mut(), &event) {
             (Some(E::Text(last)), E::Text(next)) | (Some(E::Refusal(last)), E::Refusal(next)) => {
@@ -46,7 +46,7 @@ impl Batch {
 
     /// Nothing that anyone waits for: text, thinking, argument text.
     pub(crate) fn is_only_deltas(&self) -> bool {
-        self.kind == Kind::OnlyDeltas
+        self.kind == BatchKind::OnlyDeltas
     }
 
     /// Of text in deltas.
@@ -62,13 +62,15 @@ impl Batch {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use throughline_wire::Slot;
+    use throughline_wire::CallSlot;
 
     #[test]
     fn only_neighbours_of_one_block_are_joined() {
-        let mut batch = Batch::default();
-        let arguments =
-            |slot, delta: &'static str| StepEvent::CallArguments { slot: Slot(slot), delta: delta.into() };
+        let mut batch = EventBatch::default();
+        let arguments = |slot, delta: &'static str| StepEvent::CallArguments {
+            slot: CallSlot(slot),
+            delta: delta.into(),
+        };
         for event in [
             StepEvent::Text("a".into()),
             StepEvent::Text("b".into()),

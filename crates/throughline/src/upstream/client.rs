@@ -1,35 +1,35 @@
 //! One model call over HTTP: a request out, the reply through the decoder, every way to fail as a value.
 
-use super::batch::Batch;
-use super::deadlines::{Deadlines, Patience, Waiting};
-use super::failure::{self, Answer, Offered};
-use super::handoff::{Handoff, ModelItem};
-use super::{Key, Proxy, Upstream};
-use crate::clock::Clock;
-use crate::driver::{CallWatch, RawWatch};
+use super::batch::EventBatch;
+use super::deadlines::{CallDeadlines, DeadlineSleep, WaitPhase};
+use super::failure::{self, ToolsOffered, UpstreamErrorResponse};
+use super::handoff::{ModelHandoff, ModelItem};
+use super::{KeyState, Upstream, UpstreamProxy};
+use crate::clock::TurnClock;
+use crate::driver::{ObservedBytes, ObservedCall};
 use crate::error::Error;
-use crate::media::Shelf;
-use crate::observer::ModelMoment;
-use crate::stored::ReadAs;
+use crate::media::MediaOffloader;
+use crate::observer::ModelCallEvent;
+use crate::stored_turn::DecodeProfile;
 use reqwest::header::{self, HeaderMap, HeaderName, HeaderValue};
 use std::borrow::Cow;
 use std::sync::Once;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use throughline_engine::{FailureKind, UpstreamFailure};
-use throughline_tools::Secrets;
+use throughline_tools::SecretSet;
 use throughline_wire::text::{CallFormat, render};
 use throughline_wire::{
-    DecodeOptions, Dialect, EncodedRequest, End, Limits, Message, ModelRequest, Profile, StepDecoder,
-    StepEvent, Think, Transfer, encode,
+    DecodeLimits, DecodeOptions, Dialect, EncodedRequest, Message, ModelRequest, StepDecoder, StepEvent,
+    StreamEnd, ThinkMode, TransferMode, UpstreamProfile, encode,
 };
 use tokio::time::{Instant, timeout_at};
 
 /// Most bytes of an error body that are read.
 const ERROR_BODY_BYTES_MAX: usize = 64 << 10;
 /// Most bytes that are read behind a complete reply for the sake of its connection, and how long.
-const REST_BYTES_MAX: usize = 16 << 10;
-const REST_MAX: Duration = Duration::from_millis(500);
+const DRAIN_BYTES_MAX: usize = 16 << 10;
+const DRAIN_MAX: Duration = Duration::from_millis(500);
 /// What Anthropic's API asks of every request.
 const ANTHROPIC_VERSION: &str = "2023-06-01";
 /// How long an idle connection is kept for the next call. Below the shortest common server setting (60 s), so that few
@@ -39,17 +39,17 @@ const POOL_IDLE: Duration = Duration::from_secs(30);
 /// The time of a call.
 #[derive(Clone, Copy)]
 pub(crate) struct CallTime<'a> {
-    pub clock: &'a Clock,
+    pub clock: &'a TurnClock,
     /// When it is given up. Tries of one call share it: an upstream that drips for ever costs `total_ms` once.
-    pub until: Instant,
+    pub deadline: Instant,
 }
 
 /// An upstream with its connections.
 pub(crate) struct UpstreamClient {
     upstream: Upstream,
     /// What it is told and nobody else may see.
-    secrets: Secrets,
-    limits: Limits,
+    secrets: SecretSet,
+    limits: DecodeLimits,
     http: reqwest::Client,
     /// A connection of an earlier call may be in the pool, and may have gone stale there.
     may_be_stale: AtomicBool,
@@ -60,7 +60,7 @@ pub(crate) struct UpstreamClient {
 }
 
 impl UpstreamClient {
-    pub(crate) fn new(upstream: Upstream, limits: Limits) -> Result<Self, Error> {
+    pub(crate) fn new(upstream: Upstream, limits: DecodeLimits) -> Result<Self, Error> {
         install_tls();
         let mut builder = reqwest::Client::builder()
             // A redirect would carry the key and the conversation somewhere that nobody configured.
@@ -73,10 +73,10 @@ impl UpstreamClient {
             .tcp_keepalive(POOL_IDLE)
             .user_agent(concat!("throughline/", env!("CARGO_PKG_VERSION")));
         match &upstream.proxy {
-            Proxy::System if upstream.base_url.is_loopback() => builder = builder.no_proxy(),
-            Proxy::System => {}
-            Proxy::Off => builder = builder.no_proxy(),
-            Proxy::Url(url) => {
+            UpstreamProxy::System if upstream.base_url.is_loopback() => builder = builder.no_proxy(),
+            UpstreamProxy::System => {}
+            UpstreamProxy::Off => builder = builder.no_proxy(),
+            UpstreamProxy::Url(url) => {
                 let proxy = reqwest::Proxy::all(url).map_err(|error| Error::BadProxy {
                     upstream: upstream.name.clone(),
                     why: error.to_string(),
@@ -84,7 +84,7 @@ impl UpstreamClient {
                 builder = builder.proxy(proxy);
             }
         }
-        if !upstream.base_url.is_encrypted() && !matches!(&upstream.proxy, Proxy::Url(_)) {
+        if !upstream.base_url.is_encrypted() && !matches!(&upstream.proxy, UpstreamProxy::Url(_)) {
             // Reading the system's certificates takes time, and fails where there are none; a server in clear text, as
             // in a small container, needs neither.
             builder = builder.tls_certs_only(std::iter::empty());
@@ -94,7 +94,7 @@ impl UpstreamClient {
             why: error.to_string(),
         })?;
         Ok(Self {
-            secrets: Secrets::new(upstream.secrets()),
+            secrets: SecretSet::new(upstream.secrets()),
             upstream,
             limits,
             http,
@@ -109,7 +109,7 @@ impl UpstreamClient {
     }
 
     /// When a call that begins now is given up, with all its tries.
-    pub(crate) fn until(&self) -> Instant {
+    pub(crate) fn deadline(&self) -> Instant {
         Instant::now() + Duration::from_millis(self.upstream.timeouts.total_ms)
     }
 
@@ -120,15 +120,15 @@ impl UpstreamClient {
         request: Box<ModelRequest>,
         calls: &CallFormat,
         time: CallTime<'_>,
-        watch: CallWatch,
-        shelf: &Shelf,
-        out: &Handoff,
+        observed: ObservedCall,
+        offloader: &MediaOffloader,
+        out: &ModelHandoff,
     ) {
         let mut bytes = 0;
-        let listeners = Listeners { out, watch: &watch, shelf };
+        let listeners = ReplyListeners { out, observed: &observed, offloader };
         let exchanged = self.exchange(request, calls, time, listeners, &mut bytes).await;
         let failure = exchanged.as_ref().err().map(|failure| failure.kind);
-        watch.moment(|at| ModelMoment::Ended { at, bytes, failure });
+        observed.report(|at| ModelCallEvent::Ended { at, bytes, failure });
         if let Err(failure) = exchanged {
             let failure = UpstreamFailure { message: self.redact(&failure.message), ..failure };
             out.put(ModelItem::Failed(failure)).await;
@@ -140,39 +140,39 @@ impl UpstreamClient {
         request: Box<ModelRequest>,
         calls: &CallFormat,
         time: CallTime<'_>,
-        listeners: Listeners<'_>,
+        listeners: ReplyListeners<'_>,
         bytes: &mut u64,
     ) -> Result<(), UpstreamFailure> {
-        let limits = Deadlines::start(&self.upstream, time.until);
-        limits.has_time()?;
+        let limits = CallDeadlines::new(&self.upstream, time.deadline);
+        limits.check_remaining()?;
         let names = request.tools.iter().map(|tool| tool.name.as_str().to_owned()).collect();
-        let written = match calls {
+        let rendered = match calls {
             CallFormat::Native => request,
             CallFormat::Text(text) => Box::new(render(&request, text)),
         };
-        let offered = if written.tools.is_empty() { Offered::Nothing } else { Offered::Tools };
-        let mut response = self.open(&written, time.clock, offered, &limits, listeners.watch).await?;
+        let offered = if rendered.tools.is_empty() { ToolsOffered::No } else { ToolsOffered::Yes };
+        let mut response = self.open(&rendered, time.clock, offered, &limits, listeners.observed).await?;
         // A reply takes long, and a history can be large. Its headers keep the whole buffer that they were read into.
-        drop(written);
+        drop(rendered);
         response.headers_mut().clear();
         let options = DecodeOptions {
             limits: self.limits,
             profile: self.profile(),
-            think: Think::Split,
+            think: ThinkMode::Split,
             offered: names,
             calls: calls.clone(),
         };
-        let reply = Reply {
+        let reply = ReplyReader {
             client: self,
             decoder: StepDecoder::new(self.upstream.dialect, options),
             offered,
-            said: Said::Nothing,
+            output: ReplyOutput::Empty,
             bytes,
-            raw: listeners.watch.raw(&self.secrets),
+            raw: listeners.observed.raw(&self.secrets),
             listeners,
         };
-        if let Ended::Early(rest) = reply.read(response, &limits, self.host()).await? {
-            tokio::spawn(give_back(rest));
+        if let BodyEnd::Early(rest) = reply.read(response, &limits, self.host()).await? {
+            tokio::spawn(drain_body(rest));
         }
         self.may_be_stale.store(true, Ordering::Relaxed);
         Ok(())
@@ -185,22 +185,22 @@ impl UpstreamClient {
     async fn open(
         &self,
         request: &ModelRequest,
-        clock: &Clock,
-        offered: Offered,
-        limits: &Deadlines,
-        watch: &CallWatch,
+        clock: &TurnClock,
+        offered: ToolsOffered,
+        limits: &CallDeadlines,
+        observed: &ObservedCall,
     ) -> Result<reqwest::Response, UpstreamFailure> {
         let mut request = Cow::Borrowed(request);
-        let (mut written_again, mut forgotten) = (Again::No, Again::No);
+        let (mut failed_call_retry, mut reasoning_retry) = (RetryState::Unused, RetryState::Unused);
         loop {
             let encoded = encode(self.upstream.dialect, &request, &self.profile(), self.upstream.transfer)
-                .map_err(|error| failure::plain(FailureKind::Unsendable, error.to_string()))?;
+                .map_err(|error| failure::without_status(FailureKind::Unsendable, error.to_string()))?;
             let sending = self.request(&encoded)?;
             let bytes = sending.body().and_then(reqwest::Body::as_bytes).map_or(0, <[u8]>::len) as u64;
-            watch.moment(|at| ModelMoment::Sent { at, bytes });
+            observed.report(|at| ModelCallEvent::Sent { at, bytes });
             let sent = timeout_at(limits.first_byte, self.http.execute(sending)).await;
             let response = match sent {
-                Err(_) => return Err(limits.expired(Waiting::FirstByte)),
+                Err(_) => return Err(limits.expired(WaitPhase::FirstByte)),
                 // The pool's connection had been closed by the other side: nothing has come, so nothing is repeated
                 // that anyone has seen.
                 Ok(Err(error))
@@ -211,98 +211,100 @@ impl UpstreamClient {
                 {
                     continue;
                 }
-                Ok(Err(error)) => return Err(failure::of_transport(&error, self.host())),
+                Ok(Err(error)) => return Err(failure::from_transport(&error, self.host())),
                 Ok(Ok(response)) => response,
             };
             let status = response.status();
-            watch.moment(|at| ModelMoment::Answered { at, status: status.as_u16() });
+            observed.report(|at| ModelCallEvent::HeadersReceived { at, status: status.as_u16() });
             if status.is_success() {
-                return acceptable(response, &self.secrets).await;
+                return check_response(response, &self.secrets).await;
             }
             let headers = response.headers().clone();
             // Before anything of it is shortened: half a key is half a key too much.
             let body = self.redact(&error_body(response, limits).await);
             if self.profile().include_usage
                 && self.upstream.dialect == Dialect::OpenaiChat
-                && failure::names_stream_options(status.as_u16(), &body)
+                && failure::mentions_stream_options(status.as_u16(), &body)
             {
                 self.refuses_stream_options.store(true, Ordering::Relaxed);
                 continue;
             }
             if self.profile().encrypted_reasoning
                 && self.upstream.dialect == Dialect::OpenaiResponses
-                && failure::names_encrypted_reasoning(status.as_u16(), &body)
+                && failure::mentions_encrypted_reasoning(status.as_u16(), &body)
             {
                 self.refuses_encrypted_reasoning.store(true, Ordering::Relaxed);
                 continue;
             }
-            if request.tool_choice.is_forced() && failure::names_tool_choice(status.as_u16(), &body) {
-                request = Cow::Owned(request.asking_in_words());
+            if request.tool_choice.is_forced() && failure::mentions_tool_choice(status.as_u16(), &body) {
+                request = Cow::Owned(request.with_prompted_tool_choice());
                 continue;
             }
-            if forgotten == Again::No && failure::is_unreadable_reasoning(status.as_u16(), &body) {
-                forgotten = Again::Yes;
+            if reasoning_retry == RetryState::Unused
+                && failure::is_unreadable_reasoning(status.as_u16(), &body)
+            {
+                reasoning_retry = RetryState::Used;
                 request = Cow::Owned(without_provider_state(&request));
                 continue;
             }
-            if written_again == Again::No && failure::is_failed_call(status.as_u16(), &body) {
-                written_again = Again::Yes;
+            if failed_call_retry == RetryState::Unused && failure::is_failed_call(status.as_u16(), &body) {
+                failed_call_retry = RetryState::Used;
                 continue;
             }
             if status.is_redirection() {
                 let to =
                     headers.get(header::LOCATION).and_then(|to| to.to_str().ok()).unwrap_or("somewhere else");
                 let message = format!("it redirects to {to}; set base_url to where it really is");
-                let failure = failure::plain(FailureKind::Unsendable, message);
+                let failure = failure::without_status(FailureKind::Unsendable, message);
                 return Err(UpstreamFailure { status: Some(status.as_u16()), ..failure });
             }
             let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
-            let answer = Answer {
+            let answer = UpstreamErrorResponse {
                 status: status.as_u16(),
                 retry_after: text("retry-after"),
                 retry_after_ms: text("retry-after-ms"),
                 body: &body,
                 now: clock.now(),
             };
-            return Err(failure::of_answer(&answer, offered));
+            return Err(failure::from_response(&answer, offered));
         }
     }
 
     /// Asks for something beside the models' replies, such as which models there are: the whole answer. R: O4
-    pub(crate) async fn look(&self, path: &str, bytes_max: usize) -> Result<Vec<u8>, UpstreamFailure> {
+    pub(crate) async fn get(&self, path: &str, bytes_max: usize) -> Result<Vec<u8>, UpstreamFailure> {
         let version = match self.upstream.dialect {
             Dialect::Anthropic => vec![("anthropic-version", ANTHROPIC_VERSION.to_owned())],
             _ => Vec::new(),
         };
         let headers = self.headers("application/json", &version)?;
-        let limits = Deadlines::start(&self.upstream, self.until());
+        let limits = CallDeadlines::new(&self.upstream, self.deadline());
         let sending = self.http.get(self.upstream.base_url.join(path)).headers(headers).send();
         let mut response = match timeout_at(limits.first_byte, sending).await {
-            Err(_) => return Err(limits.expired(Waiting::FirstByte)),
-            Ok(Err(error)) => return Err(failure::of_transport(&error, self.host())),
+            Err(_) => return Err(limits.expired(WaitPhase::FirstByte)),
+            Ok(Err(error)) => return Err(failure::from_transport(&error, self.host())),
             Ok(Ok(response)) => response,
         };
         let status = response.status();
         if !status.is_success() {
             let body = self.redact(&error_body(response, &limits).await);
-            let answer = Answer {
+            let answer = UpstreamErrorResponse {
                 status: status.as_u16(),
                 retry_after: None,
                 retry_after_ms: None,
                 body: &body,
                 now: 0,
             };
-            return Err(failure::of_answer(&answer, Offered::Nothing));
+            return Err(failure::from_response(&answer, ToolsOffered::No));
         }
         let mut bytes = Vec::new();
         loop {
-            match timeout_at(limits.next(Waiting::NextPiece), response.chunk()).await {
-                Err(_) => return Err(limits.expired(Waiting::NextPiece)),
-                Ok(Err(error)) => return Err(failure::of_transport(&error, self.host())),
+            match timeout_at(limits.next(WaitPhase::NextChunk), response.chunk()).await {
+                Err(_) => return Err(limits.expired(WaitPhase::NextChunk)),
+                Ok(Err(error)) => return Err(failure::from_transport(&error, self.host())),
                 Ok(Ok(None)) => return Ok(bytes),
                 Ok(Ok(Some(piece))) if bytes.len() + piece.len() > bytes_max => {
                     let message = format!("the answer has more than {bytes_max} bytes");
-                    return Err(failure::plain(FailureKind::Status, message));
+                    return Err(failure::without_status(FailureKind::Status, message));
                 }
                 Ok(Ok(Some(piece))) => bytes.extend_from_slice(&piece),
             }
@@ -310,8 +312,8 @@ impl UpstreamClient {
     }
 
     fn request(&self, encoded: &EncodedRequest) -> Result<reqwest::Request, UpstreamFailure> {
-        let unsendable = |why: String| failure::plain(FailureKind::Unsendable, why);
-        let accept = accept(self.upstream.dialect, self.upstream.transfer);
+        let unsendable = |why: String| failure::without_status(FailureKind::Unsendable, why);
+        let accept = accept_header(self.upstream.dialect, self.upstream.transfer);
         let headers = self.headers(accept, &encoded.headers)?;
         let body = serde_json::to_vec(&encoded.body).map_err(|error| unsendable(error.to_string()))?;
         self.http
@@ -339,52 +341,55 @@ impl UpstreamClient {
         accept: &str,
         more: &[(&'static str, String)],
     ) -> Result<HeaderMap, UpstreamFailure> {
-        let unsendable = |why: String| failure::plain(FailureKind::Unsendable, why);
+        let unsendable = |why: String| failure::without_status(FailureKind::Unsendable, why);
         let mut headers = HeaderMap::new();
-        let mut put = |name: HeaderName, value: &str, secrecy: Secrecy| match HeaderValue::try_from(value) {
-            Ok(mut value) => {
-                value.set_sensitive(secrecy == Secrecy::Secret);
-                headers.insert(name, value);
-                Ok(())
-            }
-            Err(_) => Err(unsendable(format!("the value of the header `{name}` cannot be sent"))),
-        };
-        put(header::CONTENT_TYPE, "application/json", Secrecy::Plain)?;
-        put(header::ACCEPT_ENCODING, "identity", Secrecy::Plain)?;
-        put(header::ACCEPT, accept, Secrecy::Plain)?;
+        let mut insert =
+            |name: HeaderName, value: &str, secrecy: HeaderSecrecy| match HeaderValue::try_from(value) {
+                Ok(mut value) => {
+                    value.set_sensitive(secrecy == HeaderSecrecy::Secret);
+                    headers.insert(name, value);
+                    Ok(())
+                }
+                Err(_) => Err(unsendable(format!("the value of the header `{name}` cannot be sent"))),
+            };
+        insert(header::CONTENT_TYPE, "application/json", HeaderSecrecy::Plain)?;
+        insert(header::ACCEPT_ENCODING, "identity", HeaderSecrecy::Plain)?;
+        insert(header::ACCEPT, accept, HeaderSecrecy::Plain)?;
         for (name, value) in more {
-            put(HeaderName::from_static(name), value, Secrecy::Plain)?;
+            insert(HeaderName::from_static(name), value, HeaderSecrecy::Plain)?;
         }
         match &self.upstream.key {
-            Key::Without => {}
-            Key::Given(key) => match self.upstream.dialect {
+            KeyState::NotNeeded => {}
+            KeyState::Given(key) => match self.upstream.dialect {
                 Dialect::Anthropic => {
-                    put(HeaderName::from_static("x-api-key"), key.reveal(), Secrecy::Secret)?
+                    insert(HeaderName::from_static("x-api-key"), key.reveal(), HeaderSecrecy::Secret)?
                 }
                 Dialect::Gemini => {
-                    put(HeaderName::from_static("x-goog-api-key"), key.reveal(), Secrecy::Secret)?
+                    insert(HeaderName::from_static("x-goog-api-key"), key.reveal(), HeaderSecrecy::Secret)?
                 }
-                _ => put(header::AUTHORIZATION, &format!("Bearer {}", key.reveal()), Secrecy::Secret)?,
+                _ => {
+                    insert(header::AUTHORIZATION, &format!("Bearer {}", key.reveal()), HeaderSecrecy::Secret)?
+                }
             },
-            Key::Missing(variable) => {
+            KeyState::Missing(variable) => {
                 let why = format!(
                     "there is no key: the environment variable {variable} is not set, and none is stored"
                 );
-                return Err(failure::plain(FailureKind::Unauthorized, why));
+                return Err(failure::without_status(FailureKind::Unauthorized, why));
             }
         }
         for (name, value) in &self.upstream.headers {
-            put(name.clone(), value.reveal(), Secrecy::Secret)?;
+            insert(name.clone(), value.reveal(), HeaderSecrecy::Secret)?;
         }
         Ok(headers)
     }
 
     /// How its replies are read.
-    pub(crate) fn read_as(&self) -> ReadAs {
-        ReadAs { dialect: self.upstream.dialect, profile: self.profile() }
+    pub(crate) fn decode_profile(&self) -> DecodeProfile {
+        DecodeProfile { dialect: self.upstream.dialect, profile: self.profile() }
     }
 
-    fn profile(&self) -> Profile {
+    fn profile(&self) -> UpstreamProfile {
         let mut profile = self.upstream.profile.clone();
         profile.include_usage &= !self.refuses_stream_options.load(Ordering::Relaxed);
         profile.encrypted_reasoning &= !self.refuses_encrypted_reasoning.load(Ordering::Relaxed);
@@ -396,9 +401,9 @@ impl UpstreamClient {
     }
 
     /// Upstreams like to repeat a wrong key, also in the middle of a stream. R: R4
-    fn clean(&self, event: &mut StepEvent<'static>) {
+    fn redact_event(&self, event: &mut StepEvent<'static>) {
         match event {
-            StepEvent::End(End::Error(error)) => {
+            StepEvent::End(StreamEnd::Error(error)) => {
                 error.message = self.redact(&error.message);
                 error.kind = error.kind.as_deref().map(|kind| self.redact(kind));
                 error.code = error.code.as_deref().map(|code| self.redact(code));
@@ -414,15 +419,15 @@ impl UpstreamClient {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Secrecy {
+enum HeaderSecrecy {
     Plain,
     Secret,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Again {
-    No,
-    Yes,
+enum RetryState {
+    Unused,
+    Used,
 }
 
 /// The history without what upstreams want back verbatim: it is rebuilt from text and calls.
@@ -436,18 +441,18 @@ fn without_provider_state(request: &ModelRequest) -> ModelRequest {
     request
 }
 
-fn accept(dialect: Dialect, transfer: Transfer) -> &'static str {
+fn accept_header(dialect: Dialect, transfer: TransferMode) -> &'static str {
     match (transfer, dialect) {
-        (Transfer::Whole, _) => "application/json",
-        (Transfer::Stream, Dialect::Ollama) => "application/x-ndjson",
-        (Transfer::Stream, _) => "text/event-stream",
+        (TransferMode::Whole, _) => "application/json",
+        (TransferMode::Stream, Dialect::Ollama) => "application/x-ndjson",
+        (TransferMode::Stream, _) => "text/event-stream",
     }
 }
 
 /// A body that can be a reply, or what is wrong with it.
-async fn acceptable(
+async fn check_response(
     response: reqwest::Response,
-    secrets: &Secrets,
+    secrets: &SecretSet,
 ) -> Result<reqwest::Response, UpstreamFailure> {
     let status = Some(response.status().as_u16());
     let text = |name: HeaderName| {
@@ -457,22 +462,22 @@ async fn acceptable(
     let coding = text(header::CONTENT_ENCODING);
     if !coding.is_empty() && coding != "identity" {
         let message = format!("the reply is compressed ({coding}) although `identity` was asked for");
-        return Err(UpstreamFailure { status, ..failure::plain(FailureKind::Status, message) });
+        return Err(UpstreamFailure { status, ..failure::without_status(FailureKind::Status, message) });
     }
     if text(header::CONTENT_TYPE).starts_with("text/html") {
         // R: R3
-        let page = start_of(response, 512).await;
+        let page = body_start(response, 512).await;
         let message = format!(
             "a web page came instead of a reply: {}",
-            super::error_body::plain(&secrets.redact(&page))
+            super::error_body::strip_markup(&secrets.redact(&page))
         );
-        return Err(UpstreamFailure { status, ..failure::plain(FailureKind::Status, message) });
+        return Err(UpstreamFailure { status, ..failure::without_status(FailureKind::Status, message) });
     }
     Ok(response)
 }
 
 /// The first bytes of a body, within a second: the page's title is a courtesy, not worth a wait.
-async fn start_of(mut response: reqwest::Response, bytes_max: usize) -> String {
+async fn body_start(mut response: reqwest::Response, bytes_max: usize) -> String {
     let deadline = Instant::now() + Duration::from_secs(1);
     let mut bytes = Vec::new();
     while bytes.len() < bytes_max {
@@ -485,10 +490,10 @@ async fn start_of(mut response: reqwest::Response, bytes_max: usize) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-pub(super) async fn error_body(mut response: reqwest::Response, limits: &Deadlines) -> String {
+pub(super) async fn error_body(mut response: reqwest::Response, limits: &CallDeadlines) -> String {
     let mut bytes = Vec::new();
     // What has come by the time the body breaks off or stalls is better than nothing: the status is known.
-    while let Ok(Ok(Some(piece))) = timeout_at(limits.next(Waiting::NextPiece), response.chunk()).await {
+    while let Ok(Ok(Some(piece))) = timeout_at(limits.next(WaitPhase::NextChunk), response.chunk()).await {
         bytes.extend_from_slice(&piece[..piece.len().min(ERROR_BODY_BYTES_MAX - bytes.len())]);
         if bytes.len() == ERROR_BODY_BYTES_MAX {
             break;
@@ -498,136 +503,136 @@ pub(super) async fn error_body(mut response: reqwest::Response, limits: &Deadlin
 }
 
 /// A reply on its way through the decoder.
-struct Reply<'a> {
+struct ReplyReader<'a> {
     client: &'a UpstreamClient,
     decoder: StepDecoder,
-    offered: Offered,
-    said: Said,
+    offered: ToolsOffered,
+    output: ReplyOutput,
     /// Of the body so far.
     bytes: &'a mut u64,
-    listeners: Listeners<'a>,
-    raw: RawWatch,
+    listeners: ReplyListeners<'a>,
+    raw: ObservedBytes,
 }
 
 /// Who is told of a reply as it comes.
 #[derive(Clone, Copy)]
-struct Listeners<'a> {
-    out: &'a Handoff,
-    watch: &'a CallWatch,
+struct ReplyListeners<'a> {
+    out: &'a ModelHandoff,
+    observed: &'a ObservedCall,
     /// Takes pictures that are too large for the log.
-    shelf: &'a Shelf,
+    offloader: &'a MediaOffloader,
 }
 
 /// Whether anything of the reply has been passed on.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Said {
-    Nothing,
-    Something,
+enum ReplyOutput {
+    Empty,
+    Started,
 }
 
 /// How a body ended, for the connection that carried it.
-enum Ended {
+enum BodyEnd {
     /// Read to the end, or broken off.
-    Wholly,
+    Complete,
     /// The reply was complete before its end.
     Early(reqwest::Response),
 }
 
 /// Reads what is left of a complete reply, so that its connection can carry the next call: to connect again, with TLS, costs
 /// as much as a short answer. Usually it is the end of the body, which has come already.
-async fn give_back(mut response: reqwest::Response) {
+async fn drain_body(mut response: reqwest::Response) {
     let reading = async {
         let mut bytes = 0;
         while let Ok(Some(piece)) = response.chunk().await {
             bytes += piece.len();
-            if bytes > REST_BYTES_MAX {
+            if bytes > DRAIN_BYTES_MAX {
                 break;
             }
         }
     };
     // A server that keeps a complete reply open loses its connection.
-    let _ = tokio::time::timeout(REST_MAX, reading).await;
+    let _ = tokio::time::timeout(DRAIN_MAX, reading).await;
 }
 
-impl Reply<'_> {
+impl ReplyReader<'_> {
     async fn read(
         mut self,
         mut response: reqwest::Response,
-        limits: &Deadlines,
+        limits: &CallDeadlines,
         host: &str,
-    ) -> Result<Ended, UpstreamFailure> {
-        let (mut waiting, mut patience) = (Waiting::FirstByte, Patience::new(limits));
+    ) -> Result<BodyEnd, UpstreamFailure> {
+        let (mut phase, mut sleep) = (WaitPhase::FirstByte, DeadlineSleep::new(limits));
         loop {
-            let failure = match patience.within(limits.next(waiting), response.chunk()).await {
+            let failure = match sleep.within(limits.next(phase), response.chunk()).await {
                 Ok(Ok(Some(piece))) => {
                     // An empty piece is no byte.
                     if !piece.is_empty() {
                         if *self.bytes == 0 {
-                            self.listeners.watch.moment(|at| ModelMoment::FirstByte { at });
+                            self.listeners.observed.report(|at| ModelCallEvent::FirstByte { at });
                         }
                         *self.bytes += piece.len() as u64;
                         self.raw.push(&piece);
-                        waiting = Waiting::NextPiece;
+                        phase = WaitPhase::NextChunk;
                     }
-                    let mut events = Batch::default();
+                    let mut events = EventBatch::default();
                     self.decoder.push(&piece, &mut |event| events.push(event));
-                    self.pass_on(events.into_events()).await?;
+                    self.emit(events.into_events()).await?;
                     if self.decoder.is_over() {
-                        return Ok(Ended::Early(response));
+                        return Ok(BodyEnd::Early(response));
                     }
                     continue;
                 }
                 Ok(Ok(None)) => {
-                    let mut events = Batch::default();
+                    let mut events = EventBatch::default();
                     self.decoder.finish(&mut |event| events.push(event));
-                    self.pass_on(events.into_events()).await?;
-                    return Ok(Ended::Wholly);
+                    self.emit(events.into_events()).await?;
+                    return Ok(BodyEnd::Complete);
                 }
-                Ok(Err(error)) => failure::of_transport(&error, host),
-                Err(_) => limits.expired(waiting),
+                Ok(Err(error)) => failure::from_transport(&error, host),
+                Err(_) => limits.expired(phase),
             };
-            return self.broken_off(failure).await;
+            return self.finish_broken(failure).await;
         }
     }
 
     /// The connection is lost or given up. What the decoder still holds is passed on; the failure takes the place of
-    /// its `End`, unless the reply turns out to have been complete.
-    async fn broken_off(mut self, failure: UpstreamFailure) -> Result<Ended, UpstreamFailure> {
-        let mut events = Batch::default();
+    /// its `StreamEnd`, unless the reply turns out to have been complete.
+    async fn finish_broken(mut self, failure: UpstreamFailure) -> Result<BodyEnd, UpstreamFailure> {
+        let mut events = EventBatch::default();
         self.decoder.finish(&mut |event| events.push(event));
         let mut events = events.into_events();
-        if events.last() == Some(&StepEvent::End(End::Complete)) {
-            self.pass_on(events).await?;
-            return Ok(Ended::Wholly);
+        if events.last() == Some(&StepEvent::End(StreamEnd::Complete)) {
+            self.emit(events).await?;
+            return Ok(BodyEnd::Complete);
         }
         events.retain(|event| !matches!(event, StepEvent::End(_)));
-        self.pass_on(events).await?;
+        self.emit(events).await?;
         Err(failure)
     }
 
-    async fn pass_on(&mut self, mut events: Vec<StepEvent<'static>>) -> Result<(), UpstreamFailure> {
+    async fn emit(&mut self, mut events: Vec<StepEvent<'static>>) -> Result<(), UpstreamFailure> {
         if events.is_empty() {
             return Ok(());
         }
         for event in &mut events {
-            self.client.clean(event);
+            self.client.redact_event(event);
             if let StepEvent::Image(media) = event {
-                self.listeners.shelf.put_away(media).await;
+                self.listeners.offloader.offload(media).await;
             }
             match event {
-                StepEvent::End(End::Error(error)) if self.said == Said::Nothing => {
-                    if let Some(failure) = failure::of_first_event(error, self.offered) {
+                StepEvent::End(StreamEnd::Error(error)) if self.output == ReplyOutput::Empty => {
+                    if let Some(failure) = failure::from_first_event(error, self.offered) {
                         return Err(failure);
                     }
                 }
                 StepEvent::Problem(_)
                 | StepEvent::Usage(_)
-                | StepEvent::Opaque(_)
+                | StepEvent::ProviderState(_)
                 | StepEvent::Finish { .. } => {}
-                _ if self.said == Said::Something => {}
+                _ if self.output == ReplyOutput::Started => {}
                 _ => {
-                    self.said = Said::Something;
-                    self.listeners.watch.moment(|at| ModelMoment::FirstToken { at });
+                    self.output = ReplyOutput::Started;
+                    self.listeners.observed.report(|at| ModelCallEvent::FirstToken { at });
                 }
             }
         }

@@ -1,66 +1,66 @@
 //! How long a model call may take, as a whole and from one piece to the next.
 
-use super::{Timeouts, Upstream, failure};
+use super::{Upstream, UpstreamTimeouts, failure};
 use std::pin::{Pin, pin};
 use std::task::Poll;
 use std::time::Duration;
 use throughline_engine::{FailureKind, UpstreamFailure};
-use throughline_wire::Transfer;
+use throughline_wire::TransferMode;
 use tokio::time::{Instant, Sleep, sleep_until};
 
 /// When a call is given up.
-pub(super) struct Deadlines {
+pub(super) struct CallDeadlines {
     pub(super) first_byte: Instant,
     total: Instant,
-    timeouts: Timeouts,
+    timeouts: UpstreamTimeouts,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Waiting {
+pub(super) enum WaitPhase {
     FirstByte,
-    NextPiece,
+    NextChunk,
 }
 
-impl Deadlines {
+impl CallDeadlines {
     /// Of a try that begins now, of a call that is given up at `total`.
-    pub(super) fn start(upstream: &Upstream, total: Instant) -> Self {
+    pub(super) fn new(upstream: &Upstream, total: Instant) -> Self {
         let (now, timeouts) = (Instant::now(), upstream.timeouts);
         let first_byte = match upstream.transfer {
-            Transfer::Stream => total.min(now + Duration::from_millis(timeouts.first_byte_ms)),
-            Transfer::Whole => total,
+            TransferMode::Stream => total.min(now + Duration::from_millis(timeouts.first_byte_ms)),
+            TransferMode::Whole => total,
         };
         Self { first_byte, total, timeouts }
     }
 
     /// # Errors
     /// The time was over before the try began: its wait was too long.
-    pub(super) fn has_time(&self) -> Result<(), UpstreamFailure> {
-        if Instant::now() < self.total { Ok(()) } else { Err(self.expired(Waiting::FirstByte)) }
+    pub(super) fn check_remaining(&self) -> Result<(), UpstreamFailure> {
+        if Instant::now() < self.total { Ok(()) } else { Err(self.expired(WaitPhase::FirstByte)) }
     }
 
-    pub(super) fn next(&self, waiting: Waiting) -> Instant {
-        match waiting {
-            Waiting::FirstByte => self.first_byte,
-            Waiting::NextPiece => {
+    pub(super) fn next(&self, phase: WaitPhase) -> Instant {
+        match phase {
+            WaitPhase::FirstByte => self.first_byte,
+            WaitPhase::NextChunk => {
                 self.total.min(Instant::now() + Duration::from_millis(self.timeouts.idle_ms))
             }
         }
     }
 
     /// The failure for the limit that has run out.
-    pub(super) fn expired(&self, waiting: Waiting) -> UpstreamFailure {
+    pub(super) fn expired(&self, phase: WaitPhase) -> UpstreamFailure {
         let timeouts = &self.timeouts;
         if Instant::now() >= self.total {
             let message =
                 format!("the call took longer than {} ms with all its tries (total_ms)", timeouts.total_ms);
-            return failure::plain(FailureKind::TotalTimeout, message);
+            return failure::without_status(FailureKind::TotalTimeout, message);
         }
-        match waiting {
-            Waiting::FirstByte => failure::plain(
+        match phase {
+            WaitPhase::FirstByte => failure::without_status(
                 FailureKind::FirstByteTimeout,
                 format!("nothing came within {} ms (first_byte_ms)", timeouts.first_byte_ms),
             ),
-            Waiting::NextPiece => failure::plain(
+            WaitPhase::NextChunk => failure::without_status(
                 FailureKind::IdleTimeout,
                 format!("nothing more came for {} ms (idle_ms)", timeouts.idle_ms),
             ),
@@ -70,31 +70,35 @@ impl Deadlines {
 
 /// One alarm for all pieces of a reply. It is set anew only when it rings too early or would ring too late: setting one takes
 /// a lock of the runtime, and a piece comes with every token.
-pub(super) struct Patience(Pin<Box<Sleep>>);
+pub(super) struct DeadlineSleep(Pin<Box<Sleep>>);
 
 /// The time was over.
-pub(super) struct Elapsed;
+pub(super) struct DeadlineElapsed;
 
-impl Patience {
-    pub(super) fn new(limits: &Deadlines) -> Self {
+impl DeadlineSleep {
+    pub(super) fn new(limits: &CallDeadlines) -> Self {
         Self(Box::pin(sleep_until(limits.first_byte)))
     }
 
     /// What the future yields, if it does until then.
-    pub(super) async fn within<F: Future>(&mut self, due: Instant, future: F) -> Result<F::Output, Elapsed> {
-        let (mut future, alarm) = (pin!(future), &mut self.0);
+    pub(super) async fn within<F: Future>(
+        &mut self,
+        deadline: Instant,
+        future: F,
+    ) -> Result<F::Output, DeadlineElapsed> {
+        let (mut future, sleep) = (pin!(future), &mut self.0);
         std::future::poll_fn(|cx| {
             if let Poll::Ready(output) = future.as_mut().poll(cx) {
                 return Poll::Ready(Ok(output));
             }
-            if alarm.deadline() > due {
-                alarm.as_mut().reset(due);
+            if sleep.deadline() > deadline {
+                sleep.as_mut().reset(deadline);
             }
-            while alarm.as_mut().poll(cx).is_ready() {
-                if Instant::now() >= due {
-                    return Poll::Ready(Err(Elapsed));
+            while sleep.as_mut().poll(cx).is_ready() {
+                if Instant::now() >= deadline {
+                    return Poll::Ready(Err(DeadlineElapsed));
                 }
-                alarm.as_mut().reset(due);
+                sleep.as_mut().reset(deadline);
             }
             Poll::Pending
         })
@@ -110,7 +114,7 @@ mod tests {
     async fn an_alarm_rings_when_it_is_due_whatever_it_was_set_to() {
         let start = Instant::now();
         let after = |ms| start + Duration::from_millis(ms);
-        let mut patience = Patience(Box::pin(sleep_until(after(60_000))));
+        let mut patience = DeadlineSleep(Box::pin(sleep_until(after(60_000))));
         // Sooner than it was set to.
         assert!(patience.within(after(1_000), std::future::pending::<()>()).await.is_err());
         assert_eq!(start.elapsed(), Duration::from_millis(1_000));

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 /// An error body, read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct ErrorBody {
+pub(crate) struct UpstreamErrorBody {
     /// What a person reads, at most [`MESSAGE_CHARS_MAX`].
     pub message: String,
     /// `type` or `status`.
@@ -23,11 +23,13 @@ pub(crate) const MESSAGE_CHARS_MAX: usize = 2_000;
 /// Reads `{error:{message,type,code}}`, `{error:"…"}`, `{object:"error",message}`, `{code,message,data}`,
 /// `[{error:{…}}]`, `{type:"error",error:{…}}`, `{detail:…}`, `{errors:[…]}`, and else the text itself, without
 /// markup.
-pub(crate) fn read(body: &str) -> ErrorBody {
+pub(crate) fn parse(body: &str) -> UpstreamErrorBody {
     let mut read = match serde_json::from_str::<Value>(body.trim()) {
-        Ok(value) => from_json(&value)
-            .unwrap_or_else(|| ErrorBody { message: body.trim().into(), ..ErrorBody::default() }),
-        Err(_) => ErrorBody { message: plain(body), ..ErrorBody::default() },
+        Ok(value) => from_json(&value).unwrap_or_else(|| UpstreamErrorBody {
+            message: body.trim().into(),
+            ..UpstreamErrorBody::default()
+        }),
+        Err(_) => UpstreamErrorBody { message: strip_markup(body), ..UpstreamErrorBody::default() },
     };
     if let Some((end, _)) = read.message.char_indices().nth(MESSAGE_CHARS_MAX) {
         read.message.truncate(end);
@@ -36,42 +38,46 @@ pub(crate) fn read(body: &str) -> ErrorBody {
     read
 }
 
-fn from_json(value: &Value) -> Option<ErrorBody> {
+fn from_json(value: &Value) -> Option<UpstreamErrorBody> {
     match value {
         Value::Array(items) => items.first().and_then(from_json),
-        Value::String(text) => Some(ErrorBody { message: text.clone(), ..ErrorBody::default() }),
+        Value::String(text) => {
+            Some(UpstreamErrorBody { message: text.clone(), ..UpstreamErrorBody::default() })
+        }
         Value::Object(fields) => match fields.get("error") {
             Some(inner @ (Value::Object(_) | Value::Array(_))) => from_json(inner),
             Some(Value::String(text)) => {
                 // `{"error":"invalid_request","message":"…"}`: the longer one is for people.
                 let message =
                     text_of(value, &["message", "error_description"]).unwrap_or_else(|| text.clone());
-                Some(ErrorBody { message, ..details(value) })
+                Some(UpstreamErrorBody { message, ..details(value) })
             }
             _ => {
                 let message =
                     text_of(value, &["message", "msg", "detail", "error_message", "error_msg", "errors"])?;
-                Some(ErrorBody { message, ..details(value) })
+                Some(UpstreamErrorBody { message, ..details(value) })
             }
         },
         _ => None,
     }
 }
 
-fn details(object: &Value) -> ErrorBody {
-    ErrorBody {
+fn details(object: &Value) -> UpstreamErrorBody {
+    UpstreamErrorBody {
         message: String::new(),
         kind: text_of(object, &["type", "status"]),
         code: text_of(object, &["code"]),
         failed_generation: text_of(object, &["failed_generation"]),
         retry_after_ms: object.get("details").and_then(Value::as_array).and_then(|details| {
-            details.iter().find_map(|detail| seconds(detail.get("retryDelay")?.as_str()?.strip_suffix('s')?))
+            details
+                .iter()
+                .find_map(|detail| seconds_to_ms(detail.get("retryDelay")?.as_str()?.strip_suffix('s')?))
         }),
     }
 }
 
 /// `34.07` as milliseconds.
-fn seconds(text: &str) -> Option<u64> {
+fn seconds_to_ms(text: &str) -> Option<u64> {
     let seconds: f64 = text.parse().ok()?;
     (seconds.is_finite() && seconds >= 0.0).then(|| (seconds.min(1e9) * 1000.0).ceil() as u64)
 }
@@ -87,12 +93,12 @@ fn text_of(object: &Value, names: &[&str]) -> Option<String> {
 }
 
 /// Text without markup, on one line. A page's title, if it has one, says more than its body.
-pub(crate) fn plain(text: &str) -> String {
+pub(crate) fn strip_markup(text: &str) -> String {
     let lower = text.to_ascii_lowercase();
     if let Some((start, end)) =
         lower.find("<title>").zip(lower.find("</title>")).filter(|(start, end)| start + 7 <= *end)
     {
-        return squeeze(&text[start + 7..end]);
+        return collapse_whitespace(&text[start + 7..end]);
     }
     let mut out = String::new();
     let mut inside_tag = false;
@@ -107,10 +113,10 @@ pub(crate) fn plain(text: &str) -> String {
             _ => {}
         }
     }
-    squeeze(&out)
+    collapse_whitespace(&out)
 }
 
-fn squeeze(text: &str) -> String {
+fn collapse_whitespace(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
@@ -169,7 +175,7 @@ mod tests {
             ("", "", None, None),
         ];
         for (body, message, kind, code) in cases {
-            let read = read(body);
+            let read = parse(body);
             assert_eq!(
                 (read.message.as_str(), read.kind.as_deref(), read.code.as_deref()),
                 (message, kind, code),
@@ -186,7 +192,7 @@ mod tests {
         for (delay, expected) in
             [("34.074s", Some(34_074)), ("2s", Some(2_000)), ("-1s", None), ("NaNs", None), ("soon", None)]
         {
-            assert_eq!(read(&body(delay)).retry_after_ms, expected, "{delay}");
+            assert_eq!(parse(&body(delay)).retry_after_ms, expected, "{delay}");
         }
     }
 
@@ -194,8 +200,8 @@ mod tests {
     #[test]
     fn a_message_is_bounded() {
         let long = "界".repeat(MESSAGE_CHARS_MAX + 1);
-        assert_eq!(read(&long).message.chars().count(), MESSAGE_CHARS_MAX + 1);
-        assert!(read(&long).message.ends_with('…'));
-        assert_eq!(read(&long[..3 * MESSAGE_CHARS_MAX]).message.chars().count(), MESSAGE_CHARS_MAX);
+        assert_eq!(parse(&long).message.chars().count(), MESSAGE_CHARS_MAX + 1);
+        assert!(parse(&long).message.ends_with('…'));
+        assert_eq!(parse(&long[..3 * MESSAGE_CHARS_MAX]).message.chars().count(), MESSAGE_CHARS_MAX);
     }
 }

@@ -1,20 +1,20 @@
 //! What kind of failure an answer is. Pure: status, headers and body in, a kind out.
 
-use super::error_body::{self, ErrorBody};
+use super::error_body::{self, UpstreamErrorBody};
 use throughline_engine::{FailureKind, UpstreamFailure};
 use throughline_wire::UpstreamError as ReportedError;
 
 /// Whether the request offered tools: only then can an answer be a refusal of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Offered {
-    Tools,
-    Nothing,
+pub(crate) enum ToolsOffered {
+    Yes,
+    No,
 }
 
 /// An HTTP answer that is no reply.
-pub(crate) struct Answer<'a> {
+pub(crate) struct UpstreamErrorResponse<'a> {
     pub status: u16,
-    /// `Retry-After`, as sent.
+    /// `Retry-TrustState`, as sent.
     pub retry_after: Option<&'a str>,
     /// `retry-after-ms` (OpenAI, Azure), as sent.
     pub retry_after_ms: Option<&'a str>,
@@ -24,53 +24,65 @@ pub(crate) struct Answer<'a> {
 }
 
 /// The failure that an HTTP answer means. R: T11, T3
-pub(crate) fn of_answer(answer: &Answer<'_>, offered: Offered) -> UpstreamFailure {
-    let error = error_body::read(answer.body);
-    let kind = kind(Some(answer.status), &error, answer.body, offered);
-    let retry_after_ms = header_delay(answer).or(error.retry_after_ms);
-    let mut message = if error.message.is_empty() { reason(answer.status).to_owned() } else { error.message };
-    if let Some(written) = error.failed_generation {
-        message = format!("{message} The model wrote: {written}");
+pub(crate) fn from_response(
+    response: &UpstreamErrorResponse<'_>,
+    tools_offered: ToolsOffered,
+) -> UpstreamFailure {
+    let error = error_body::parse(response.body);
+    let kind = classify(Some(response.status), &error, response.body, tools_offered);
+    let retry_after_ms = retry_after_header(response).or(error.retry_after_ms);
+    let mut message =
+        if error.message.is_empty() { status_reason(response.status).to_owned() } else { error.message };
+    if let Some(failed_generation) = error.failed_generation {
+        message = format!("{message} The model wrote: {failed_generation}");
     }
-    UpstreamFailure { kind, status: Some(answer.status), message, retry_after_ms }
+    UpstreamFailure { kind, status: Some(response.status), message, retry_after_ms }
 }
 
 /// The failure that an error object inside a 200 stream means, if it came before anything else; `None` = it is an
 /// error like any other and the decoder's event says all there is.
-pub(crate) fn of_first_event(error: &ReportedError, offered: Offered) -> Option<UpstreamFailure> {
-    let body = ErrorBody {
+pub(crate) fn from_first_event(
+    error: &ReportedError,
+    tools_offered: ToolsOffered,
+) -> Option<UpstreamFailure> {
+    let body = UpstreamErrorBody {
         message: error.message.clone(),
         kind: error.kind.clone(),
         code: error.code.clone(),
-        ..ErrorBody::default()
+        ..UpstreamErrorBody::default()
     };
     let status =
         error.code.as_deref().and_then(|code| code.parse().ok()).filter(|code| (400..600).contains(code));
-    let kind = kind(status, &body, &error.message, offered);
+    let kind = classify(status, &body, &error.message, tools_offered);
     if kind == FailureKind::Status && status.is_none() {
         return None;
     }
     Some(UpstreamFailure { kind, status, message: body.message, retry_after_ms: None })
 }
 
-fn kind(status: Option<u16>, error: &ErrorBody, raw: &str, offered: Offered) -> FailureKind {
+fn classify(
+    status: Option<u16>,
+    error: &UpstreamErrorBody,
+    raw: &str,
+    tools_offered: ToolsOffered,
+) -> FailureKind {
     let text = raw.to_lowercase();
     let code = error.code.as_deref().unwrap_or_default();
     let kind = error.kind.as_deref().unwrap_or_default();
     let is = |words: &[&str]| words.iter().any(|word| code == *word || kind == *word);
     let may_refuse_tools =
-        offered == Offered::Tools && matches!(status, None | Some(400 | 404 | 422 | 500 | 501));
+        tools_offered == ToolsOffered::Yes && matches!(status, None | Some(400 | 404 | 422 | 500 | 501));
     if may_refuse_tools && refuses_tools(&text) {
         return FailureKind::ToolsUnsupported;
     }
-    if is(&["context_length_exceeded"]) || status == Some(413) || too_long(&text) {
+    if is(&["context_length_exceeded"]) || status == Some(413) || is_context_too_long(&text) {
         return FailureKind::ContextTooLong;
     }
     let quota = ["insufficient_quota", "billing_hard_limit_reached", "exceeded_current_quota_error"];
     if status == Some(402) || is(&quota) {
         return FailureKind::QuotaExhausted;
     }
-    if is(&["model_not_found"]) || (matches!(status, Some(400 | 404)) && names_no_model(&text, status)) {
+    if is(&["model_not_found"]) || (matches!(status, Some(400 | 404)) && is_model_not_found(&text, status)) {
         return FailureKind::ModelNotFound;
     }
     match status {
@@ -104,7 +116,7 @@ fn kind(status: Option<u16>, error: &ErrorBody, raw: &str, offered: Offered) -> 
 /// The recorded ways to say "no tools here", in lower case. A model that fails to write a call (`tool_use_failed`,
 /// Groq) is none of them.
 fn refuses_tools(text: &str) -> bool {
-    const SAID: [&str; 9] = [
+    const PHRASES: [&str; 9] = [
         // Ollama, both APIs: "registry.ollama.ai/library/X does not support tools".
         "does not support tools",
         // vLLM: "\"auto\" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set".
@@ -122,7 +134,7 @@ fn refuses_tools(text: &str) -> bool {
         // Several proxies, and Ollama's compatible endpoint for single models.
         "does not support function calling",
     ];
-    if SAID.iter().any(|said| text.contains(said)) {
+    if PHRASES.iter().any(|phrase| text.contains(phrase)) {
         return true;
     }
     // Mistral and strict proxies: 422 `extra_forbidden` at `["body","tools"]` or `["body","tool_choice"]`.
@@ -134,12 +146,12 @@ fn refuses_tools(text: &str) -> bool {
 
 /// OpenAI, Ollama and vLLM with 404: "The model `x` does not exist", "model 'x' not found"; Anthropic with 404: "model: x";
 /// DeepSeek with 400: "Model Not Exist".
-fn names_no_model(text: &str, status: Option<u16>) -> bool {
+fn is_model_not_found(text: &str, status: Option<u16>) -> bool {
     text.contains("model not exist") || (status == Some(404) && text.contains("model"))
 }
 
 /// OpenAI and compatible; Anthropic; Gemini; llama.cpp.
-fn too_long(text: &str) -> bool {
+fn is_context_too_long(text: &str) -> bool {
     [
         "maximum context length",
         "prompt is too long",
@@ -147,17 +159,17 @@ fn too_long(text: &str) -> bool {
         "exceeds the available context size",
     ]
     .iter()
-    .any(|said| text.contains(said))
+    .any(|phrase| text.contains(phrase))
 }
 
 /// Whether a refusal names `stream_options`: the same request without it may be accepted (surfaces §9.1).
-pub(crate) fn names_stream_options(status: u16, body: &str) -> bool {
+pub(crate) fn mentions_stream_options(status: u16, body: &str) -> bool {
     (400..500).contains(&status) && (body.contains("stream_options") || body.contains("include_usage"))
 }
 
 /// Whether a refusal names `include: ["reasoning.encrypted_content"]`, which models that do not reason refuse
 /// (Responses, surfaces §9.2): the same request without it may be accepted.
-pub(crate) fn names_encrypted_reasoning(status: u16, body: &str) -> bool {
+pub(crate) fn mentions_encrypted_reasoning(status: u16, body: &str) -> bool {
     let text = body.to_ascii_lowercase();
     (400..500).contains(&status)
         && (text.contains("reasoning.encrypted_content")
@@ -166,7 +178,7 @@ pub(crate) fn names_encrypted_reasoning(status: u16, body: &str) -> bool {
 
 /// Whether a refusal names the call that was forced: thinking models (Anthropic, Kimi, DeepSeek) and some servers refuse
 /// that, and the same request with the call asked for in words may be accepted (surfaces §9).
-pub(crate) fn names_tool_choice(status: u16, body: &str) -> bool {
+pub(crate) fn mentions_tool_choice(status: u16, body: &str) -> bool {
     let text = body.to_ascii_lowercase();
     (400..500).contains(&status) && (text.contains("tool_choice") || text.contains("tool choice"))
 }
@@ -184,23 +196,23 @@ pub(crate) fn is_unreadable_reasoning(status: u16, body: &str) -> bool {
 /// Whether the model failed to write a call (Groq, 400 `tool_use_failed`): the next try may succeed, and nothing of
 /// this one has been seen (surfaces §9.4).
 pub(crate) fn is_failed_call(status: u16, body: &str) -> bool {
-    status == 400 && error_body::read(body).code.as_deref() == Some("tool_use_failed")
+    status == 400 && error_body::parse(body).code.as_deref() == Some("tool_use_failed")
 }
 
 /// Milliseconds from now, from seconds or a date. What cannot be read is not there.
-fn header_delay(answer: &Answer<'_>) -> Option<u64> {
-    if let Some(ms) = answer.retry_after_ms.and_then(|text| text.trim().parse::<f64>().ok()) {
+fn retry_after_header(response: &UpstreamErrorResponse<'_>) -> Option<u64> {
+    if let Some(ms) = response.retry_after_ms.and_then(|text| text.trim().parse::<f64>().ok()) {
         return (ms.is_finite() && ms >= 0.0).then_some(ms.min(1e12) as u64);
     }
-    let text = answer.retry_after?.trim();
+    let text = response.retry_after?.trim();
     if let Ok(seconds) = text.parse::<f64>() {
         return (seconds.is_finite() && seconds >= 0.0).then_some((seconds.min(1e9) * 1000.0) as u64);
     }
     let date = jiff::fmt::rfc2822::DateTimeParser::new().parse_timestamp(text).ok()?;
-    Some(u64::try_from(date.as_millisecond().saturating_sub(answer.now)).unwrap_or(0))
+    Some(u64::try_from(date.as_millisecond().saturating_sub(response.now)).unwrap_or(0))
 }
 
-fn reason(status: u16) -> &'static str {
+fn status_reason(status: u16) -> &'static str {
     reqwest::StatusCode::from_u16(status)
         .ok()
         .and_then(|status| status.canonical_reason())
@@ -208,16 +220,16 @@ fn reason(status: u16) -> &'static str {
 }
 
 /// A failure without an HTTP answer.
-pub(crate) fn plain(kind: FailureKind, message: impl Into<String>) -> UpstreamFailure {
+pub(crate) fn without_status(kind: FailureKind, message: impl Into<String>) -> UpstreamFailure {
     UpstreamFailure { kind, status: None, message: message.into(), retry_after_ms: None }
 }
 
 /// What went wrong below HTTP, in words.
-pub(crate) fn of_transport(error: &reqwest::Error, host: &str) -> UpstreamFailure {
+pub(crate) fn from_transport(error: &reqwest::Error, host: &str) -> UpstreamFailure {
     let causes = causes(error);
     let has = |words: &[&str]| words.iter().any(|word| causes.to_lowercase().contains(word));
     if error.is_builder() {
-        return plain(FailureKind::Unsendable, format!("the request cannot be sent: {causes}"));
+        return without_status(FailureKind::Unsendable, format!("the request cannot be sent: {causes}"));
     }
     if error.is_connect() || (error.is_timeout() && has(&["connect"])) {
         let message = if error.is_timeout() {
@@ -229,9 +241,9 @@ pub(crate) fn of_transport(error: &reqwest::Error, host: &str) -> UpstreamFailur
         } else {
             format!("no connection to {host}: {causes}")
         };
-        return plain(FailureKind::Connect, message);
+        return without_status(FailureKind::Connect, message);
     }
-    plain(FailureKind::Broken, format!("the connection to {host} broke: {causes}"))
+    without_status(FailureKind::Broken, format!("the connection to {host} broke: {causes}"))
 }
 
 /// The innermost cause says what happened; the outer ones only where.
@@ -248,8 +260,12 @@ mod tests {
     use super::*;
     use FailureKind as K;
 
-    fn check(status: u16, body: &str, offered: Offered) -> FailureKind {
-        of_answer(&Answer { status, retry_after: None, retry_after_ms: None, body, now: 0 }, offered).kind
+    fn check(status: u16, body: &str, tools_offered: ToolsOffered) -> FailureKind {
+        from_response(
+            &UpstreamErrorResponse { status, retry_after: None, retry_after_ms: None, body, now: 0 },
+            tools_offered,
+        )
+        .kind
     }
 
     // R: T3
@@ -293,9 +309,9 @@ mod tests {
             ),
         ];
         for (status, body) in refusals {
-            assert_eq!(check(status, body, Offered::Tools), K::ToolsUnsupported, "{body}");
+            assert_eq!(check(status, body, ToolsOffered::Yes), K::ToolsUnsupported, "{body}");
             assert_ne!(
-                check(status, body, Offered::Nothing),
+                check(status, body, ToolsOffered::No),
                 K::ToolsUnsupported,
                 "no tools were offered: {body}"
             );
@@ -311,7 +327,7 @@ mod tests {
             (401, r#"{"error":{"message":"this key does not support tools"}}"#, K::Unauthorized),
         ];
         for (status, body, expected) in others {
-            assert_eq!(check(status, body, Offered::Tools), expected, "{body}");
+            assert_eq!(check(status, body, ToolsOffered::Yes), expected, "{body}");
         }
     }
 
@@ -355,14 +371,15 @@ mod tests {
             (404, "<html><title>Not Found</title></html>", K::Status),
         ];
         for (status, body, expected) in cases {
-            assert_eq!(check(status, body, Offered::Nothing), expected, "{status} {body}");
+            assert_eq!(check(status, body, ToolsOffered::No), expected, "{status} {body}");
         }
     }
 
     #[test]
     fn an_answer_without_words_gets_the_words_of_its_status() {
-        let answer = Answer { status: 503, retry_after: None, retry_after_ms: None, body: " ", now: 0 };
-        assert_eq!(of_answer(&answer, Offered::Nothing).message, "Service Unavailable");
+        let response =
+            UpstreamErrorResponse { status: 503, retry_after: None, retry_after_ms: None, body: " ", now: 0 };
+        assert_eq!(from_response(&response, ToolsOffered::No).message, "Service Unavailable");
     }
 
     // R: T11
@@ -381,9 +398,10 @@ mod tests {
             (None, None, None),
         ];
         for (retry_after, retry_after_ms, expected) in cases {
-            let answer = Answer { status: 429, retry_after, retry_after_ms, body: "", now: noon };
+            let response =
+                UpstreamErrorResponse { status: 429, retry_after, retry_after_ms, body: "", now: noon };
             assert_eq!(
-                of_answer(&answer, Offered::Nothing).retry_after_ms,
+                from_response(&response, ToolsOffered::No).retry_after_ms,
                 expected,
                 "{retry_after:?} {retry_after_ms:?}"
             );
@@ -407,7 +425,7 @@ mod tests {
         ];
         for (error, expected) in cases {
             assert_eq!(
-                of_first_event(&error, Offered::Tools).map(|failure| failure.kind),
+                from_first_event(&error, ToolsOffered::Yes).map(|failure| failure.kind),
                 expected,
                 "{error:?}"
             );
@@ -417,8 +435,9 @@ mod tests {
     #[test]
     fn a_call_that_the_model_could_not_write_is_told_and_recognised() {
         let body = r#"{"error":{"message":"Failed to call a function.","code":"tool_use_failed","failed_generation":"<function=x>"}}"#;
-        let answer = Answer { status: 400, retry_after: None, retry_after_ms: None, body, now: 0 };
-        let message = of_answer(&answer, Offered::Tools).message;
+        let response =
+            UpstreamErrorResponse { status: 400, retry_after: None, retry_after_ms: None, body, now: 0 };
+        let message = from_response(&response, ToolsOffered::Yes).message;
         assert_eq!(message, "Failed to call a function. The model wrote: <function=x>");
         assert!(
             is_failed_call(400, body)
@@ -431,19 +450,19 @@ mod tests {
     fn only_a_refusal_that_names_it_is_tried_with_the_call_asked_for_in_words() {
         let thinking =
             r#"{"error":{"message":"Thinking may not be enabled when tool_choice forces tool use."}}"#;
-        assert!(names_tool_choice(400, thinking));
-        assert!(names_tool_choice(
+        assert!(mentions_tool_choice(400, thinking));
+        assert!(mentions_tool_choice(
             400,
             r#"{"error":{"message":"tool choice 'required' is incompatible with thinking enabled"}}"#
         ));
-        assert!(!names_tool_choice(400, r#"{"error":{"message":"too long"}}"#));
-        assert!(!names_tool_choice(500, thinking));
+        assert!(!mentions_tool_choice(400, r#"{"error":{"message":"too long"}}"#));
+        assert!(!mentions_tool_choice(500, thinking));
     }
 
     #[test]
     fn only_a_refusal_that_names_it_is_tried_without_stream_options() {
-        assert!(names_stream_options(422, r#"{"detail":[{"loc":["body","stream_options"]}]}"#));
-        assert!(!names_stream_options(422, r#"{"detail":[{"loc":["body","store"]}]}"#));
-        assert!(!names_stream_options(500, "stream_options"));
+        assert!(mentions_stream_options(422, r#"{"detail":[{"loc":["body","stream_options"]}]}"#));
+        assert!(!mentions_stream_options(422, r#"{"detail":[{"loc":["body","store"]}]}"#));
+        assert!(!mentions_stream_options(500, "stream_options"));
     }
 }

@@ -21,25 +21,25 @@ pub(crate) enum ModelItem {
 /// Room for one piece of a reply. Whoever puts and whoever takes are parts of one task, the taker first: so neither has to
 /// wake the other, and a token costs one turn of the scheduler less than over a channel.
 #[derive(Clone, Default)]
-pub(crate) struct Handoff(Arc<Mutex<Option<ModelItem>>>);
+pub(crate) struct ModelHandoff(Arc<Mutex<Option<ModelItem>>>);
 
-impl Handoff {
+impl ModelHandoff {
     /// Puts a piece, once the one before has been taken.
     pub(crate) async fn put(&self, item: ModelItem) {
         // Whoever takes polls this again.
-        poll_fn(|_| if self.place().is_none() { Poll::Ready(()) } else { Poll::Pending }).await;
-        *self.place() = Some(item);
+        poll_fn(|_| if self.slot().is_none() { Poll::Ready(()) } else { Poll::Pending }).await;
+        *self.slot() = Some(item);
     }
 
     /// The next piece that a call puts here, which is polled for it; `None` once it has ended, and then it is dropped.
     /// Dropping the future loses nothing.
-    pub(crate) async fn next_of(&self, call: &mut Option<BoxFuture<'_, ()>>) -> Option<ModelItem> {
+    pub(crate) async fn next_from(&self, call: &mut Option<BoxFuture<'_, ()>>) -> Option<ModelItem> {
         poll_fn(|cx| {
             if let Some(item) = self.take() {
                 return Poll::Ready(Some(item));
             }
-            let Some(going_on) = call else { return Poll::Ready(None) };
-            if going_on.poll_unpin(cx).is_ready() {
+            let Some(running) = call else { return Poll::Ready(None) };
+            if running.poll_unpin(cx).is_ready() {
                 *call = None;
             }
             match (self.take(), &call) {
@@ -52,16 +52,16 @@ impl Handoff {
     }
 
     fn take(&self) -> Option<ModelItem> {
-        self.place().take()
+        self.slot().take()
     }
 
-    fn place(&self) -> MutexGuard<'_, Option<ModelItem>> {
+    fn slot(&self) -> MutexGuard<'_, Option<ModelItem>> {
         // Every change is one value.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl fmt::Debug for Handoff {
+impl fmt::Debug for ModelHandoff {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Handoff")
     }

@@ -7,22 +7,22 @@ mod deadlines;
 mod error_body;
 mod failure;
 mod handoff;
-mod pass_on;
+mod passthrough;
 mod probe;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use batch::Batch;
+pub(crate) use batch::EventBatch;
 pub(crate) use client::{CallTime, UpstreamClient};
-pub(crate) use handoff::{Handoff, ModelItem};
-pub use pass_on::PassedOn;
+pub(crate) use handoff::{ModelHandoff, ModelItem};
+pub use passthrough::PassthroughResponse;
 pub use probe::{ProbeError, ProbeFailure};
 
-use crate::closest::closest;
-use crate::known;
+use crate::providers;
 use crate::secret::Secret;
+use crate::suggest::suggest;
 use address::BaseUrl;
-use throughline_wire::{Dialect, Profile, Transfer};
+use throughline_wire::{Dialect, TransferMode, UpstreamProfile};
 
 /// A model endpoint.
 ///
@@ -33,28 +33,28 @@ use throughline_wire::{Dialect, Profile, Transfer};
 /// let mine = Upstream::new("mine", Dialect::OpenaiChat, "http://localhost:9000/v1")?;
 /// assert_eq!(Upstream::known("deepsek").unwrap_err().to_string(),
 ///     "no upstream is known as `deepsek`; did you mean `deepseek`?");
-/// # Ok::<(), throughline::UpstreamError>(())
+/// # Ok::<(), throughline::UpstreamConfigError>(())
 /// ```
 #[derive(Clone, Debug)]
 pub struct Upstream {
     pub(crate) name: String,
     pub(crate) dialect: Dialect,
     pub(crate) base_url: BaseUrl,
-    pub(crate) key: Key,
+    pub(crate) key: KeyState,
     pub(crate) key_origin: KeyOrigin,
     pub(crate) key_env: Option<String>,
     pub(crate) headers: Vec<(reqwest::header::HeaderName, Secret)>,
-    pub(crate) profile: Profile,
-    pub(crate) timeouts: Timeouts,
-    pub(crate) proxy: Proxy,
-    pub(crate) transfer: Transfer,
+    pub(crate) profile: UpstreamProfile,
+    pub(crate) timeouts: UpstreamTimeouts,
+    pub(crate) proxy: UpstreamProxy,
+    pub(crate) transfer: TransferMode,
 }
 
 /// Whether there is a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Key {
+pub(crate) enum KeyState {
     /// None is needed.
-    Without,
+    NotNeeded,
     /// This one.
     Given(Secret),
     /// One is needed, and this variable, which should hold it, is not set.
@@ -85,7 +85,7 @@ impl KeyOrigin {
 
 /// How long an upstream may take. R: T11
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Timeouts {
+pub struct UpstreamTimeouts {
     /// To connect, TLS included, in milliseconds. Default 5,000.
     pub connect_ms: u64,
     /// From the request to the first byte of the body, in milliseconds. Default 60,000. Does not hold for whole
@@ -98,7 +98,7 @@ pub struct Timeouts {
     pub total_ms: u64,
 }
 
-impl Default for Timeouts {
+impl Default for UpstreamTimeouts {
     fn default() -> Self {
         Self { connect_ms: 5_000, first_byte_ms: 60_000, idle_ms: 45_000, total_ms: 900_000 }
     }
@@ -106,7 +106,7 @@ impl Default for Timeouts {
 
 /// Which proxy an upstream is reached through.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Proxy {
+pub enum UpstreamProxy {
     /// The system's: `HTTPS_PROXY`, `NO_PROXY` and the like. Upstreams on this machine are always reached directly.
     #[default]
     System,
@@ -119,7 +119,7 @@ pub enum Proxy {
 /// Why an upstream cannot be described that way.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum UpstreamError {
+pub enum UpstreamConfigError {
     /// [`Upstream::known`] does not know the name.
     #[error("no upstream is known as `{name}`{}", did_you_mean(.closest))]
     Unknown {
@@ -161,16 +161,17 @@ impl Upstream {
     /// from [`key_from_env`](Self::key_from_env) or [`key`](Self::key).
     ///
     /// # Errors
-    /// [`UpstreamError::Unknown`], with the nearest name.
-    pub fn known(name: &str) -> Result<Self, UpstreamError> {
-        let Some(row) = known::known(name) else {
-            let closest = closest(name, known::names());
-            return Err(UpstreamError::Unknown { name: name.to_owned(), closest });
+    /// [`UpstreamConfigError::Unknown`], with the nearest name.
+    pub fn known(name: &str) -> Result<Self, UpstreamConfigError> {
+        let Some(row) = providers::find(name) else {
+            let closest = suggest(name, providers::names());
+            return Err(UpstreamConfigError::Unknown { name: name.to_owned(), closest });
         };
         let mut upstream = Self::new(row.name, row.dialect, row.base_url)?;
         upstream.profile = row.profile;
         upstream.key_env = row.key_env.map(str::to_owned);
-        upstream.key = row.key_env.map_or(Key::Without, |variable| Key::Missing(variable.to_owned()));
+        upstream.key =
+            row.key_env.map_or(KeyState::NotNeeded, |variable| KeyState::Missing(variable.to_owned()));
         Ok(upstream)
     }
 
@@ -178,23 +179,27 @@ impl Upstream {
     ///
     /// # Errors
     /// A name with `/`; a base URL that is not `http` or `https`, or that contains a password.
-    pub fn new(name: impl Into<String>, dialect: Dialect, base_url: &str) -> Result<Self, UpstreamError> {
+    pub fn new(
+        name: impl Into<String>,
+        dialect: Dialect,
+        base_url: &str,
+    ) -> Result<Self, UpstreamConfigError> {
         let name = name.into();
         if name.is_empty() || name.contains('/') {
-            return Err(UpstreamError::BadName { name });
+            return Err(UpstreamConfigError::BadName { name });
         }
         Ok(Self {
             name,
             dialect,
             base_url: BaseUrl::parse(base_url)?,
-            key: Key::Without,
+            key: KeyState::NotNeeded,
             key_origin: KeyOrigin::Program,
             key_env: None,
             headers: Vec::new(),
-            profile: Profile::default(),
-            timeouts: Timeouts::default(),
-            proxy: Proxy::default(),
-            transfer: Transfer::Stream,
+            profile: UpstreamProfile::default(),
+            timeouts: UpstreamTimeouts::default(),
+            proxy: UpstreamProxy::default(),
+            transfer: TransferMode::Stream,
         })
     }
 
@@ -202,25 +207,25 @@ impl Upstream {
     ///
     /// # Errors
     /// A name with `/`.
-    pub fn named(mut self, name: impl Into<String>) -> Result<Self, UpstreamError> {
+    pub fn named(mut self, name: impl Into<String>) -> Result<Self, UpstreamConfigError> {
         self.name = name.into();
         if self.name.is_empty() || self.name.contains('/') {
-            return Err(UpstreamError::BadName { name: self.name });
+            return Err(UpstreamConfigError::BadName { name: self.name });
         }
         Ok(self)
     }
 
     /// The key.
     pub fn key(mut self, key: impl Into<Secret>) -> Self {
-        self.key = Key::Given(key.into());
+        self.key = KeyState::Given(key.into());
         self.key_origin = KeyOrigin::Program;
         self
     }
 
     /// A key that was stored, unless there is one already: what the environment says comes first.
-    pub(crate) fn key_stored(mut self, key: Secret) -> Self {
+    pub(crate) fn or_stored_key(mut self, key: Secret) -> Self {
         if !self.has_key() {
-            self.key = Key::Given(key);
+            self.key = KeyState::Given(key);
             self.key_origin = KeyOrigin::Stored;
         }
         self
@@ -230,25 +235,25 @@ impl Upstream {
     /// upstream fails and says which variable is missing.
     pub fn key_from_env(self) -> Self {
         match self.key_env.clone() {
-            Some(variable) => self.key_from(&variable),
+            Some(variable) => self.key_from_variable(&variable),
             None => self,
         }
     }
 
     /// The key from this environment variable.
-    pub fn key_from(self, variable: &str) -> Self {
-        self.key_of(variable, std::env::var(variable).ok())
+    pub fn key_from_variable(self, variable: &str) -> Self {
+        self.with_key_value(variable, std::env::var(variable).ok())
     }
 
     /// An empty variable is one that is not set.
-    pub(crate) fn key_of(mut self, variable: &str, value: Option<String>) -> Self {
+    pub(crate) fn with_key_value(mut self, variable: &str, value: Option<String>) -> Self {
         self.key_env = Some(variable.to_owned());
         self.key = match value.map(|value| value.trim().to_owned()) {
             Some(value) if !value.is_empty() => {
                 self.key_origin = KeyOrigin::Environment;
-                Key::Given(value.into())
+                KeyState::Given(value.into())
             }
-            _ => Key::Missing(variable.to_owned()),
+            _ => KeyState::Missing(variable.to_owned()),
         };
         self
     }
@@ -257,7 +262,7 @@ impl Upstream {
     ///
     /// # Errors
     /// As in [`new`](Self::new).
-    pub fn base_url(mut self, base_url: &str) -> Result<Self, UpstreamError> {
+    pub fn base_url(mut self, base_url: &str) -> Result<Self, UpstreamConfigError> {
         self.base_url = BaseUrl::parse(base_url)?;
         Ok(self)
     }
@@ -272,8 +277,8 @@ impl Upstream {
     ///
     /// # Errors
     /// A name or value that HTTP cannot carry.
-    pub fn header(mut self, name: &str, value: impl Into<Secret>) -> Result<Self, UpstreamError> {
-        let bad = |why: String| UpstreamError::BadHeader { name: name.to_owned(), why };
+    pub fn header(mut self, name: &str, value: impl Into<Secret>) -> Result<Self, UpstreamConfigError> {
+        let bad = |why: String| UpstreamConfigError::BadHeader { name: name.to_owned(), why };
         let header = reqwest::header::HeaderName::try_from(name).map_err(|error| bad(error.to_string()))?;
         let value = value.into();
         // Only the fact is told: the value may be a key.
@@ -285,26 +290,26 @@ impl Upstream {
     }
 
     /// Quirks that differ from those of the table.
-    pub fn profile(mut self, profile: Profile) -> Self {
+    pub fn profile(mut self, profile: UpstreamProfile) -> Self {
         self.profile = profile;
         self
     }
 
     /// Time limits.
-    pub fn timeouts(mut self, timeouts: Timeouts) -> Self {
+    pub fn timeouts(mut self, timeouts: UpstreamTimeouts) -> Self {
         self.timeouts = timeouts;
         self
     }
 
     /// The proxy.
-    pub fn proxy(mut self, proxy: Proxy) -> Self {
+    pub fn proxy(mut self, proxy: UpstreamProxy) -> Self {
         self.proxy = proxy;
         self
     }
 
-    /// Whether replies are streamed. [`Transfer::Whole`] for servers that cannot (T13): the turn is the same, its
+    /// Whether replies are streamed. [`TransferMode::Whole`] for servers that cannot (T13): the turn is the same, its
     /// text just comes at once.
-    pub fn transfer(mut self, transfer: Transfer) -> Self {
+    pub fn transfer(mut self, transfer: TransferMode) -> Self {
         self.transfer = transfer;
         self
     }
@@ -320,15 +325,15 @@ impl Upstream {
     }
 
     /// Its quirks, as they are known or configured.
-    pub fn quirks(&self) -> &Profile {
+    pub fn quirks(&self) -> &UpstreamProfile {
         &self.profile
     }
 
     /// The environment variable that should hold its key and does not.
     pub fn missing_key(&self) -> Option<&str> {
         match &self.key {
-            Key::Missing(variable) => Some(variable),
-            Key::Without | Key::Given(_) => None,
+            KeyState::Missing(variable) => Some(variable),
+            KeyState::NotNeeded | KeyState::Given(_) => None,
         }
     }
 
@@ -339,7 +344,7 @@ impl Upstream {
 
     /// Whether it can be used: it has the key that it needs, or needs none.
     pub fn has_key(&self) -> bool {
-        matches!(self.key, Key::Given(_))
+        matches!(self.key, KeyState::Given(_))
     }
 
     /// Where its key comes from; `None` = it has none.
@@ -350,16 +355,16 @@ impl Upstream {
     /// What nobody may see of it: its key, its headers, and the password of its proxy. R: R4
     pub(crate) fn secrets(&self) -> Vec<String> {
         let key = match &self.key {
-            Key::Given(key) => Some(key.reveal()),
-            Key::Without | Key::Missing(_) => None,
+            KeyState::Given(key) => Some(key.reveal()),
+            KeyState::NotNeeded | KeyState::Missing(_) => None,
         };
         let headers = self.headers.iter().map(|(_, value)| value.reveal());
         // `Bearer …`: what follows is the secret.
         let tokens = headers.clone().filter_map(|value| Some(value.split_once(' ')?.1));
         let mut secrets: Vec<String> =
             key.into_iter().chain(headers).chain(tokens).map(str::to_owned).collect();
-        if let Proxy::Url(url) = &self.proxy {
-            secrets.extend(throughline_tools::passwords_of(url));
+        if let UpstreamProxy::Url(url) = &self.proxy {
+            secrets.extend(throughline_tools::url_passwords(url));
         }
         secrets
     }

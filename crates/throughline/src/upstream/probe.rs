@@ -1,18 +1,18 @@
 //! Whether an upstream can be used, found out by asking it: which models it has, and whether one of them answers. R: O4
 
-use super::{CallTime, Handoff, ModelItem, Upstream, UpstreamClient};
-use crate::clock::Clock;
-use crate::driver::CallWatch;
+use super::{CallTime, ModelHandoff, ModelItem, Upstream, UpstreamClient};
+use crate::clock::TurnClock;
+use crate::driver::ObservedCall;
 use crate::error::Error;
-use crate::known;
-use crate::media::Shelf;
+use crate::media::MediaOffloader;
+use crate::providers;
 use futures_util::FutureExt;
 use serde_json::Value;
 use std::cmp::Reverse;
 use std::time::Duration;
 use throughline_engine::{FailureKind, UpstreamFailure};
 use throughline_wire::text::CallFormat;
-use throughline_wire::{Dialect, End, Limits, Message, ModelRequest, StepEvent, UserPart};
+use throughline_wire::{DecodeLimits, Dialect, Message, ModelRequest, StepEvent, StreamEnd, UserPart};
 
 /// Most bytes of a list of models. The longest ones have about a megabyte.
 const LIST_BYTES_MAX: usize = 8 << 20;
@@ -52,13 +52,13 @@ impl Upstream {
     ///
     /// # Errors
     /// It cannot be asked within this time, does not take the key, or does not say.
-    pub async fn models(&self, within: Duration) -> Result<Vec<String>, ProbeError> {
-        let asking = async {
+    pub async fn models(&self, timeout: Duration) -> Result<Vec<String>, ProbeError> {
+        let probe = async {
             let client = self.client()?;
             if let Some(check) =
-                known::known(&self.name).and_then(|row| row.key_check).filter(|_| self.has_key())
+                providers::find(&self.name).and_then(|row| row.key_check).filter(|_| self.has_key())
             {
-                client.look(check, LIST_BYTES_MAX).await.map_err(|failure| told(&failure))?;
+                client.get(check, LIST_BYTES_MAX).await.map_err(|failure| probe_error(&failure))?;
             }
             let path = match self.dialect {
                 Dialect::Ollama => "/api/tags",
@@ -66,26 +66,27 @@ impl Upstream {
                 Dialect::Anthropic => "/v1/models?limit=1000",
                 _ => "/models",
             };
-            let body = client.look(path, LIST_BYTES_MAX).await.map_err(|failure| match told(&failure) {
-                error if matches!(failure.status, Some(404 | 405 | 501)) => {
-                    ProbeError { failure: ProbeFailure::NotListed, ..error }
-                }
-                error => error,
-            })?;
-            listed(&body).ok_or_else(|| ProbeError {
+            let body =
+                client.get(path, LIST_BYTES_MAX).await.map_err(|failure| match probe_error(&failure) {
+                    error if matches!(failure.status, Some(404 | 405 | 501)) => {
+                        ProbeError { failure: ProbeFailure::NotListed, ..error }
+                    }
+                    error => error,
+                })?;
+            parse_model_list(&body).ok_or_else(|| ProbeError {
                 failure: ProbeFailure::NotListed,
                 why: "what it answers is no list of models".to_owned(),
             })
         };
-        bounded(within, asking).await
+        with_timeout(timeout, probe).await
     }
 
     /// Whether this model says something: it is asked for one word, and the reply is left at its first piece.
     ///
     /// # Errors
     /// It cannot be asked within this time, or refuses.
-    pub async fn answers(&self, model: &str, within: Duration) -> Result<(), ProbeError> {
-        let asking = async {
+    pub async fn check_model(&self, model: &str, timeout: Duration) -> Result<(), ProbeError> {
+        let probe = async {
             let client = self.client()?;
             let text = "Say OK.".to_owned();
             let request = ModelRequest {
@@ -93,54 +94,55 @@ impl Upstream {
                 messages: vec![Message::User(vec![UserPart::Text { text }])],
                 ..ModelRequest::default()
             };
-            let (said, clock, shelf) = (Handoff::default(), Clock::start(), Shelf::default());
-            let watch = CallWatch::nobody();
-            let time = CallTime { clock: &clock, until: client.until() };
-            let call = client.call(Box::new(request), &CallFormat::Native, time, watch, &shelf, &said);
+            let (handoff, clock, offloader) =
+                (ModelHandoff::default(), TurnClock::start(), MediaOffloader::default());
+            let watch = ObservedCall::unobserved();
+            let time = CallTime { clock: &clock, deadline: client.deadline() };
+            let call = client.call(Box::new(request), &CallFormat::Native, time, watch, &offloader, &handoff);
             let mut call = Some(call.boxed());
-            while let Some(item) = said.next_of(&mut call).await {
+            while let Some(item) = handoff.next_from(&mut call).await {
                 match item {
-                    ModelItem::Failed(failure) => return Err(told(&failure)),
+                    ModelItem::Failed(failure) => return Err(probe_error(&failure)),
                     ModelItem::Events(events) => {
                         for event in events {
                             match event {
-                                StepEvent::End(End::Error(error)) => {
-                                    return Err(in_words(error.message, None));
+                                StepEvent::End(StreamEnd::Error(error)) => {
+                                    return Err(classify_message(error.message, None));
                                 }
-                                StepEvent::End(End::Truncated) | StepEvent::Problem(_) => {}
-                                StepEvent::Usage(_) | StepEvent::Opaque(_) => {}
+                                StepEvent::End(StreamEnd::Truncated) | StepEvent::Problem(_) => {}
+                                StepEvent::Usage(_) | StepEvent::ProviderState(_) => {}
                                 _ => return Ok(()),
                             }
                         }
                     }
                 }
             }
-            Err(in_words("it said nothing".to_owned(), None))
+            Err(classify_message("it said nothing".to_owned(), None))
         };
-        bounded(within, asking).await
+        with_timeout(timeout, probe).await
     }
 
     fn client(&self) -> Result<UpstreamClient, ProbeError> {
-        UpstreamClient::new(self.clone(), Limits::default())
+        UpstreamClient::new(self.clone(), DecodeLimits::default())
             .map_err(|error: Error| ProbeError { failure: ProbeFailure::Connection, why: error.to_string() })
     }
 }
 
-async fn bounded<T>(
-    within: Duration,
-    asking: impl Future<Output = Result<T, ProbeError>>,
+async fn with_timeout<T>(
+    timeout: Duration,
+    probe: impl Future<Output = Result<T, ProbeError>>,
 ) -> Result<T, ProbeError> {
-    tokio::time::timeout(within, asking).await.unwrap_or_else(|_| {
-        let why = format!("no answer within {} s", within.as_secs_f32());
+    tokio::time::timeout(timeout, probe).await.unwrap_or_else(|_| {
+        let why = format!("no answer within {} s", timeout.as_secs_f32());
         Err(ProbeError { failure: ProbeFailure::Connection, why })
     })
 }
 
-fn told(failure: &UpstreamFailure) -> ProbeError {
-    let said = in_words(failure.message.clone(), failure.status);
-    let found = match failure.kind {
+fn probe_error(failure: &UpstreamFailure) -> ProbeError {
+    let classified = classify_message(failure.message.clone(), failure.status);
+    let probe_failure = match failure.kind {
         // "Insufficient balance" comes as 401, 402, 403 and 429.
-        _ if said.failure == ProbeFailure::Quota => ProbeFailure::Quota,
+        _ if classified.failure == ProbeFailure::Quota => ProbeFailure::Quota,
         FailureKind::Unauthorized => ProbeFailure::Key,
         FailureKind::RateLimited => ProbeFailure::Busy,
         FailureKind::Connect
@@ -148,17 +150,17 @@ fn told(failure: &UpstreamFailure) -> ProbeError {
         | FailureKind::IdleTimeout
         | FailureKind::TotalTimeout
         | FailureKind::Broken => ProbeFailure::Connection,
-        _ => said.failure,
+        _ => classified.failure,
     };
     let why = match failure.status {
-        Some(status) => format!("HTTP {status}: {}", said.why),
-        None => said.why,
+        Some(status) => format!("HTTP {status}: {}", classified.why),
+        None => classified.why,
     };
-    ProbeError { failure: found, why }
+    ProbeError { failure: probe_failure, why }
 }
 
 /// What a refusal means, as far as its words tell.
-fn in_words(why: String, status: Option<u16>) -> ProbeError {
+fn classify_message(why: String, status: Option<u16>) -> ProbeError {
     let text = why.to_lowercase();
     let says = |words: &[&str]| words.iter().any(|word| text.contains(word));
     let failure = if status == Some(402)
@@ -180,12 +182,13 @@ fn in_words(why: String, status: Option<u16>) -> ProbeError {
 }
 
 /// The names in a list: OpenAI's and Anthropic's `data`, Gemini's and Ollama's `models`, or a bare list.
-fn listed(body: &[u8]) -> Option<Vec<String>> {
+fn parse_model_list(body: &[u8]) -> Option<Vec<String>> {
     let body: Value = serde_json::from_slice(body).ok()?;
     let rows = body.get("data").or_else(|| body.get("models")).unwrap_or(&body).as_array()?;
-    let mut models: Vec<(i64, String)> = rows.iter().filter(|row| talks(row)).filter_map(named).collect();
+    let mut models: Vec<(i64, String)> =
+        rows.iter().filter(|row| is_chat_model(row)).filter_map(model_entry).collect();
     // Stable: where nobody says when, the upstream's own order stays.
-    models.sort_by_key(|(created, name)| (is_for_something_else(name), Reverse(*created)));
+    models.sort_by_key(|(created, name)| (is_non_chat_name(name), Reverse(*created)));
     let mut names: Vec<String> = Vec::with_capacity(models.len());
     for (_, name) in models {
         if !names.contains(&name) {
@@ -195,7 +198,7 @@ fn listed(body: &[u8]) -> Option<Vec<String>> {
     Some(names)
 }
 
-fn named(row: &Value) -> Option<(i64, String)> {
+fn model_entry(row: &Value) -> Option<(i64, String)> {
     let text = |name: &str| row.get(name).and_then(Value::as_str);
     let name = text("id").or_else(|| text("name")).or_else(|| row.as_str())?;
     let name = name.strip_prefix("models/").unwrap_or(name);
@@ -204,7 +207,7 @@ fn named(row: &Value) -> Option<(i64, String)> {
 }
 
 /// Whether it can talk, where the list says so: Gemini, OpenRouter, Mistral, Groq.
-fn talks(row: &Value) -> bool {
+fn is_chat_model(row: &Value) -> bool {
     let has = |pointer: &str, wanted: &str| {
         let list = row.pointer(pointer).and_then(Value::as_array);
         list.is_none_or(|list| list.iter().any(|one| one.as_str() == Some(wanted)))
@@ -216,7 +219,7 @@ fn talks(row: &Value) -> bool {
 }
 
 /// By its name alone: most lists say nothing else.
-fn is_for_something_else(name: &str) -> bool {
+fn is_non_chat_name(name: &str) -> bool {
     const WORDS: [&str; 20] = [
         "embed",
         "whisper",
@@ -248,7 +251,7 @@ mod tests {
     use super::*;
 
     fn list(body: &str) -> Vec<String> {
-        listed(body.as_bytes()).unwrap()
+        parse_model_list(body.as_bytes()).unwrap()
     }
 
     // R: O4
@@ -268,7 +271,7 @@ mod tests {
         assert_eq!(list(openrouter), ["x/talks"]);
         assert_eq!(list(r#"[{"id":"a"},{"id":"a"},{}]"#), ["a"]);
         for none in ["", "<html>", "{}", r#"{"data":{}}"#, "7"] {
-            assert_eq!(listed(none.as_bytes()), None, "{none}");
+            assert_eq!(parse_model_list(none.as_bytes()), None, "{none}");
         }
     }
 
@@ -283,7 +286,7 @@ mod tests {
                 message: message.to_owned(),
                 retry_after_ms: None,
             };
-            assert_eq!(told(&failure).failure, expected, "{message}");
+            assert_eq!(probe_error(&failure).failure, expected, "{message}");
         };
         check(FailureKind::Unauthorized, 401, "Incorrect API key provided", P::Key);
         check(FailureKind::Status, 400, "API key not valid. Please pass a valid API key.", P::Key);

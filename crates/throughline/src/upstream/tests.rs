@@ -1,42 +1,46 @@
 //! Model calls over real sockets, against the scriptable upstream.
 
-use super::{Batch, CallTime, Handoff, ModelItem, Proxy, Timeouts, Upstream, UpstreamClient};
-use crate::clock::Clock;
-use crate::config::Environment;
-use crate::driver::CallWatch;
-use crate::media::Shelf;
+use super::{
+    CallTime, EventBatch, ModelHandoff, ModelItem, Upstream, UpstreamClient, UpstreamProxy, UpstreamTimeouts,
+};
+use crate::clock::TurnClock;
+use crate::config::EnvVars;
+use crate::driver::ObservedCall;
+use crate::media::MediaOffloader;
 use futures_util::FutureExt;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use throughline_engine::{FailureKind as K, UpstreamFailure};
 use throughline_testkit::{
-    self as testkit, Break, Ending, HttpAnswer, Move, Queue, Script, Seen, UpstreamHandle, Vendor,
+    self as testkit, BodyBreak, ExchangeEnd, FakeUpstreamHandle, HttpAnswer, ModelScript, ScriptMove,
+    ScriptQueue, SeenRequest, UpstreamVendor,
 };
 use throughline_wire::text::CallFormat;
 use throughline_wire::{
-    Dialect, End, Limits, Message, ModelRequest, StepEvent, ToolChoice, ToolDefinition, Transfer, UserPart,
+    DecodeLimits, Dialect, Message, ModelRequest, StepEvent, StreamEnd, ToolChoice, ToolDefinition,
+    TransferMode, UserPart,
 };
 
-const DIALECTS: [(Dialect, testkit::Dialect); 5] = [
-    (Dialect::OpenaiChat, testkit::Dialect::OpenaiChat),
-    (Dialect::OpenaiResponses, testkit::Dialect::OpenaiResponses),
-    (Dialect::Anthropic, testkit::Dialect::Anthropic),
-    (Dialect::Gemini, testkit::Dialect::Gemini),
-    (Dialect::Ollama, testkit::Dialect::Ollama),
+const DIALECTS: [(Dialect, testkit::FakeDialect); 5] = [
+    (Dialect::OpenaiChat, testkit::FakeDialect::OpenaiChat),
+    (Dialect::OpenaiResponses, testkit::FakeDialect::OpenaiResponses),
+    (Dialect::Anthropic, testkit::FakeDialect::Anthropic),
+    (Dialect::Gemini, testkit::FakeDialect::Gemini),
+    (Dialect::Ollama, testkit::FakeDialect::Ollama),
 ];
 
 /// What came of a call.
 #[derive(Debug)]
-struct Came {
+struct ReceivedReply {
     events: Vec<StepEvent<'static>>,
     failure: Option<UpstreamFailure>,
 }
 
-impl Came {
+impl ReceivedReply {
     fn text(&self) -> String {
         self.events.iter().map(|event| if let StepEvent::Text(text) = event { text } else { "" }).collect()
     }
-    fn end(&self) -> Option<&End> {
+    fn end(&self) -> Option<&StreamEnd> {
         self.events.iter().find_map(|event| if let StepEvent::End(end) = event { Some(end) } else { None })
     }
     fn kind(&self) -> Option<K> {
@@ -51,16 +55,16 @@ impl Came {
     }
 }
 
-fn at(server: &UpstreamHandle, (ours, theirs): (Dialect, testkit::Dialect)) -> Upstream {
+fn at(server: &FakeUpstreamHandle, (ours, theirs): (Dialect, testkit::FakeDialect)) -> Upstream {
     Upstream::new("test", ours, &server.base_url(theirs)).unwrap()
 }
 
-fn chat(server: &UpstreamHandle) -> Upstream {
+fn chat(server: &FakeUpstreamHandle) -> Upstream {
     at(server, DIALECTS[0])
 }
 
 fn client(upstream: Upstream) -> UpstreamClient {
-    UpstreamClient::new(upstream, Limits::default()).unwrap()
+    UpstreamClient::new(upstream, DecodeLimits::default()).unwrap()
 }
 
 fn request() -> ModelRequest {
@@ -77,16 +81,23 @@ fn with_tools() -> ModelRequest {
     ModelRequest { tools: vec![tool], ..request() }
 }
 
-async fn call(client: &UpstreamClient, request: &ModelRequest) -> Came {
-    let (said, clock, shelf) = (Handoff::default(), Clock::start(), Shelf::default());
-    let time = CallTime { clock: &clock, until: client.until() };
+async fn call(client: &UpstreamClient, request: &ModelRequest) -> ReceivedReply {
+    let (said, clock, shelf) = (ModelHandoff::default(), TurnClock::start(), MediaOffloader::default());
+    let time = CallTime { clock: &clock, deadline: client.deadline() };
     let mut call = Some(
         client
-            .call(Box::new(request.clone()), &CallFormat::Native, time, CallWatch::nobody(), &shelf, &said)
+            .call(
+                Box::new(request.clone()),
+                &CallFormat::Native,
+                time,
+                ObservedCall::unobserved(),
+                &shelf,
+                &said,
+            )
             .boxed(),
     );
-    let (mut batch, mut failure) = (Batch::default(), None);
-    while let Some(item) = said.next_of(&mut call).await {
+    let (mut batch, mut failure) = (EventBatch::default(), None);
+    while let Some(item) = said.next_from(&mut call).await {
         match item {
             ModelItem::Events(events) => {
                 assert!(!events.is_empty(), "an empty piece says nothing");
@@ -95,26 +106,31 @@ async fn call(client: &UpstreamClient, request: &ModelRequest) -> Came {
             ModelItem::Failed(why) => failure = Some(why),
         }
     }
-    Came { events: batch.into_events(), failure }
+    ReceivedReply { events: batch.into_events(), failure }
 }
 
 /// Calls once, without tools, an upstream that answers with `script`.
-async fn check(script: Script) -> Came {
-    let server = testkit::Upstream::start(Queue::new([script])).await.unwrap();
+async fn check(script: ModelScript) -> ReceivedReply {
+    let server = testkit::FakeUpstream::start(ScriptQueue::new([script])).await.unwrap();
     call(&client(quick(chat(&server))), &request()).await
 }
 
 /// Limits that a test can wait for.
 fn quick(upstream: Upstream) -> Upstream {
-    upstream.timeouts(Timeouts { first_byte_ms: 1_500, idle_ms: 1_500, ..Timeouts::default() })
+    upstream.timeouts(UpstreamTimeouts {
+        first_byte_ms: 1_500,
+        idle_ms: 1_500,
+        ..UpstreamTimeouts::default()
+    })
 }
 
 #[tokio::test]
 async fn every_dialect_streams_and_comes_whole_and_sends_what_its_provider_takes() {
     for dialect in DIALECTS {
-        for transfer in [Transfer::Stream, Transfer::Whole] {
-            let script = Script::new().say("Let me look. ").call("weather_today", json!({"city": "巴黎"}));
-            let server = testkit::Upstream::start(Queue::new([script])).await.unwrap();
+        for transfer in [TransferMode::Stream, TransferMode::Whole] {
+            let script =
+                ModelScript::new().say("Let me look. ").call("weather_today", json!({"city": "巴黎"}));
+            let server = testkit::FakeUpstream::start(ScriptQueue::new([script])).await.unwrap();
             let came =
                 call(&client(at(&server, dialect).key("sk-12345678").transfer(transfer)), &with_tools())
                     .await;
@@ -126,11 +142,11 @@ async fn every_dialect_streams_and_comes_whole_and_sends_what_its_provider_takes
                 _ => None,
             });
             assert_eq!(sealed, Some(json!({"city": "巴黎"})), "{context}");
-            assert_eq!(came.end(), Some(&End::Complete), "{context}");
+            assert_eq!(came.end(), Some(&StreamEnd::Complete), "{context}");
             let seen = &server.requests()[0];
             assert_eq!(
-                seen.delivery == testkit::seen::Delivery::Whole,
-                transfer == Transfer::Whole,
+                seen.delivery == testkit::seen::ReplyDelivery::Whole,
+                transfer == TransferMode::Whole,
                 "{context}"
             );
             assert_eq!(seen.header("accept-encoding"), Some("identity"), "{context}");
@@ -144,13 +160,15 @@ async fn every_dialect_streams_and_comes_whole_and_sends_what_its_provider_takes
 async fn every_way_to_fail_before_a_reply_has_its_kind() {
     let page = || Some(json!("<html><title>Login</title></html>"));
     let headers = |name: &str, value: &str| BTreeMap::from([(name.to_owned(), value.to_owned())]);
-    let http =
-        |status, headers, body| Script { http: Some(HttpAnswer { status, headers, body }), ..Script::new() };
+    let http = |status, headers, body| ModelScript {
+        http: Some(HttpAnswer { status, headers, body }),
+        ..ModelScript::new()
+    };
     let cases = [
-        ("429", Script::rate_limited(7), K::RateLimited, ""),
-        ("503", Script::status(503), K::Status, ""),
-        ("401", Script::status(401), K::Unauthorized, ""),
-        ("a proxy's page", Script::html(502), K::Status, "502 Bad Gateway"),
+        ("429", ModelScript::rate_limited(7), K::RateLimited, ""),
+        ("503", ModelScript::status(503), K::Status, ""),
+        ("401", ModelScript::status(401), K::Unauthorized, ""),
+        ("a proxy's page", ModelScript::html(502), K::Status, "502 Bad Gateway"),
         (
             "a page with 200",
             http(200, headers("content-type", "text/html"), page()),
@@ -171,12 +189,22 @@ async fn every_way_to_fail_before_a_reply_has_its_kind() {
         ),
         (
             "no first byte",
-            Script { first_byte_ms: 60_000, ..Script::new() },
+            ModelScript { first_byte_ms: 60_000, ..ModelScript::new() },
             K::FirstByteTimeout,
             "1500 ms (first_byte_ms)",
         ),
-        ("silence after the head", Script::new().broken_at(0, Break::Stall), K::FirstByteTimeout, ""),
-        ("reset at once", Script::new().then(Move::Reset), K::Broken, "the connection to test broke"),
+        (
+            "silence after the head",
+            ModelScript::new().broken_at(0, BodyBreak::Stall),
+            K::FirstByteTimeout,
+            "",
+        ),
+        (
+            "reset at once",
+            ModelScript::new().then(ScriptMove::Reset),
+            K::Broken,
+            "the connection to test broke",
+        ),
     ];
     for (what, script, kind, message) in cases {
         let came = check(script).await;
@@ -184,7 +212,7 @@ async fn every_way_to_fail_before_a_reply_has_its_kind() {
         assert!(came.message().contains(message) && !came.message().is_empty(), "{what}: {came:?}");
         assert_eq!(came.text(), "", "{what}");
     }
-    assert_eq!(check(Script::rate_limited(7)).await.failure.unwrap().retry_after_ms, Some(7_000));
+    assert_eq!(check(ModelScript::rate_limited(7)).await.failure.unwrap().retry_after_ms, Some(7_000));
 }
 
 #[tokio::test]
@@ -196,7 +224,7 @@ async fn no_connection_is_told_in_words() {
         (format!("http://127.0.0.1:{port}"), "no connection to test"),
         ("http://nobody.invalid".to_owned(), "the name test cannot be found"),
     ] {
-        let upstream = Upstream::new("test", Dialect::OpenaiChat, &url).unwrap().proxy(Proxy::Off);
+        let upstream = Upstream::new("test", Dialect::OpenaiChat, &url).unwrap().proxy(UpstreamProxy::Off);
         let came = call(&client(upstream), &request()).await;
         assert_eq!(came.kind(), Some(K::Connect), "{url}: {came:?}");
         assert!(came.message().contains(message), "{url}: {came:?}");
@@ -206,42 +234,45 @@ async fn no_connection_is_told_in_words() {
 // R: W5
 #[tokio::test]
 async fn what_breaks_in_mid_stream_keeps_what_was_said_and_is_no_end() {
-    let said = || Script::new().say("The beginning of something long");
+    let said = || ModelScript::new().say("The beginning of something long");
     for (what, last, kind) in [
-        ("cut", Move::Cut, K::Broken),
-        ("reset", Move::Reset, K::Broken),
-        ("stall", Move::Stall, K::IdleTimeout),
+        ("cut", ScriptMove::Cut, K::Broken),
+        ("reset", ScriptMove::Reset, K::Broken),
+        ("stall", ScriptMove::Stall, K::IdleTimeout),
     ] {
         // A reset may overtake what was sent before it; a breath lets that arrive.
-        let came = check(said().then(Move::Pause(50)).then(last)).await;
+        let came = check(said().then(ScriptMove::Pause(50)).then(last)).await;
         assert_eq!(came.kind(), Some(kind), "{what}: {came:?}");
         assert_eq!(came.text(), "The beginning of something long", "{what}");
     }
-    let ended = check(said().then(Move::End)).await;
+    let ended = check(said().then(ScriptMove::End)).await;
     assert_eq!(
         (ended.kind(), ended.end()),
-        (None, Some(&End::Truncated)),
+        (None, Some(&StreamEnd::Truncated)),
         "a clean end without an end marker"
     );
 }
 
 #[tokio::test]
 async fn a_call_that_takes_for_ever_is_given_up_although_it_lives() {
-    let moves = std::iter::repeat_n([Move::Pause(40), Move::Ping], 100).flatten();
-    let script = Script { moves: moves.collect(), ..Script::new() };
-    let server = testkit::Upstream::start(Queue::new([script])).await.unwrap();
-    let timeouts = Timeouts { total_ms: 400, idle_ms: 5_000, ..Timeouts::default() };
+    let moves = std::iter::repeat_n([ScriptMove::Pause(40), ScriptMove::Ping], 100).flatten();
+    let script = ModelScript { moves: moves.collect(), ..ModelScript::new() };
+    let server = testkit::FakeUpstream::start(ScriptQueue::new([script])).await.unwrap();
+    let timeouts = UpstreamTimeouts { total_ms: 400, idle_ms: 5_000, ..UpstreamTimeouts::default() };
     let came = call(&client(chat(&server).timeouts(timeouts)), &request()).await;
     assert_eq!(came.kind(), Some(K::TotalTimeout), "{came:?}");
-    assert_eq!(server.ended(1).await, Ending::ClientGone);
+    assert_eq!(server.wait_for_end(1).await, ExchangeEnd::ClientDisconnected);
 }
 
 // R: T3
 #[tokio::test]
 async fn each_servers_refusal_of_tools_is_recognised_and_only_if_there_were_tools() {
-    for vendor in Vendor::ALL {
-        let model = move |_: &Seen| Script { refuse_tools: Some(vendor), ..Script::new().say("Hello.") };
-        let server = testkit::Upstream::start(model).await.unwrap();
+    for vendor in UpstreamVendor::ALL {
+        let model = move |_: &SeenRequest| ModelScript {
+            refuse_tools: Some(vendor),
+            ..ModelScript::new().say("Hello.")
+        };
+        let server = testkit::FakeUpstream::start(model).await.unwrap();
         let client = client(chat(&server));
         assert_eq!(call(&client, &with_tools()).await.kind(), Some(K::ToolsUnsupported), "{vendor:?}");
         assert_eq!(call(&client, &request()).await.text(), "Hello.", "{vendor:?}");
@@ -251,31 +282,31 @@ async fn each_servers_refusal_of_tools_is_recognised_and_only_if_there_were_tool
 #[tokio::test]
 async fn an_error_inside_a_200_is_a_failure_only_as_the_first_thing() {
     let overloaded = || {
-        Move::Error(testkit::ErrorMove {
+        ScriptMove::Error(testkit::ErrorMove {
             kind: Some("overloaded_error".into()),
             ..testkit::ErrorMove::new("Overloaded")
         })
     };
-    let first = check(Script::new().then(overloaded())).await;
+    let first = check(ModelScript::new().then(overloaded())).await;
     assert_eq!(first.kind(), Some(K::RateLimited), "{first:?}");
-    let later = check(Script::new().say("Well, ").then(overloaded())).await;
-    assert!(later.failure.is_none() && matches!(later.end(), Some(End::Error(_))), "{later:?}");
+    let later = check(ModelScript::new().say("Well, ").then(overloaded())).await;
+    assert!(later.failure.is_none() && matches!(later.end(), Some(StreamEnd::Error(_))), "{later:?}");
     assert_eq!(later.text(), "Well, ");
 }
 
 #[tokio::test]
 async fn stream_options_are_left_out_for_good_once_they_are_refused() {
-    let model = |seen: &Seen| match seen.wants_usage {
+    let model = |seen: &SeenRequest| match seen.wants_usage {
         true => {
             let detail = json!({"detail": [{"type": "extra_forbidden", "loc": ["body", "stream_options"]}]});
-            Script {
+            ModelScript {
                 http: Some(HttpAnswer { status: 422, headers: BTreeMap::new(), body: Some(detail) }),
-                ..Script::new()
+                ..ModelScript::new()
             }
         }
-        false => Script::new().say("Hello."),
+        false => ModelScript::new().say("Hello."),
     };
-    let server = testkit::Upstream::start(model).await.unwrap();
+    let server = testkit::FakeUpstream::start(model).await.unwrap();
     let client = client(chat(&server));
     for requests in [2, 3] {
         let came = call(&client, &request()).await;
@@ -283,17 +314,20 @@ async fn stream_options_are_left_out_for_good_once_they_are_refused() {
     }
 }
 
-fn refusal(status: u16, message: &str, code: &str) -> Script {
+fn refusal(status: u16, message: &str, code: &str) -> ModelScript {
     let body = Some(json!({"error": {"message": message, "code": code}}));
-    Script { http: Some(HttpAnswer { status, headers: BTreeMap::new(), body }), ..Script::new() }
+    ModelScript { http: Some(HttpAnswer { status, headers: BTreeMap::new(), body }), ..ModelScript::new() }
 }
 
 #[tokio::test]
 async fn encrypted_reasoning_is_left_out_for_good_once_it_is_refused() {
     let refused = "Encrypted content is not supported with this model.";
-    let replies =
-        vec![refusal(400, refused, "bad"), Script::new().say("Hello."), Script::new().say("Again.")];
-    let server = testkit::Upstream::start(Queue::new(replies)).await.unwrap();
+    let replies = vec![
+        refusal(400, refused, "bad"),
+        ModelScript::new().say("Hello."),
+        ModelScript::new().say("Again."),
+    ];
+    let server = testkit::FakeUpstream::start(ScriptQueue::new(replies)).await.unwrap();
     let client = client(at(&server, DIALECTS[1]));
     for (text, asks) in [("Hello.", [true, false].as_slice()), ("Again.", &[true, false, false])] {
         assert_eq!(call(&client, &request()).await.text(), text);
@@ -308,7 +342,9 @@ async fn encrypted_reasoning_is_left_out_for_good_once_it_is_refused() {
 #[tokio::test]
 async fn a_forced_call_that_is_refused_is_asked_for_in_words() {
     let refused = refusal(400, "tool_choice 'required' is incompatible with thinking enabled", "bad");
-    let server = testkit::Upstream::start(Queue::new([refused, Script::new().say("Well.")])).await.unwrap();
+    let server = testkit::FakeUpstream::start(ScriptQueue::new([refused, ModelScript::new().say("Well.")]))
+        .await
+        .unwrap();
     let forced = ModelRequest { tool_choice: ToolChoice::Required, ..with_tools() };
     assert_eq!(call(&client(chat(&server)), &forced).await.text(), "Well.");
     let bodies: Vec<Value> = server
@@ -323,10 +359,11 @@ async fn a_forced_call_that_is_refused_is_asked_for_in_words() {
 #[tokio::test]
 async fn reasoning_that_cannot_be_read_any_more_is_left_out_once() {
     let refused = refusal(400, "The encrypted content could not be verified.", "invalid_encrypted_content");
-    for (replies, text, requests) in
-        [(vec![refused.clone(), Script::new().say("Hi")], "Hi", 2), (vec![refused.clone(), refused], "", 2)]
-    {
-        let server = testkit::Upstream::start(Queue::new(replies)).await.unwrap();
+    for (replies, text, requests) in [
+        (vec![refused.clone(), ModelScript::new().say("Hi")], "Hi", 2),
+        (vec![refused.clone(), refused], "", 2),
+    ] {
+        let server = testkit::FakeUpstream::start(ScriptQueue::new(replies)).await.unwrap();
         let came = call(&client(chat(&server)), &request()).await;
         assert_eq!((came.text().as_str(), server.exchanges().len()), (text, requests), "{came:?}");
     }
@@ -335,14 +372,14 @@ async fn reasoning_that_cannot_be_read_any_more_is_left_out_once() {
 #[tokio::test]
 async fn a_model_that_could_not_write_its_call_gets_one_more_try() {
     let body = json!({"error": {"message": "Failed to call a function.", "code": "tool_use_failed"}});
-    let failed = Script {
+    let failed = ModelScript {
         http: Some(HttpAnswer { status: 400, headers: BTreeMap::new(), body: Some(body) }),
-        ..Script::new()
+        ..ModelScript::new()
     };
     for (replies, text, requests) in
-        [(vec![failed.clone(), Script::new().say("Hi")], "Hi", 2), (vec![failed.clone(), failed], "", 2)]
+        [(vec![failed.clone(), ModelScript::new().say("Hi")], "Hi", 2), (vec![failed.clone(), failed], "", 2)]
     {
-        let server = testkit::Upstream::start(Queue::new(replies)).await.unwrap();
+        let server = testkit::FakeUpstream::start(ScriptQueue::new(replies)).await.unwrap();
         let came = call(&client(chat(&server)), &with_tools()).await;
         assert_eq!((came.text().as_str(), server.exchanges().len()), (text, requests), "{came:?}");
     }
@@ -351,17 +388,19 @@ async fn a_model_that_could_not_write_its_call_gets_one_more_try() {
 #[tokio::test]
 async fn a_key_that_an_upstream_repeats_is_not_passed_on() {
     let body = Some(json!({"error": {"message": "Incorrect API key provided: sk-very-secret."}}));
-    let script =
-        Script { http: Some(HttpAnswer { status: 401, headers: BTreeMap::new(), body }), ..Script::new() };
-    let server = testkit::Upstream::start(Queue::new([script])).await.unwrap();
+    let script = ModelScript {
+        http: Some(HttpAnswer { status: 401, headers: BTreeMap::new(), body }),
+        ..ModelScript::new()
+    };
+    let server = testkit::FakeUpstream::start(ScriptQueue::new([script])).await.unwrap();
     let came = call(&client(chat(&server).key("sk-very-secret")), &request()).await;
     assert_eq!(came.message(), "Incorrect API key provided: ….");
 }
 
 #[tokio::test]
 async fn without_its_key_nothing_is_sent_and_the_variable_is_named() {
-    let server = testkit::Upstream::start(Queue::new([])).await.unwrap();
-    let upstream = chat(&server).key_of("NOBODY_SET_THIS", Environment::new().remove("NOBODY_SET_THIS"));
+    let server = testkit::FakeUpstream::start(ScriptQueue::new([])).await.unwrap();
+    let upstream = chat(&server).with_key_value("NOBODY_SET_THIS", EnvVars::new().remove("NOBODY_SET_THIS"));
     let came = call(&client(upstream), &request()).await;
     assert_eq!(came.kind(), Some(K::Unauthorized));
     assert_eq!(
@@ -373,7 +412,8 @@ async fn without_its_key_nothing_is_sent_and_the_variable_is_named() {
 
 #[tokio::test]
 async fn headers_of_ones_own_are_sent_and_win() {
-    let server = testkit::Upstream::start(Queue::new([Script::new().say("Hi")])).await.unwrap();
+    let server =
+        testkit::FakeUpstream::start(ScriptQueue::new([ModelScript::new().say("Hi")])).await.unwrap();
     let upstream = chat(&server)
         .key("sk-1")
         .header("Authorization", "Basic x")
@@ -387,55 +427,61 @@ async fn headers_of_ones_own_are_sent_and_win() {
 
 #[tokio::test]
 async fn dropping_a_call_closes_its_connection() {
-    let server =
-        testkit::Upstream::start(Queue::new([Script::new().say("Hello").then(Move::Stall)])).await.unwrap();
+    let server = testkit::FakeUpstream::start(ScriptQueue::new([ModelScript::new()
+        .say("Hello")
+        .then(ScriptMove::Stall)]))
+    .await
+    .unwrap();
     let client = client(chat(&server));
-    let (said, asked, clock, shelf) = (Handoff::default(), request(), Clock::start(), Shelf::default());
+    let (said, asked, clock, shelf) =
+        (ModelHandoff::default(), request(), TurnClock::start(), MediaOffloader::default());
     let mut call = Some(
         client
             .call(
                 Box::new(asked),
                 &CallFormat::Native,
-                CallTime { clock: &clock, until: client.until() },
-                CallWatch::nobody(),
+                CallTime { clock: &clock, deadline: client.deadline() },
+                ObservedCall::unobserved(),
                 &shelf,
                 &said,
             )
             .boxed(),
     );
-    assert!(matches!(said.next_of(&mut call).await, Some(ModelItem::Events(_))));
+    assert!(matches!(said.next_from(&mut call).await, Some(ModelItem::Events(_))));
     assert!(call.is_some(), "it never ends by itself");
     drop(call);
-    assert_eq!(server.ended(1).await, Ending::ClientGone);
+    assert_eq!(server.wait_for_end(1).await, ExchangeEnd::ClientDisconnected);
 }
 
 // R: R2, design §3a
 #[tokio::test]
 async fn an_upstream_is_not_read_while_nobody_takes_what_it_says() {
     let speech =
-        testkit::Speech { chunk_chars: Some(64 << 10), ..testkit::Speech::from("x".repeat(1 << 20)) };
-    let script = Script { moves: vec![Move::Say(speech); 64], ..Script::new() };
-    let server = testkit::Upstream::start(Queue::new([script])).await.unwrap();
+        testkit::SpeechMove { chunk_chars: Some(64 << 10), ..testkit::SpeechMove::from("x".repeat(1 << 20)) };
+    let script = ModelScript { moves: vec![ScriptMove::Say(speech); 64], ..ModelScript::new() };
+    let server = testkit::FakeUpstream::start(ScriptQueue::new([script])).await.unwrap();
     let client = client(chat(&server));
-    let (said, asked, clock, shelf) = (Handoff::default(), request(), Clock::start(), Shelf::default());
+    let (said, asked, clock, shelf) =
+        (ModelHandoff::default(), request(), TurnClock::start(), MediaOffloader::default());
     let mut call = Some(
         client
             .call(
                 Box::new(asked),
                 &CallFormat::Native,
-                CallTime { clock: &clock, until: client.until() },
-                CallWatch::nobody(),
+                CallTime { clock: &clock, deadline: client.deadline() },
+                ObservedCall::unobserved(),
                 &shelf,
                 &said,
             )
             .boxed(),
     );
-    assert!(said.next_of(&mut call).await.is_some());
+    assert!(said.next_from(&mut call).await.is_some());
     // The socket's buffers fill up, and then the server cannot go on: its count stands still for a while.
     let mut sent = 0;
     loop {
         let more =
-            tokio::time::timeout(std::time::Duration::from_millis(300), server.sent(1, sent + 1)).await;
+            tokio::time::timeout(std::time::Duration::from_millis(300), server.wait_for_bytes(1, sent + 1))
+                .await;
         match more {
             Ok(()) => sent = server.exchanges()[0].sent,
             Err(_) => break,
@@ -443,7 +489,7 @@ async fn an_upstream_is_not_read_while_nobody_takes_what_it_says() {
     }
     assert!(sent < 32 << 20, "{sent} of 64 MiB were taken by a reader that does not read");
     drop(call);
-    assert_eq!(server.ended(1).await, Ending::ClientGone);
+    assert_eq!(server.wait_for_end(1).await, ExchangeEnd::ClientDisconnected);
 }
 
 /// A server that answers each connection as often as `answers` says, and hangs up on the request after that.
@@ -482,7 +528,7 @@ async fn hangs_up_after(answers: &'static [usize]) -> (String, tokio::task::Join
 #[tokio::test]
 async fn only_a_connection_of_an_earlier_call_is_tried_again_at_once() {
     let whole = |url: &str| {
-        client(Upstream::new("test", Dialect::OpenaiChat, url).unwrap().transfer(Transfer::Whole))
+        client(Upstream::new("test", Dialect::OpenaiChat, url).unwrap().transfer(TransferMode::Whole))
     };
 
     let (url, serving) = hangs_up_after(&[1, 1]).await;
@@ -504,7 +550,7 @@ async fn only_a_connection_of_an_earlier_call_is_tried_again_at_once() {
 
 /// What a server does behind a complete reply.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Behind {
+enum ServerTail {
     /// Ends the body.
     TheEnd,
     /// Keeps it open.
@@ -514,7 +560,7 @@ enum Behind {
 }
 
 /// Answers calls on any number of connections. How many there were, each read until the client has left it.
-async fn streams(behind: Behind) -> (String, tokio::sync::watch::Receiver<(usize, usize)>) {
+async fn streams(behind: ServerTail) -> (String, tokio::sync::watch::Receiver<(usize, usize)>) {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
@@ -540,9 +586,9 @@ async fn streams(behind: Behind) -> (String, tokio::sync::watch::Receiver<(usize
                     let more = format!(": {}\n\n", "x".repeat(4_000));
                     let mut reply = format!("{head}{:x}\r\n{body}\r\n", body.len());
                     match behind {
-                        Behind::TheEnd => reply += "0\r\n\r\n",
-                        Behind::Nothing => {}
-                        Behind::Much => reply += &format!("{:x}\r\n{more}\r\n", more.len()).repeat(100),
+                        ServerTail::TheEnd => reply += "0\r\n\r\n",
+                        ServerTail::Nothing => {}
+                        ServerTail::Much => reply += &format!("{:x}\r\n{more}\r\n", more.len()).repeat(100),
                     }
                     if stream.write_all(reply.as_bytes()).await.is_err() {
                         break;
@@ -558,7 +604,7 @@ async fn streams(behind: Behind) -> (String, tokio::sync::watch::Receiver<(usize
 // R: P2, and R2 for `REST_BYTES_MAX` and `REST_MAX`
 #[tokio::test]
 async fn a_connection_carries_call_after_call_unless_its_server_keeps_a_complete_reply_open() {
-    let (url, counts) = streams(Behind::TheEnd).await;
+    let (url, counts) = streams(ServerTail::TheEnd).await;
     let client_of = |url: &str| client(Upstream::new("test", Dialect::OpenaiChat, url).unwrap());
     let client = client_of(&url);
     for _ in 0..20 {
@@ -570,7 +616,7 @@ async fn a_connection_carries_call_after_call_unless_its_server_keeps_a_complete
     }
     assert_eq!(counts.borrow().0, 1, "of 20 calls");
 
-    for behind in [Behind::Nothing, Behind::Much] {
+    for behind in [ServerTail::Nothing, ServerTail::Much] {
         let (url, mut counts) = streams(behind).await;
         let client = client_of(&url);
         assert_eq!(call(&client, &request()).await.text(), "Hi");

@@ -12,18 +12,19 @@ use throughline::engine::{RetryPolicy, TurnLimits};
 use throughline::tools::{Effect, NoArguments, Tool, ToolContext, ToolError, tool};
 use throughline::wire::Dialect;
 use throughline::{
-    Approval, Builder, CallStatus, Event, EventKind, Message, Throughline, Turn, TurnStatus, Upstream,
+    ApprovalMode, AssistantMessage, CallStatus, Event, EventKind, Throughline, ThroughlineBuilder,
+    TurnHandle, TurnStatus, Upstream,
 };
-use throughline_testkit::{self as testkit, Model, UpstreamHandle};
+use throughline_testkit::{self as testkit, FakeModel, FakeUpstreamHandle};
 use tokio::sync::Barrier;
 
 /// Ours and testkit's name of each dialect that can be sent.
-pub const DIALECTS: [(Dialect, testkit::Dialect); 5] = [
-    (Dialect::OpenaiChat, testkit::Dialect::OpenaiChat),
-    (Dialect::OpenaiResponses, testkit::Dialect::OpenaiResponses),
-    (Dialect::Anthropic, testkit::Dialect::Anthropic),
-    (Dialect::Gemini, testkit::Dialect::Gemini),
-    (Dialect::Ollama, testkit::Dialect::Ollama),
+pub const DIALECTS: [(Dialect, testkit::FakeDialect); 5] = [
+    (Dialect::OpenaiChat, testkit::FakeDialect::OpenaiChat),
+    (Dialect::OpenaiResponses, testkit::FakeDialect::OpenaiResponses),
+    (Dialect::Anthropic, testkit::FakeDialect::Anthropic),
+    (Dialect::Gemini, testkit::FakeDialect::Gemini),
+    (Dialect::Ollama, testkit::FakeDialect::Ollama),
 ];
 
 #[derive(Deserialize, JsonSchema)]
@@ -71,34 +72,34 @@ pub fn tools() -> Vec<Arc<dyn Tool>> {
     ]
 }
 
-pub fn at(server: &UpstreamHandle, (ours, theirs): (Dialect, testkit::Dialect)) -> Upstream {
+pub fn at(server: &FakeUpstreamHandle, (ours, theirs): (Dialect, testkit::FakeDialect)) -> Upstream {
     Upstream::new("test", ours, &server.base_url(theirs)).unwrap()
 }
 
 /// An application on `server` with all tools, everything allowed and short pauses.
-pub fn builder(server: &UpstreamHandle, dialect: (Dialect, testkit::Dialect)) -> Builder {
+pub fn builder(server: &FakeUpstreamHandle, dialect: (Dialect, testkit::FakeDialect)) -> ThroughlineBuilder {
     Throughline::builder()
         .upstream(at(server, dialect))
         .model("m")
         .tools(tools())
-        .approval(Approval::AllowAll)
+        .approval(ApprovalMode::AllowAll)
         .retry(RetryPolicy { backoff_ms: 5, ..RetryPolicy::default() })
         .limits(TurnLimits { cancel_grace_ms: 1_000, ..TurnLimits::default() })
 }
 
-pub async fn serve(model: impl Model) -> UpstreamHandle {
-    testkit::Upstream::start(model).await.unwrap()
+pub async fn serve(model: impl FakeModel) -> FakeUpstreamHandle {
+    testkit::FakeUpstream::start(model).await.unwrap()
 }
 
 /// Reads a turn to its end and checks what every turn promises.
-pub async fn read(mut turn: Turn) -> (Vec<Event>, Message) {
+pub async fn read(mut turn: TurnHandle) -> (Vec<Event>, AssistantMessage) {
     let mut events = Vec::new();
     while let Some(event) = turn.next().await {
         events.push(event);
     }
     check_promises(&events);
     let message = turn.finish().await;
-    assert_eq!(message, Message::of(&events), "the message is the fold of what was read");
+    assert_eq!(message, AssistantMessage::from_events(&events), "the message is the fold of what was read");
     (events, message)
 }
 
@@ -134,14 +135,14 @@ pub fn check_promises(events: &[Event]) {
 }
 
 /// Status of each call, in order.
-pub fn statuses(message: &Message) -> Vec<CallStatus> {
+pub fn statuses(message: &AssistantMessage) -> Vec<CallStatus> {
     message.calls().filter_map(|call| call.status).collect()
 }
 
 /// What the model was told about each call of a request's last turn.
-pub fn told(server: &UpstreamHandle, request: usize) -> Vec<String> {
+pub fn told(server: &FakeUpstreamHandle, request: usize) -> Vec<String> {
     let requests = server.requests();
-    requests[request].answered().iter().map(|(_, result)| result.text.clone()).collect()
+    requests[request].answered_calls().iter().map(|(_, result)| result.text.clone()).collect()
 }
 
 /// What a turn came to: status of its calls, status, and text.
@@ -152,7 +153,7 @@ pub struct Expected {
     pub text: &'static str,
 }
 
-pub fn check(what: &str, message: &Message, expected: &Expected) {
+pub fn check(what: &str, message: &AssistantMessage, expected: &Expected) {
     let context = format!("{what}: {message:#?}");
     assert_eq!(statuses(message), expected.calls, "{context}");
     assert_eq!(message.status, Some(expected.status), "{context}");

@@ -5,37 +5,37 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::sync::Arc;
-use throughline::config::{Mode, Protocol};
+use throughline::config::{TextProtocolKind, ToolMode};
 use throughline::engine::{Event, StartRule};
 use throughline::tools::{Effect, NoArguments, Tool, ToolError, tool};
 use throughline::wire::Dialect;
-use throughline::{Approval, Message, Throughline, Upstream};
-use throughline_testkit::{self as testkit, Queue, Script};
+use throughline::{ApprovalMode, AssistantMessage, Throughline, Upstream};
+use throughline_testkit::{self as testkit, ModelScript, ScriptQueue};
 
 /// A way for calls to travel.
 #[derive(Clone, Copy, Debug)]
 pub struct Way {
-    pub mode: Mode,
-    pub protocol: Protocol,
-    pub dialect: (Dialect, testkit::Dialect),
+    pub mode: ToolMode,
+    pub protocol: TextProtocolKind,
+    pub dialect: (Dialect, testkit::FakeDialect),
 }
 
-const CHAT: (Dialect, testkit::Dialect) = (Dialect::OpenaiChat, testkit::Dialect::OpenaiChat);
+const CHAT: (Dialect, testkit::FakeDialect) = (Dialect::OpenaiChat, testkit::FakeDialect::OpenaiChat);
 
 /// Ours and testkit's name of each dialect that can be sent.
-pub const DIALECTS: [(Dialect, testkit::Dialect); 5] = [
+pub const DIALECTS: [(Dialect, testkit::FakeDialect); 5] = [
     CHAT,
-    (Dialect::OpenaiResponses, testkit::Dialect::OpenaiResponses),
-    (Dialect::Anthropic, testkit::Dialect::Anthropic),
-    (Dialect::Gemini, testkit::Dialect::Gemini),
-    (Dialect::Ollama, testkit::Dialect::Ollama),
+    (Dialect::OpenaiResponses, testkit::FakeDialect::OpenaiResponses),
+    (Dialect::Anthropic, testkit::FakeDialect::Anthropic),
+    (Dialect::Gemini, testkit::FakeDialect::Gemini),
+    (Dialect::Ollama, testkit::FakeDialect::Ollama),
 ];
 
 /// Natively first, then each text protocol.
 pub const WAYS: [Way; 3] = [
-    Way { mode: Mode::Native, protocol: Protocol::Vcp, dialect: CHAT },
-    Way { mode: Mode::Text, protocol: Protocol::Vcp, dialect: CHAT },
-    Way { mode: Mode::Text, protocol: Protocol::Xml, dialect: CHAT },
+    Way { mode: ToolMode::Native, protocol: TextProtocolKind::Vcp, dialect: CHAT },
+    Way { mode: ToolMode::Text, protocol: TextProtocolKind::Vcp, dialect: CHAT },
+    Way { mode: ToolMode::Text, protocol: TextProtocolKind::Xml, dialect: CHAT },
 ];
 
 #[derive(Deserialize, JsonSchema)]
@@ -84,7 +84,7 @@ pub fn app(
     base_url: &str,
     tools: Vec<Arc<dyn Tool>>,
     start: StartRule,
-    approval: Approval,
+    approval: ApprovalMode,
 ) -> Throughline {
     Throughline::builder()
         .upstream(Upstream::new("test", way.dialect.0, base_url).unwrap())
@@ -100,9 +100,9 @@ pub fn app(
 }
 
 /// Plays scripts, one a step, as the answer to one question.
-pub async fn run(way: &Way, scripts: Vec<Script>, start: StartRule) -> (Vec<Event>, Message) {
-    let server = testkit::Upstream::start(Queue::new(scripts)).await.unwrap();
-    let approval = Approval::DenyAll { reason: "nobody is here".to_owned() };
+pub async fn run(way: &Way, scripts: Vec<ModelScript>, start: StartRule) -> (Vec<Event>, AssistantMessage) {
+    let server = testkit::FakeUpstream::start(ScriptQueue::new(scripts)).await.unwrap();
+    let approval = ApprovalMode::DenyAll { reason: "nobody is here".to_owned() };
     let app = app(way, &server.base_url(way.dialect.1), tools(), start, approval);
     let mut turn = app.ask("Do it.").await.unwrap();
     let mut events = Vec::new();

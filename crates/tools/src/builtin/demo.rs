@@ -1,6 +1,6 @@
 //! Tools for the demo: their data are invented, and every title, description and output says so.
 
-use crate::context::{Progress, ToolContext};
+use crate::context::{ToolContext, ToolProgress};
 use crate::function::{NoArguments, tool};
 use crate::tool::{Tool, ToolError};
 use schemars::JsonSchema;
@@ -9,7 +9,7 @@ use serde_json::json;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use throughline_engine::Effect;
-use throughline_wire::Output;
+use throughline_wire::ToolOutput;
 
 /// Most entries of the demo calendar; more fail, clearly.
 pub const ENTRIES_MAX: usize = 100;
@@ -18,11 +18,11 @@ pub const WEATHER_DURATION: Duration = Duration::from_millis(800);
 
 /// `demo.weather` reads, `demo.calendar` writes, `demo.fail` fails.
 pub fn tools() -> Vec<Arc<dyn Tool>> {
-    tools_with(Calendar::default())
+    tools_with(DemoCalendar::default())
 }
 
 /// The same over a calendar that the caller can look into.
-pub fn tools_with(calendar: Calendar) -> Vec<Arc<dyn Tool>> {
+pub fn tools_with(calendar: DemoCalendar) -> Vec<Arc<dyn Tool>> {
     vec![weather(), add_entry(calendar), fail()]
 }
 
@@ -41,8 +41,8 @@ fn weather() -> Arc<dyn Tool> {
                 () = context.cancellation().cancelled() => return Err(ToolError::new("cancelled")),
                 () = tokio::time::sleep(WEATHER_DURATION / STATIONS) => {}
             }
-            let progress = Progress::at(station.into()).of(STATIONS.into());
-            context.report(progress.saying(format!("demo station {station} of {STATIONS}")));
+            let progress = ToolProgress::new(station.into()).with_total(STATIONS.into());
+            context.report(progress.with_message(format!("demo station {station} of {STATIONS}")));
         }
         Ok(forecast(&arguments.city))
     };
@@ -56,7 +56,7 @@ fn weather() -> Arc<dyn Tool> {
 }
 
 /// The same city always has the same weather.
-fn forecast(city: &str) -> Output {
+fn forecast(city: &str) -> ToolOutput {
     const SKIES: [&str; 6] = ["sunny", "partly cloudy", "overcast", "light rain", "thunderstorms", "fog"];
     let name = city.trim().to_lowercase();
     let hash = blake3::hash(name.as_bytes());
@@ -72,18 +72,18 @@ fn forecast(city: &str) -> Output {
     let value = json!({
         "demo": true, "city": city, "temperature_c": temperature, "sky": sky, "humidity_percent": humidity, "wind_kmh": wind,
     });
-    Output { value: Some(value), ..Output::text(text) }
+    ToolOutput { value: Some(value), ..ToolOutput::text(text) }
 }
 
 /// The calendar of the demo: in memory, gone with the process. Clones share their entries.
 #[derive(Clone, Debug, Default)]
-pub struct Calendar {
-    entries: Arc<Mutex<Vec<Entry>>>,
+pub struct DemoCalendar {
+    entries: Arc<Mutex<Vec<CalendarEntry>>>,
 }
 
 /// One entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct CalendarEntry {
     /// What.
     pub title: String,
     /// When, as the model put it.
@@ -92,14 +92,14 @@ pub struct Entry {
     pub idempotency_key: String,
 }
 
-impl Calendar {
+impl DemoCalendar {
     /// All entries, oldest first.
-    pub fn entries(&self) -> Vec<Entry> {
+    pub fn entries(&self) -> Vec<CalendarEntry> {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Adds an entry and gives its number, from 1.
-    fn add(&self, entry: Entry) -> Result<usize, ToolError> {
+    fn add(&self, entry: CalendarEntry) -> Result<usize, ToolError> {
         let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = entries.iter().position(|known| known.idempotency_key == entry.idempotency_key) {
             return Ok(known + 1);
@@ -124,14 +124,17 @@ struct EntryArguments {
     when: String,
 }
 
-fn add_entry(calendar: Calendar) -> Arc<dyn Tool> {
+fn add_entry(calendar: DemoCalendar) -> Arc<dyn Tool> {
     let run = move |arguments: EntryArguments, context: ToolContext| {
         let calendar = calendar.clone();
         async move {
             let EntryArguments { title, when } = arguments;
             let text = format!("{title}, {when}");
-            let number =
-                calendar.add(Entry { title, when, idempotency_key: context.idempotency_key().to_owned() })?;
+            let number = calendar.add(CalendarEntry {
+                title,
+                when,
+                idempotency_key: context.idempotency_key().to_owned(),
+            })?;
             Ok::<_, ToolError>(format!(
                 "Entry {number} added to the demo calendar: {text}. (demo: kept in memory only)"
             ))
@@ -164,22 +167,22 @@ fn fail() -> Arc<dyn Tool> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Executor, Registry, Toggles, ToolCall};
+    use crate::{ToolExecutor, ToolInvocation, ToolRegistry, ToolToggles};
     use serde_json::Value;
-    use throughline_wire::{Arguments, Outcome};
+    use throughline_wire::{CallArguments, CallOutcome};
     use tokio::time::Instant;
 
-    async fn ends(calendar: &Calendar, tool: &str, call: &str, arguments: Value) -> Outcome {
-        let registry = Registry::builder().tools(tools_with(calendar.clone())).build().unwrap();
-        let call = ToolCall::new(call, tool, Arguments::from_value(arguments));
-        Executor::default().run(&registry, call, |_| async {}).await
+    async fn ends(calendar: &DemoCalendar, tool: &str, call: &str, arguments: Value) -> CallOutcome {
+        let registry = ToolRegistry::builder().tools(tools_with(calendar.clone())).build().unwrap();
+        let call = ToolInvocation::new(call, tool, CallArguments::from_value(arguments));
+        ToolExecutor::default().run(&registry, call, |_| async {}).await
     }
 
     #[tokio::test(start_paused = true)]
     async fn the_weather_takes_a_while_and_is_the_same_each_time() {
         let started = Instant::now();
-        let Outcome::Done(first) =
-            ends(&Calendar::default(), "demo.weather", "c", json!({"city": "北京"})).await
+        let CallOutcome::Done(first) =
+            ends(&DemoCalendar::default(), "demo.weather", "c", json!({"city": "北京"})).await
         else {
             panic!("not done")
         };
@@ -190,17 +193,18 @@ mod tests {
             first.text
         );
         assert_eq!(first.value.as_ref().map(|value| &value["demo"]), Some(&json!(true)));
-        let again = ends(&Calendar::default(), "demo.weather", "c", json!({"city": "北京"})).await;
-        assert_eq!(again, Outcome::Done(first));
+        let again = ends(&DemoCalendar::default(), "demo.weather", "c", json!({"city": "北京"})).await;
+        assert_eq!(again, CallOutcome::Done(first));
         assert_ne!(forecast("北京").value, forecast("上海").value);
     }
 
     #[tokio::test(start_paused = true)]
     async fn the_calendar_keeps_one_entry_for_each_call() {
-        let calendar = Calendar::default();
+        let calendar = DemoCalendar::default();
         let entry = json!({"title": "会议", "when": "2026-11-21T15:00"});
         for call in ["call_1", "call_2", "call_2"] {
-            let Outcome::Done(output) = ends(&calendar, "demo.calendar", call, entry.clone()).await else {
+            let CallOutcome::Done(output) = ends(&calendar, "demo.calendar", call, entry.clone()).await
+            else {
                 panic!("not done")
             };
             assert!(
@@ -214,21 +218,24 @@ mod tests {
             ends(&calendar, "demo.calendar", &number.to_string(), entry.clone()).await;
         }
         let full = ends(&calendar, "demo.calendar", "one more", entry).await;
-        assert!(matches!(&full, Outcome::Failed { message, .. } if message.contains("is full")), "{full:?}");
+        assert!(
+            matches!(&full, CallOutcome::Failed { message, .. } if message.contains("is full")),
+            "{full:?}"
+        );
     }
 
     #[tokio::test(start_paused = true)]
     async fn the_failing_tool_fails() {
-        let outcome = ends(&Calendar::default(), "demo.fail", "c", json!({})).await;
+        let outcome = ends(&DemoCalendar::default(), "demo.fail", "c", json!({})).await;
         assert!(
-            matches!(&outcome, Outcome::Failed { message, .. } if message.starts_with("demo.fail always fails"))
+            matches!(&outcome, CallOutcome::Failed { message, .. } if message.starts_with("demo.fail always fails"))
         );
     }
 
     #[test]
     fn every_demo_tool_says_that_it_is_one_and_the_one_that_writes_is_marked() {
-        let registry = Registry::builder().tools(tools()).build().unwrap();
-        let offered = registry.offered(&Toggles::default());
+        let registry = ToolRegistry::builder().tools(tools()).build().unwrap();
+        let offered = registry.offered(&ToolToggles::default());
         assert_eq!(offered.len(), 3);
         for tool in &offered {
             assert!(

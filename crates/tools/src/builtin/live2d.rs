@@ -13,17 +13,17 @@ use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
 use throughline_engine::Effect;
-use throughline_wire::{Arguments, NotStarted, Output};
+use throughline_wire::{CallArguments, NotStarted, ToolOutput};
 
 /// How long a viewer has to answer: a gesture that comes later is beside the point.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A tool that a connected client runs.
-pub struct ClientTool {
+pub struct ClientSideTool {
     spec: ToolSpec,
 }
 
-impl ClientTool {
+impl ClientSideTool {
     /// From its definition; where it runs is set here.
     pub fn new(spec: ToolSpec) -> Self {
         Self { spec: ToolSpec { runs_on: RunsOn::Client, ..spec } }
@@ -31,12 +31,12 @@ impl ClientTool {
 }
 
 #[async_trait]
-impl Tool for ClientTool {
+impl Tool for ClientSideTool {
     fn definition(&self) -> ToolSpec {
         self.spec.clone()
     }
 
-    async fn call(&self, _arguments: &Arguments, _context: ToolContext) -> Result<Output, ToolError> {
+    async fn call(&self, _arguments: &CallArguments, _context: ToolContext) -> Result<ToolOutput, ToolError> {
         Err(ToolError::NotStarted(NotStarted::NoViewer))
     }
 }
@@ -65,13 +65,13 @@ struct MotionArguments {
 /// Both tools. R: L7
 pub fn tools() -> [Arc<dyn Tool>; 2] {
     [
-        avatar(
+        avatar_tool(
             "live2d.expression",
             "Avatar: expression",
             "Sets the facial expression of your avatar. Use it to show how you feel while you speak.",
             argument_schema::<ExpressionArguments>(),
         ),
-        avatar(
+        avatar_tool(
             "live2d.motion",
             "Avatar: motion",
             "Plays a motion of your avatar, such as waving or nodding.",
@@ -80,7 +80,7 @@ pub fn tools() -> [Arc<dyn Tool>; 2] {
     ]
 }
 
-fn avatar(name: &str, title: &str, description: &str, parameters: Value) -> Arc<dyn Tool> {
+fn avatar_tool(name: &str, title: &str, description: &str, parameters: Value) -> Arc<dyn Tool> {
     let mut spec = ToolSpec::new(name, description);
     spec.title = title.into();
     spec.parameters = parameters;
@@ -88,26 +88,26 @@ fn avatar(name: &str, title: &str, description: &str, parameters: Value) -> Arc<
     spec.agent_callable = AgentCallable::Yes;
     spec.timeout = ANSWER_TIMEOUT;
     spec.source = "builtin".into();
-    Arc::new(ClientTool::new(spec))
+    Arc::new(ClientSideTool::new(spec))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Executor, Registry, Toggles, ToolCall};
+    use crate::{ToolExecutor, ToolInvocation, ToolRegistry, ToolToggles};
     use serde_json::json;
-    use throughline_engine::Runs;
-    use throughline_wire::Outcome;
+    use throughline_engine::CallRunner;
+    use throughline_wire::CallOutcome;
 
-    async fn ends(tool: &str, arguments: Value) -> Outcome {
-        let registry = Registry::builder().tools(tools()).build().unwrap();
-        let call = ToolCall::new("call_1", tool, Arguments::from_value(arguments));
-        Executor::default().run(&registry, call, |_| async {}).await
+    async fn ends(tool: &str, arguments: Value) -> CallOutcome {
+        let registry = ToolRegistry::builder().tools(tools()).build().unwrap();
+        let call = ToolInvocation::new("call_1", tool, CallArguments::from_value(arguments));
+        ToolExecutor::default().run(&registry, call, |_| async {}).await
     }
 
     #[tokio::test]
     async fn without_a_viewer_the_outcome_says_so() {
-        let no_viewer = || Outcome::NotStarted(NotStarted::NoViewer);
+        let no_viewer = || CallOutcome::NotStarted(NotStarted::NoViewer);
         assert_eq!(ends("live2d.expression", json!({"name": "smile"})).await, no_viewer());
         assert_eq!(ends("live2d.motion", json!({"group": "Idle"})).await, no_viewer());
         assert_eq!(ends("live2d.motion", json!({"group": "Idle", "index": 2})).await, no_viewer());
@@ -128,17 +128,17 @@ mod tests {
             let message = message.to_owned();
             assert_eq!(
                 ends(tool, arguments).await,
-                Outcome::NotStarted(NotStarted::InvalidArguments { message })
+                CallOutcome::NotStarted(NotStarted::InvalidArguments { message })
             );
         }
     }
 
     #[test]
     fn they_may_start_early_and_run_at_a_client() {
-        let registry = Registry::builder().tools(tools()).build().unwrap();
-        for offered in registry.offered(&Toggles::default()) {
+        let registry = ToolRegistry::builder().tools(tools()).build().unwrap();
+        for offered in registry.offered(&ToolToggles::default()) {
             assert!(offered.effect.may_start_early(), "{}", offered.name);
-            assert_eq!(offered.runs, Runs::Client { client_id: None });
+            assert_eq!(offered.runs, CallRunner::Client { client_id: None });
         }
     }
 }

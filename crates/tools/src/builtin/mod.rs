@@ -13,17 +13,17 @@ use std::sync::Arc;
 /// ([`FileRoots`](files::FileRoots)), the demo is asked for ([`demo::tools`]). R: L7
 ///
 /// ```
-/// use throughline_tools::{Registry, builtin};
-/// let registry = Registry::builder().tools(builtin::standard()).tools(builtin::demo::tools()).build()?;
+/// use throughline_tools::{ToolRegistry, builtin};
+/// let registry = ToolRegistry::builder().tools(builtin::standard()).tools(builtin::demo::tools()).build()?;
 /// assert!(registry.get(&"time.now".into()).is_some());
 /// # Ok::<(), throughline_tools::RegistryError>(())
 /// ```
 pub fn standard() -> Vec<Arc<dyn Tool>> {
-    standard_with(http::Ports::default())
+    standard_with(http::AllowedPorts::default())
 }
 
 /// The same; `http.fetch` may dial these ports.
-pub fn standard_with(ports: http::Ports) -> Vec<Arc<dyn Tool>> {
+pub fn standard_with(ports: http::AllowedPorts) -> Vec<Arc<dyn Tool>> {
     let fetch = http::HttpFetch::new(http::FetchLimits::default(), ports);
     let mut tools: Vec<Arc<dyn Tool>> = vec![Arc::new(time::TimeNow::default()), Arc::new(fetch)];
     tools.extend(live2d::tools());

@@ -10,14 +10,14 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 use throughline_engine::Effect;
-use throughline_engine::closest_names;
-use throughline_wire::{Arguments, Output};
+use throughline_engine::suggest_names;
+use throughline_wire::{CallArguments, ToolOutput};
 
-type Clock = dyn Fn() -> Timestamp + Send + Sync;
+type ClockFn = dyn Fn() -> Timestamp + Send + Sync;
 
 /// The tool `time.now`. R: L7
 pub struct TimeNow {
-    clock: Box<Clock>,
+    clock: Box<ClockFn>,
     zone: TimeZone,
 }
 
@@ -54,12 +54,12 @@ impl Tool for TimeNow {
         spec
     }
 
-    async fn call(&self, arguments: &Arguments, _context: ToolContext) -> Result<Output, ToolError> {
+    async fn call(&self, arguments: &CallArguments, _context: ToolContext) -> Result<ToolOutput, ToolError> {
         let arguments = TimeArguments::deserialize(&arguments.value)
             .map_err(|error| ToolError::invalid_arguments(error.to_string()))?;
         let zone = match arguments.timezone.as_deref().map(str::trim) {
             None | Some("") => self.zone.clone(),
-            Some(name) => zone(name).map_err(ToolError::invalid_arguments)?,
+            Some(name) => parse_zone(name).map_err(ToolError::invalid_arguments)?,
         };
         let now = (self.clock)();
         let local = now.to_zoned(zone);
@@ -70,21 +70,24 @@ impl Tool for TimeNow {
         let text = format!("{iso} ({weekday}, {name})");
         let value =
             json!({"iso": iso, "weekday": weekday, "timezone": name, "unix_ms": now.as_millisecond()});
-        Ok(Output { value: Some(value), ..Output::text(text) })
+        Ok(ToolOutput { value: Some(value), ..ToolOutput::text(text) })
     }
 }
 
-fn zone(name: &str) -> Result<TimeZone, String> {
+fn parse_zone(name: &str) -> Result<TimeZone, String> {
     if let Ok(zone) = TimeZone::get(name) {
         return Ok(zone);
     }
-    if let Some(offset) = offset(name) {
+    if let Some(offset) = parse_offset(name) {
         return Ok(TimeZone::fixed(offset));
     }
-    let known: Vec<String> = jiff::tz::db().available().map(|zone| zone.to_string()).collect();
-    let closest = closest_names(name, known.iter().map(String::as_str));
-    let hint =
-        if closest.is_empty() { String::new() } else { format!("; did you mean {}?", closest.join(" or ")) };
+    let zones: Vec<String> = jiff::tz::db().available().map(|zone| zone.to_string()).collect();
+    let suggestions = suggest_names(name, zones.iter().map(String::as_str));
+    let hint = if suggestions.is_empty() {
+        String::new()
+    } else {
+        format!("; did you mean {}?", suggestions.join(" or "))
+    };
     let name: String = name.chars().take(100).collect();
     Err(format!(
         "/timezone: `{name}` is neither an IANA time zone (Asia/Shanghai) nor an offset (+08:00){hint}"
@@ -92,7 +95,7 @@ fn zone(name: &str) -> Result<TimeZone, String> {
 }
 
 /// `+8`, `+08:00`, `UTC+8`, `GMT-3:30`: as people write it, the sign as in ISO 8601.
-fn offset(text: &str) -> Option<Offset> {
+fn parse_offset(text: &str) -> Option<Offset> {
     let text = text.strip_prefix("UTC").or_else(|| text.strip_prefix("GMT")).unwrap_or(text).trim();
     let (sign, digits) = match text.split_at_checked(1)? {
         ("+", digits) => (1, digits),
@@ -118,10 +121,10 @@ mod tests {
     use super::*;
     use serde_json::Value;
 
-    async fn said(arguments: Value) -> String {
+    async fn run_tool(arguments: Value) -> String {
         let clock = || "2026-11-21T16:30:00Z".parse().unwrap();
         let tool = TimeNow::new(clock, TimeZone::get("Asia/Shanghai").unwrap());
-        match tool.call(&Arguments::from_value(arguments), ToolContext::detached()).await {
+        match tool.call(&CallArguments::from_value(arguments), ToolContext::detached()).await {
             Ok(output) => output.text,
             Err(error) => error.to_string(),
         }
@@ -144,17 +147,17 @@ mod tests {
             (json!({"timezone": "GMT-3:30"}), "2026-11-21T13:00:00-03:30 (Saturday, -03:30)"),
             (json!({"timezone": "+0530"}), "2026-11-21T22:00:00+05:30 (Saturday, +05:30)"),
         ] {
-            assert_eq!(said(zone.clone()).await, expected, "{zone}");
+            assert_eq!(run_tool(zone.clone()).await, expected, "{zone}");
         }
     }
 
     #[tokio::test]
     async fn a_zone_that_is_none_gets_a_suggestion() {
-        let answer = said(json!({"timezone": "Shanghai"})).await;
+        let answer = run_tool(json!({"timezone": "Shanghai"})).await;
         assert!(answer.starts_with("invalid arguments: /timezone: `Shanghai` is neither"), "{answer}");
         assert!(answer.ends_with("did you mean Asia/Shanghai?"), "{answer}");
         for nonsense in ["../../etc/passwd", "+99:00", "+8:75", "+", "北京", "+-8", "++8"] {
-            let answer = said(json!({"timezone": nonsense})).await;
+            let answer = run_tool(json!({"timezone": nonsense})).await;
             assert!(answer.contains("is neither an IANA time zone"), "{nonsense}: {answer}");
         }
     }

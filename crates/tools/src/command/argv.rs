@@ -1,6 +1,6 @@
 //! Argument lists with values of a model in them.
 
-use crate::template::{Part, Template, text_of};
+use crate::template::{ArgumentTemplate, ArgumentTemplatePart, argument_text};
 use serde_json::Value;
 
 /// Longest value that becomes an item of an argument list: the kernel takes no longer ones. Longer texts go on standard
@@ -9,35 +9,35 @@ pub const ARGUMENT_BYTES_MAX: usize = 64 * 1024;
 
 /// The items behind the program.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Argv {
-    items: Vec<Item>,
+pub(super) struct ArgvTemplate {
+    items: Vec<ArgvItem>,
 }
 
 #[derive(Clone, Debug)]
-struct Item {
-    template: Template,
-    dash: Dash,
+struct ArgvItem {
+    template: ArgumentTemplate,
+    dash: LeadingDash,
 }
 
 /// Whether an item may turn out to begin with `-`, and so to be an option that nobody meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Dash {
+enum LeadingDash {
     Refused,
     /// It does so in the settings, follows `--`, or is allowed by name.
     Allowed,
 }
 
-impl Argv {
+impl ArgvTemplate {
     pub(super) fn parse(items: &[String], dash_allowed: &[String]) -> Self {
         let mut after_options = false;
         let parse = |text: &String| {
-            let template = Template::parse(text);
+            let template = ArgumentTemplate::parse(text);
             let allowed = match template.parts.first() {
-                Some(Part::Argument(name)) => after_options || dash_allowed.contains(name),
+                Some(ArgumentTemplatePart::Argument(name)) => after_options || dash_allowed.contains(name),
                 _ => true,
             };
             after_options |= text == "--";
-            Item { template, dash: if allowed { Dash::Allowed } else { Dash::Refused } }
+            ArgvItem { template, dash: if allowed { LeadingDash::Allowed } else { LeadingDash::Refused } }
         };
         Self { items: items.iter().map(parse).collect() }
     }
@@ -57,14 +57,14 @@ impl Argv {
     }
 }
 
-impl Item {
+impl ArgvItem {
     fn fill(&self, arguments: &Value) -> Result<Option<String>, String> {
         let mut filled = String::new();
         for part in &self.template.parts {
             match part {
-                Part::Text(text) => filled.push_str(text),
-                Part::Argument(name) => {
-                    let Some(value) = text_of(arguments, name)? else { return Ok(None) };
+                ArgumentTemplatePart::Text(text) => filled.push_str(text),
+                ArgumentTemplatePart::Argument(name) => {
+                    let Some(value) = argument_text(arguments, name)? else { return Ok(None) };
                     if value.contains('\0') {
                         return Err(format!("/{name}: a NUL character cannot be given to a program"));
                     }
@@ -72,7 +72,7 @@ impl Item {
                         return Err(format!("/{name}: longer than {ARGUMENT_BYTES_MAX} bytes"));
                     }
                     filled.push_str(&value);
-                    if self.dash == Dash::Refused && filled.starts_with('-') {
+                    if self.dash == LeadingDash::Refused && filled.starts_with('-') {
                         return Err(format!(
                             "/{name}: must not begin with `-`, which would make it an option"
                         ));
@@ -91,7 +91,7 @@ mod tests {
 
     fn filled(items: &[&str], dash_allowed: &[&str], arguments: Value) -> Result<Vec<String>, String> {
         let owned = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
-        Argv::parse(&owned(items), &owned(dash_allowed)).fill(&arguments)
+        ArgvTemplate::parse(&owned(items), &owned(dash_allowed)).fill(&arguments)
     }
 
     // R: R4

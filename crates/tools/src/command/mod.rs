@@ -5,10 +5,10 @@
 //!
 //! ```toml
 //! [commands."text.count"]
-//! description = "Counts lines, words and bytes of a text"
+//! description = "InstructionCounts lines, words and bytes into_fault a text"
 //! argv = ["python3", "count.py"]
 //! effect = "pure"
-//! output = "json"
+//! output = "json_output"
 //! parameters.type = "object"
 //! parameters.properties.text.type = "string"
 //! parameters.required = ["text"]
@@ -23,116 +23,121 @@ pub use settings::{CommandInput, CommandOutput, CommandTool};
 
 use crate::context::ToolContext;
 use crate::process::{
-    Exchange, Program, SandboxMode, Stdout, Surroundings, child_environment, exchange, failure,
+    ProgramOutput, ProgramSpec, SandboxMode, SpawnContext, StdoutMode, child_environment, failure_text,
+    run_program,
 };
-use crate::secrets::Secrets;
-use crate::settings::{Wrong, is_secret_name, tool_name};
+use crate::secrets::SecretSet;
+use crate::settings::{ToolSettingError, is_secret_name, tool_name};
 use crate::template;
 use crate::tool::{AgentCallable, Tool, ToolError, ToolSpec};
-use crate::toolbox::{Source, SourceNews};
-use argv::Argv;
+use crate::toolbox::{SourceReporter, ToolSource};
+use argv::ArgvTemplate;
 use async_trait::async_trait;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use throughline_wire::{Arguments, Output, ToolName};
+use throughline_wire::{CallArguments, ToolName, ToolOutput};
 
 /// The name of this source.
 pub const COMMANDS: &str = "commands";
 /// Most bytes of standard output that are read as JSON; a command that writes more is stopped. 16 MiB.
 pub const JSON_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// `[commands.*]` of a configuration as a [`Source`]. What is wrong with one is its own fault.
+/// `[commands.*]` of a configuration as a [`ToolSource`]. What is wrong with one is its own fault.
 pub struct CommandSource {
     settings: BTreeMap<String, CommandTool>,
-    surroundings: Surroundings,
+    spawn_context: SpawnContext,
 }
 
 impl CommandSource {
     /// Commands by the name of their section.
-    pub fn new(settings: BTreeMap<String, CommandTool>, surroundings: Surroundings) -> Self {
-        Self { settings, surroundings }
+    pub fn new(settings: BTreeMap<String, CommandTool>, spawn_context: SpawnContext) -> Self {
+        Self { settings, spawn_context }
     }
 }
 
 #[async_trait]
-impl Source for CommandSource {
+impl ToolSource for CommandSource {
     fn name(&self) -> &str {
         COMMANDS
     }
 
-    async fn start(&self, news: SourceNews) {
-        let confinable = confinable(&self.settings, &self.surroundings).await;
+    async fn start(&self, news: SourceReporter) {
+        let sandbox_check = check_sandbox(&self.settings, &self.spawn_context).await;
         let (mut tools, mut faults) = (Vec::new(), Vec::new());
         for (key, settings) in &self.settings {
             let name = tool_name(key, settings.name.as_deref(), COMMANDS);
-            match Command::new(name.clone(), settings, &self.surroundings, &confinable) {
+            match CommandRunner::new(name.clone(), settings, &self.spawn_context, &sandbox_check) {
                 Ok(command) => tools.push(Arc::new(command) as Arc<dyn Tool>),
-                Err(wrong) => faults.push(wrong.of(COMMANDS, Some(name))),
+                Err(error) => faults.push(error.into_fault(COMMANDS, Some(name))),
             }
         }
-        news.state(tools, faults);
+        news.set_state(tools, faults);
     }
 
     async fn stop(&self) {}
 }
 
 /// Whether what must be confined can be; asked only if something must.
-async fn confinable(settings: &BTreeMap<String, CommandTool>, from: &Surroundings) -> Result<(), String> {
+async fn check_sandbox(
+    settings: &BTreeMap<String, CommandTool>,
+    spawn_context: &SpawnContext,
+) -> Result<(), String> {
     if settings.values().all(|settings| settings.sandbox.mode != SandboxMode::Required) {
         return Ok(());
     }
-    from.confinable().await
+    spawn_context.check_sandbox().await
 }
 
 /// One command, ready to run.
-struct Command {
+struct CommandRunner {
     spec: ToolSpec,
-    program: Program,
-    argv: Argv,
+    program: ProgramSpec,
+    argv: ArgvTemplate,
     input: CommandInput,
     output: CommandOutput,
-    secrets: Secrets,
+    secrets: SecretSet,
 }
 
-impl Command {
+impl CommandRunner {
     fn new(
         name: ToolName,
         settings: &CommandTool,
-        from: &Surroundings,
-        confinable: &Result<(), String>,
-    ) -> Result<Self, Wrong> {
+        spawn_context: &SpawnContext,
+        sandbox_check: &Result<(), String>,
+    ) -> Result<Self, ToolSettingError> {
         let (path, rest) = match settings.argv.split_first() {
-            Some((program, rest)) => (from.find(program)?, rest),
-            None => (from.find("")?, [].as_slice()),
+            Some((program, rest)) => (spawn_context.find_program(program)?, rest),
+            None => (spawn_context.find_program("")?, [].as_slice()),
         };
-        let argv = Argv::parse(rest, &settings.dash_allowed);
+        let argv = ArgvTemplate::parse(rest, &settings.dash_allowed);
         let names: Vec<&str> = argv.names().collect();
-        let parameters = template::schema(settings.parameters.as_ref(), &names).map_err(|message| {
-            let remedy = "Declare it under `parameters`; `{{` and `}}` are braces themselves.";
-            Wrong::new(format!("argv: {message}"), remedy)
-        })?;
-        let folder = settings.cwd.as_deref().map(|cwd| from.path(cwd));
-        if let Some(folder) = folder.as_deref().filter(|folder| !folder.is_dir()) {
-            let message = format!("cwd: there is no folder {}", folder.display());
-            return Err(Wrong::new(message, "Make it, or correct `cwd`."));
+        let parameters =
+            template::parameters_schema(settings.parameters.as_ref(), &names).map_err(|message| {
+                let remedy = "Declare it under `parameters`; `{{` and `}}` are braces themselves.";
+                ToolSettingError::new(format!("argv: {message}"), remedy)
+            })?;
+        let directory = settings.cwd.as_deref().map(|cwd| spawn_context.resolve_path(cwd));
+        if let Some(directory) = directory.as_deref().filter(|directory| !directory.is_dir()) {
+            let message = format!("cwd: there is no folder {}", directory.display());
+            return Err(ToolSettingError::new(message, "Make it, or correct `cwd`."));
         }
-        if let (SandboxMode::Required, Err(why)) = (settings.sandbox.mode, confinable) {
+        if let (SandboxMode::Required, Err(why)) = (settings.sandbox.mode, sandbox_check) {
             let message = format!("its sandbox is required and cannot be had: {why}");
-            return Err(Wrong::new(
+            return Err(ToolSettingError::new(
                 message,
                 "`throughline doctor` says more; `sandbox.mode = \"on\"` does without.",
             ));
         }
-        let mut program = Program::new(path, from);
-        let (environment, secrets) = settings.environment(from)?;
+        let mut program = ProgramSpec::new(path, spawn_context);
+        let (environment, secrets) = settings.environment(spawn_context)?;
         program.environment = environment;
-        program.folder = folder;
+        program.folder = directory;
         program.limits = settings.limits;
         program.sandbox = settings
             .sandbox
-            .resolve(&from.folder, from.home())
-            .map_err(|message| Wrong::new(message, "Make it, or take it out of `sandbox`."))?;
+            .resolve(&spawn_context.folder, spawn_context.home())
+            .map_err(|message| ToolSettingError::new(message, "Make it, or take it out of `sandbox`."))?;
         let mut spec = ToolSpec::new(name, settings.description.clone());
         if let Some(title) = &settings.title {
             spec.title.clone_from(title);
@@ -148,37 +153,43 @@ impl Command {
 
 impl CommandTool {
     /// The whole environment of the child, and which of it is secret.
-    fn environment(&self, from: &Surroundings) -> Result<(BTreeMap<String, String>, Secrets), Wrong> {
-        let mut set = BTreeMap::new();
+    fn environment(
+        &self,
+        spawn_context: &SpawnContext,
+    ) -> Result<(BTreeMap<String, String>, SecretSet), ToolSettingError> {
+        let mut overrides = BTreeMap::new();
         for (name, text) in &self.env {
-            let value = from.value(text).map_err(|message| {
-                Wrong::new(format!("env.{name}: {message}"), "Set it, or take it out of `env`.")
+            let value = spawn_context.resolve_value(text).map_err(|message| {
+                ToolSettingError::new(format!("env.{name}: {message}"), "Set it, or take it out of `env`.")
             })?;
-            set.insert(name.clone(), value);
+            overrides.insert(name.clone(), value);
         }
-        let environment = child_environment(from, &self.env_allow, &set);
-        Ok((environment, Secrets::new(self.secret_values(from))))
+        let environment = child_environment(spawn_context, &self.env_allow, &overrides);
+        Ok((environment, SecretSet::new(self.secret_values(spawn_context))))
     }
 
     /// Values that nobody may see: those taken from variables, and what is named like a secret. R: R4
-    pub fn secret_values(&self, from: &Surroundings) -> Vec<String> {
-        let is_taken = |(name, text): &(&String, &String)| text.starts_with('$') || is_secret_name(name);
-        let set = self.env.iter().filter(is_taken).filter_map(|(_, text)| from.value(text).ok());
-        let let_through = self.env_allow.iter().filter(|name| is_secret_name(name));
-        set.chain(let_through.filter_map(|name| from.environment.get(name)).cloned()).collect()
+    pub fn secret_values(&self, spawn_context: &SpawnContext) -> Vec<String> {
+        let is_secret = |(name, text): &(&String, &String)| text.starts_with('$') || is_secret_name(name);
+        let env_secrets =
+            self.env.iter().filter(is_secret).filter_map(|(_, text)| spawn_context.resolve_value(text).ok());
+        let allowed_secrets = self.env_allow.iter().filter(|name| is_secret_name(name));
+        env_secrets
+            .chain(allowed_secrets.filter_map(|name| spawn_context.environment.get(name)).cloned())
+            .collect()
     }
 }
 
 #[async_trait]
-impl Tool for Command {
+impl Tool for CommandRunner {
     fn definition(&self) -> ToolSpec {
         self.spec.clone()
     }
 
-    async fn call(&self, arguments: &Arguments, context: ToolContext) -> Result<Output, ToolError> {
+    async fn call(&self, arguments: &CallArguments, context: ToolContext) -> Result<ToolOutput, ToolError> {
         let mut program = self.program.clone();
-        let words = self.argv.fill(&arguments.value).map_err(ToolError::invalid_arguments)?;
-        program.arguments.extend(words.into_iter().map(Into::into));
+        let filled = self.argv.fill(&arguments.value).map_err(ToolError::invalid_arguments)?;
+        program.arguments.extend(filled.into_iter().map(Into::into));
         let input = match self.input {
             CommandInput::Json => {
                 let mut text = arguments.value.to_string();
@@ -188,47 +199,51 @@ impl Tool for Command {
             CommandInput::None => String::new(),
         };
         let stdout = match self.output {
-            CommandOutput::Text => Stdout::Shown,
-            CommandOutput::Json => Stdout::Kept { bytes_max: JSON_BYTES_MAX },
+            CommandOutput::Text => StdoutMode::Streamed,
+            CommandOutput::Json => StdoutMode::Captured { bytes_max: JSON_BYTES_MAX },
         };
-        let exchange = exchange(&program, input.as_bytes(), stdout, &self.secrets, &context).await?;
+        let result = run_program(&program, input.as_bytes(), stdout, &self.secrets, &context).await?;
         match self.output {
-            CommandOutput::Text => match failure(&program, &exchange) {
+            CommandOutput::Text => match failure_text(&program, &result) {
                 // What it wrote is the output.
-                None => Ok(Output::default()),
+                None => Ok(ToolOutput::default()),
                 Some(why) => Err(ToolError::new(why)),
             },
-            CommandOutput::Json => self.json(&program, exchange),
+            CommandOutput::Json => self.json_output(&program, result),
         }
     }
 }
 
-impl Command {
-    fn json(&self, program: &Program, exchange: Exchange) -> Result<Output, ToolError> {
-        let wrote = || {
-            let text = self.secrets.redact(&String::from_utf8_lossy(&exchange.kept)).into_owned();
-            Output::text(text)
+impl CommandRunner {
+    fn json_output(&self, program: &ProgramSpec, result: ProgramOutput) -> Result<ToolOutput, ToolError> {
+        let partial_output = || {
+            let text = self.secrets.redact(&String::from_utf8_lossy(&result.stdout)).into_owned();
+            ToolOutput::text(text)
         };
-        if exchange.flooded {
+        if result.overflowed {
             let why = format!("it wrote more than {JSON_BYTES_MAX} bytes of JSON, and was stopped");
-            return Err(ToolError::new(why).with_partial(wrote()));
+            return Err(ToolError::new(why).with_partial(partial_output()));
         }
-        if let Some(why) = failure(program, &exchange) {
+        if let Some(why) = failure_text(program, &result) {
             let failed = ToolError::new(why);
-            return Err(if exchange.kept.is_empty() { failed } else { failed.with_partial(wrote()) });
+            return Err(if result.stdout.is_empty() {
+                failed
+            } else {
+                failed.with_partial(partial_output())
+            });
         }
-        match serde_json::from_slice::<Value>(&exchange.kept) {
+        match serde_json::from_slice::<Value>(&result.stdout) {
             Ok(value) => {
                 let value = self.secrets.redact_value(value);
                 let text = match &value {
                     Value::String(text) => text.clone(),
                     other => other.to_string(),
                 };
-                Ok(Output { value: Some(value), ..Output::text(text) })
+                Ok(ToolOutput { value: Some(value), ..ToolOutput::text(text) })
             }
             Err(error) => {
                 let why = format!("its output is not JSON: {error}");
-                Err(ToolError::new(why).with_partial(wrote()))
+                Err(ToolError::new(why).with_partial(partial_output()))
             }
         }
     }

@@ -1,65 +1,65 @@
 //! The body of a request: JSON with arguments in it.
 
-use crate::template::{Part, Template, text_of};
+use crate::template::{ArgumentTemplate, ArgumentTemplatePart, argument_text};
 use bytes::Bytes;
 use serde_json::{Map, Value};
 
 /// What is sent.
 #[derive(Clone, Debug)]
-pub(super) enum Body {
+pub(super) enum BodyTemplate {
     /// The arguments as they are.
     Arguments,
     /// This, with values in it.
-    Filled(Node),
+    Template(BodyNode),
 }
 
 /// A JSON value with places for arguments.
 #[derive(Clone, Debug)]
-pub(super) enum Node {
+pub(super) enum BodyNode {
     Fixed(Value),
-    Whole(String),
-    Text(Template),
-    List(Vec<Node>),
-    Fields(Vec<(String, Node)>),
+    Argument(String),
+    Text(ArgumentTemplate),
+    List(Vec<BodyNode>),
+    Fields(Vec<(String, BodyNode)>),
 }
 
-impl Body {
+impl BodyTemplate {
     pub(super) fn parse(value: &Value) -> Result<Self, String> {
         match value {
             Value::String(text) if text == "arguments" => Ok(Self::Arguments),
-            Value::Object(_) | Value::Array(_) => Ok(Self::Filled(Node::of(value))),
+            Value::Object(_) | Value::Array(_) => Ok(Self::Template(BodyNode::parse(value))),
             other => Err(format!("{other} is neither a table nor \"arguments\"")),
         }
     }
 
     /// Arguments that become part of a text.
-    pub(super) fn names_in_texts(&self) -> Vec<&str> {
-        self.names(|node| match node {
-            Node::Text(template) => template.names().collect(),
+    pub(super) fn text_arguments(&self) -> Vec<&str> {
+        self.collect_names(|node| match node {
+            BodyNode::Text(template) => template.names().collect(),
             _ => Vec::new(),
         })
     }
 
     /// Arguments that stand for themselves.
-    pub(super) fn names_of_values(&self) -> Vec<&str> {
-        self.names(|node| match node {
-            Node::Whole(name) => vec![name.as_str()],
+    pub(super) fn value_arguments(&self) -> Vec<&str> {
+        self.collect_names(|node| match node {
+            BodyNode::Argument(name) => vec![name.as_str()],
             _ => Vec::new(),
         })
     }
 
-    fn names<'b>(&'b self, of: fn(&'b Node) -> Vec<&'b str>) -> Vec<&'b str> {
-        fn walk<'b>(node: &'b Node, of: fn(&'b Node) -> Vec<&'b str>, names: &mut Vec<&'b str>) {
-            names.extend(of(node));
+    fn collect_names<'b>(&'b self, select: fn(&'b BodyNode) -> Vec<&'b str>) -> Vec<&'b str> {
+        fn walk<'b>(node: &'b BodyNode, select: fn(&'b BodyNode) -> Vec<&'b str>, names: &mut Vec<&'b str>) {
+            names.extend(select(node));
             match node {
-                Node::List(items) => items.iter().for_each(|item| walk(item, of, names)),
-                Node::Fields(fields) => fields.iter().for_each(|(_, field)| walk(field, of, names)),
-                Node::Fixed(_) | Node::Whole(_) | Node::Text(_) => {}
+                BodyNode::List(items) => items.iter().for_each(|item| walk(item, select, names)),
+                BodyNode::Fields(fields) => fields.iter().for_each(|(_, field)| walk(field, select, names)),
+                BodyNode::Fixed(_) | BodyNode::Argument(_) | BodyNode::Text(_) => {}
             }
         }
         let mut names = Vec::new();
-        if let Self::Filled(node) = self {
-            walk(node, of, &mut names);
+        if let Self::Template(node) = self {
+            walk(node, select, &mut names);
         }
         names
     }
@@ -68,25 +68,25 @@ impl Body {
     pub(super) fn fill(&self, arguments: &Value) -> Result<Bytes, String> {
         let value = match self {
             Self::Arguments => arguments.clone(),
-            Self::Filled(node) => node.fill(arguments)?.unwrap_or_default(),
+            Self::Template(node) => node.fill(arguments)?.unwrap_or_default(),
         };
         Ok(Bytes::from(value.to_string()))
     }
 }
 
-impl Node {
-    fn of(value: &Value) -> Self {
+impl BodyNode {
+    fn parse(value: &Value) -> Self {
         match value {
             Value::String(text) => {
-                let template = Template::parse(text);
-                match template.only() {
-                    Some(name) => Self::Whole(name.to_owned()),
+                let template = ArgumentTemplate::parse(text);
+                match template.sole_argument() {
+                    Some(name) => Self::Argument(name.to_owned()),
                     None => Self::Text(template),
                 }
             }
-            Value::Array(items) => Self::List(items.iter().map(Self::of).collect()),
+            Value::Array(items) => Self::List(items.iter().map(Self::parse).collect()),
             Value::Object(fields) => {
-                Self::Fields(fields.iter().map(|(name, value)| (name.clone(), Self::of(value))).collect())
+                Self::Fields(fields.iter().map(|(name, value)| (name.clone(), Self::parse(value))).collect())
             }
             fixed => Self::Fixed(fixed.clone()),
         }
@@ -96,13 +96,13 @@ impl Node {
     fn fill(&self, arguments: &Value) -> Result<Option<Value>, String> {
         Ok(match self {
             Self::Fixed(value) => Some(value.clone()),
-            Self::Whole(name) => arguments.get(name).cloned(),
+            Self::Argument(name) => arguments.get(name).cloned(),
             Self::Text(template) => {
                 let mut text = String::new();
                 for part in &template.parts {
                     match part {
-                        Part::Text(fixed) => text.push_str(fixed),
-                        Part::Argument(name) => match text_of(arguments, name)? {
+                        ArgumentTemplatePart::Text(fixed) => text.push_str(fixed),
+                        ArgumentTemplatePart::Argument(name) => match argument_text(arguments, name)? {
                             Some(value) => text.push_str(&value),
                             None => return Ok(None),
                         },
@@ -138,7 +138,7 @@ mod tests {
             "city": "{city}", "text": "about {city}, {n} times", "fixed": [1, null, "{{city}}"],
             "deep": {"list": ["{tags}", "{absent}"], "gone": "{absent}"},
         });
-        let body = Body::parse(&template).unwrap();
+        let body = BodyTemplate::parse(&template).unwrap();
         let arguments = json!({"city": "\"},{\"x\":\"", "n": 2, "tags": {"a": [1]}});
         let sent: Value = serde_json::from_slice(&body.fill(&arguments).unwrap()).unwrap();
         assert_eq!(
@@ -149,11 +149,14 @@ mod tests {
             })
         );
         assert_eq!(
-            (body.names_in_texts(), body.names_of_values()),
+            (body.text_arguments(), body.value_arguments()),
             (vec!["city", "n"], vec!["city", "tags", "absent", "absent"])
         );
-        assert_eq!(Body::parse(&json!("arguments")).unwrap().fill(&json!({"a": 1})).unwrap(), "{\"a\":1}");
-        assert!(Body::parse(&json!("other")).is_err());
+        assert_eq!(
+            BodyTemplate::parse(&json!("arguments")).unwrap().fill(&json!({"a": 1})).unwrap(),
+            "{\"a\":1}"
+        );
+        assert!(BodyTemplate::parse(&json!("other")).is_err());
         assert!(body.fill(&json!({"city": "x", "n": []})).unwrap_err().starts_with("/n: "));
     }
 }

@@ -20,28 +20,28 @@ mod url_template;
 pub use settings::{HttpMethod, HttpTool};
 
 use crate::builtin::http::{
-    Network, PinnedRequest, Ports, PrivateHost, Reply, Resolve, SystemResolver, Transport, body_of,
-    checked_addresses_or, header_text, is_text, redirect_target,
+    AllowedPorts, HostResolver, HttpResponse, HttpTransport, PinnedRequest, PrivateHost, ReqwestTransport,
+    SystemResolver, header_text, is_text, read_body, redirect_target, resolve_allowed_addresses,
 };
 use crate::context::ToolContext;
-use crate::process::Surroundings;
-use crate::schema::shortened;
-use crate::secrets::Secrets;
-use crate::settings::{Wrong, is_secret_name, time_limit, tool_name};
+use crate::process::SpawnContext;
+use crate::schema::truncate_chars;
+use crate::secrets::SecretSet;
+use crate::settings::{ToolSettingError, is_secret_name, time_limit, tool_name};
 use crate::template;
 use crate::tool::{AgentCallable, Tool, ToolError, ToolSpec};
-use crate::toolbox::{Source, SourceNews};
+use crate::toolbox::{SourceReporter, ToolSource};
 use async_trait::async_trait;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use body::Body;
+use body::BodyTemplate;
 use bytes::Bytes;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Method, StatusCode, Url};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use throughline_wire::{Arguments, Media, Output, ToolName};
+use throughline_wire::{CallArguments, Media, ToolName, ToolOutput};
 use url_template::UrlTemplate;
 
 /// The name of this source.
@@ -53,98 +53,116 @@ pub const REDIRECTS_MAX: usize = 3;
 /// Most characters of an answer that is an error which the model is told.
 const ERROR_CHARS_MAX: usize = 1_000;
 
-/// `[http_tools.*]` of a configuration as a [`Source`]. What is wrong with one is its own fault.
+/// `[http_tools.*]` of a configuration as a [`ToolSource`]. What is wrong with one is its own fault.
 pub struct HttpToolSource {
     settings: BTreeMap<String, HttpTool>,
-    surroundings: Surroundings,
-    resolver: Arc<dyn Resolve>,
-    transport: Arc<dyn Transport>,
+    spawn_context: SpawnContext,
+    resolver: Arc<dyn HostResolver>,
+    transport: Arc<dyn HttpTransport>,
 }
 
 impl HttpToolSource {
     /// Tools by the name of their section, over the network.
-    pub fn new(settings: BTreeMap<String, HttpTool>, surroundings: Surroundings) -> Self {
-        Self { settings, surroundings, resolver: Arc::new(SystemResolver), transport: Arc::new(Network) }
+    pub fn new(settings: BTreeMap<String, HttpTool>, spawn_context: SpawnContext) -> Self {
+        Self {
+            settings,
+            spawn_context,
+            resolver: Arc::new(SystemResolver),
+            transport: Arc::new(ReqwestTransport),
+        }
     }
 
     /// Over something else.
     #[must_use]
-    pub fn over(mut self, resolver: Arc<dyn Resolve>, transport: Arc<dyn Transport>) -> Self {
+    pub fn with_transport(
+        mut self,
+        resolver: Arc<dyn HostResolver>,
+        transport: Arc<dyn HttpTransport>,
+    ) -> Self {
         (self.resolver, self.transport) = (resolver, transport);
         self
     }
 }
 
 #[async_trait]
-impl Source for HttpToolSource {
+impl ToolSource for HttpToolSource {
     fn name(&self) -> &str {
         HTTP_TOOLS
     }
 
-    async fn start(&self, news: SourceNews) {
+    async fn start(&self, news: SourceReporter) {
         let (mut tools, mut faults) = (Vec::new(), Vec::new());
         for (key, settings) in &self.settings {
             let name = tool_name(key, settings.name.as_deref(), HTTP_TOOLS);
             match self.endpoint(name.clone(), settings) {
                 Ok(endpoint) => tools.push(Arc::new(endpoint) as Arc<dyn Tool>),
-                Err(wrong) => faults.push(wrong.of(HTTP_TOOLS, Some(name))),
+                Err(error) => faults.push(error.into_fault(HTTP_TOOLS, Some(name))),
             }
         }
-        news.state(tools, faults);
+        news.set_state(tools, faults);
     }
 
     async fn stop(&self) {}
 }
 
 /// One endpoint, ready to be asked.
-struct Endpoint {
+struct HttpEndpoint {
     spec: ToolSpec,
     method: Method,
     url: UrlTemplate,
     /// Pairs of the settings, behind those of the template.
     query: Vec<(String, String)>,
     headers: HeaderMap,
-    body: Option<Body>,
-    answer: Option<String>,
-    ports: Ports,
+    body: Option<BodyTemplate>,
+    answer_pointer: Option<String>,
+    ports: AllowedPorts,
     private: Vec<PrivateHost>,
-    secrets: Secrets,
-    resolver: Arc<dyn Resolve>,
-    transport: Arc<dyn Transport>,
+    secrets: SecretSet,
+    resolver: Arc<dyn HostResolver>,
+    transport: Arc<dyn HttpTransport>,
 }
 
 /// What no argument changes.
-struct Fixed {
+struct FixedParts {
     headers: HeaderMap,
     query: Vec<(String, String)>,
-    secrets: Secrets,
+    secrets: SecretSet,
 }
 
 impl HttpToolSource {
-    fn endpoint(&self, name: ToolName, settings: &HttpTool) -> Result<Endpoint, Wrong> {
+    fn endpoint(&self, name: ToolName, settings: &HttpTool) -> Result<HttpEndpoint, ToolSettingError> {
         let url = UrlTemplate::parse(&settings.url).map_err(|message| {
-            Wrong::new(format!("url: {message}"), "For example https://api.example.com/v1/{city}?q={query}")
+            ToolSettingError::new(
+                format!("url: {message}"),
+                "For example https://api.example.com/v1/{city}?q={query}",
+            )
         })?;
-        let body = settings.body.as_ref().map(Body::parse).transpose().map_err(|message| {
-            Wrong::new(
+        let body = settings.body.as_ref().map(BodyTemplate::parse).transpose().map_err(|message| {
+            ToolSettingError::new(
                 format!("body: {message}"),
                 "A table with {name} in its texts, or \"arguments\" for all of them.",
             )
         })?;
         if body.is_some() && matches!(settings.method, HttpMethod::Get | HttpMethod::Head) {
-            return Err(Wrong::new("a GET or HEAD request has no body", "method = \"POST\", or no `body`."));
+            return Err(ToolSettingError::new(
+                "a GET or HEAD request has no body",
+                "method = \"POST\", or no `body`.",
+            ));
         }
         let parameters = parameters(settings, &url, body.as_ref())?;
-        let Fixed { headers, query, secrets } = self.fixed(settings)?;
+        let FixedParts { headers, query, secrets } = self.fixed_parts(settings)?;
         let private = settings.private_hosts.iter().map(|text| PrivateHost::parse(text));
         let private = private.collect::<Result<Vec<_>, _>>().map_err(|message| {
-            Wrong::new(format!("private_hosts: {message}"), "For example [\"10.0.0.5:8080\"]")
+            ToolSettingError::new(format!("private_hosts: {message}"), "For example [\"10.0.0.5:8080\"]")
         })?;
         if let Some(pointer) =
             settings.answer.as_deref().filter(|text| !text.is_empty() && !text.starts_with('/'))
         {
             let message = format!("answer: `{pointer}` is no JSON pointer");
-            return Err(Wrong::new(message, "It begins with a slash: /current/temperature (RFC 6901)."));
+            return Err(ToolSettingError::new(
+                message,
+                "It begins with a slash: /current/temperature (RFC 6901).",
+            ));
         }
         let mut spec = ToolSpec::new(name, settings.description.clone());
         if let Some(title) = &settings.title {
@@ -155,16 +173,16 @@ impl HttpToolSource {
         spec.agent_callable = AgentCallable::Yes;
         HTTP_TOOLS.clone_into(&mut spec.source);
         spec.timeout = time_limit(settings.timeout_ms)?;
-        Ok(Endpoint {
+        Ok(HttpEndpoint {
             spec,
             method: settings.method.into(),
             // The port that the settings name is meant.
-            ports: Ports { also: url.port().into_iter().collect() },
+            ports: AllowedPorts { extra: url.port().into_iter().collect() },
             url,
             query,
             headers,
             body,
-            answer: settings.answer.clone(),
+            answer_pointer: settings.answer.clone(),
             private,
             secrets,
             resolver: self.resolver.clone(),
@@ -173,21 +191,21 @@ impl HttpToolSource {
     }
 
     /// Headers and query of the settings, and what of them is secret.
-    fn fixed(&self, settings: &HttpTool) -> Result<Fixed, Wrong> {
-        let value_of = |place: &str, name: &str, text: &str| {
-            let filled = filled(text, &self.surroundings, &mut Vec::new());
+    fn fixed_parts(&self, settings: &HttpTool) -> Result<FixedParts, ToolSettingError> {
+        let value_of = |section: &str, name: &str, text: &str| {
+            let filled = expand_variables(text, &self.spawn_context, &mut Vec::new());
             filled.map_err(|message| {
-                Wrong::new(format!("{place}.{name}: {message}"), "Set it, or take it out.")
+                ToolSettingError::new(format!("{section}.{name}: {message}"), "Set it, or take it out.")
             })
         };
         let mut headers = HeaderMap::new();
         for (name, text) in &settings.headers {
             let value = value_of("headers", name, text)?;
-            let wrong = |why: &str| Wrong::new(format!("headers.{name}: {why}"), "");
-            let parsed = HeaderName::try_from(name).map_err(|_| wrong("this is no name of a header"))?;
+            let invalid = |why: &str| ToolSettingError::new(format!("headers.{name}: {why}"), "");
+            let parsed = HeaderName::try_from(name).map_err(|_| invalid("this is no name of a header"))?;
             // The reason is not told: it may quote the value.
             let mut value =
-                HeaderValue::try_from(value).map_err(|_| wrong("its value cannot be sent in a header"))?;
+                HeaderValue::try_from(value).map_err(|_| invalid("its value cannot be sent in a header"))?;
             value.set_sensitive(true);
             headers.insert(parsed, value);
         }
@@ -195,17 +213,21 @@ impl HttpToolSource {
         for (name, text) in &settings.query {
             query.push((name.clone(), value_of("query", name, text)?));
         }
-        Ok(Fixed { headers, query, secrets: Secrets::new(settings.secret_values(&self.surroundings)) })
+        Ok(FixedParts {
+            headers,
+            query,
+            secrets: SecretSet::new(settings.secret_values(&self.spawn_context)),
+        })
     }
 }
 
 impl HttpTool {
     /// Values that nobody may see: those taken from variables, the texts that they are part of, and what is named like a secret.
     /// R: R4
-    pub fn secret_values(&self, from: &Surroundings) -> Vec<String> {
+    pub fn secret_values(&self, spawn_context: &SpawnContext) -> Vec<String> {
         let mut secrets = Vec::new();
         for (name, text) in self.headers.iter().chain(&self.query) {
-            if let Ok(value) = filled(text, from, &mut secrets)
+            if let Ok(value) = expand_variables(text, spawn_context, &mut secrets)
                 && (text.contains('$') || is_secret_name(name))
             {
                 secrets.push(value);
@@ -216,7 +238,11 @@ impl HttpTool {
 }
 
 /// `$NAME` anywhere in a text is a variable: `Bearer $TOKEN`. Their values are added to `taken`.
-fn filled(text: &str, from: &Surroundings, taken: &mut Vec<String>) -> Result<String, String> {
+fn expand_variables(
+    text: &str,
+    spawn_context: &SpawnContext,
+    values: &mut Vec<String>,
+) -> Result<String, String> {
     let mut parts = text.split('$');
     let mut filled = parts.next().unwrap_or_default().to_owned();
     for part in parts {
@@ -225,9 +251,9 @@ fn filled(text: &str, from: &Surroundings, taken: &mut Vec<String>) -> Result<St
         if name.is_empty() {
             filled.push('$');
         } else {
-            let value = from.value(&format!("${name}"))?;
+            let value = spawn_context.resolve_value(&format!("${name}"))?;
             filled.push_str(&value);
-            taken.push(value);
+            values.push(value);
         }
         filled.push_str(rest);
     }
@@ -235,28 +261,34 @@ fn filled(text: &str, from: &Surroundings, taken: &mut Vec<String>) -> Result<St
 }
 
 /// The schema: given, or made of the names.
-fn parameters(settings: &HttpTool, url: &UrlTemplate, body: Option<&Body>) -> Result<Value, Wrong> {
-    let in_texts: Vec<&str> = url.names().chain(body.into_iter().flat_map(Body::names_in_texts)).collect();
-    let whole: Vec<&str> = body.into_iter().flat_map(Body::names_of_values).collect();
-    let wrong = |message: String| {
-        Wrong::new(message, "Declare it under `parameters`; `{{` and `}}` are braces themselves.")
+fn parameters(
+    settings: &HttpTool,
+    url: &UrlTemplate,
+    body: Option<&BodyTemplate>,
+) -> Result<Value, ToolSettingError> {
+    let text_names: Vec<&str> =
+        url.names().chain(body.into_iter().flat_map(BodyTemplate::text_arguments)).collect();
+    let value_names: Vec<&str> = body.into_iter().flat_map(BodyTemplate::value_arguments).collect();
+    let invalid = |message: String| {
+        ToolSettingError::new(message, "Declare it under `parameters`; `{{` and `}}` are braces themselves.")
     };
     match &settings.parameters {
         None => {
-            let all: Vec<&str> = in_texts.iter().chain(&whole).copied().collect();
-            let mut schema = template::schema(None, &all).map_err(wrong)?;
+            let all: Vec<&str> = text_names.iter().chain(&value_names).copied().collect();
+            let mut schema = template::parameters_schema(None, &all).map_err(invalid)?;
             // A query parameter without a value is left out, so nothing but the path and the body needs all of theirs.
-            let optional: Vec<&str> = url.optional().filter(|name| !whole.contains(name)).collect();
+            let optional: Vec<&str> =
+                url.optional_names().filter(|name| !value_names.contains(name)).collect();
             if let Some(required) = schema["required"].as_array_mut() {
                 required.retain(|name| !name.as_str().is_some_and(|name| optional.contains(&name)));
             }
             Ok(schema)
         }
         given => {
-            let schema = template::schema(given.as_ref(), &in_texts).map_err(wrong)?;
-            let unknown = whole.iter().find(|name| schema["properties"].get(**name).is_none());
+            let schema = template::parameters_schema(given.as_ref(), &text_names).map_err(invalid)?;
+            let unknown = value_names.iter().find(|name| schema["properties"].get(**name).is_none());
             match unknown {
-                Some(name) => Err(wrong(format!("{{{name}}} is no parameter of the schema"))),
+                Some(name) => Err(invalid(format!("{{{name}}} is no parameter of the schema"))),
                 None => Ok(schema),
             }
         }
@@ -264,12 +296,12 @@ fn parameters(settings: &HttpTool, url: &UrlTemplate, body: Option<&Body>) -> Re
 }
 
 #[async_trait]
-impl Tool for Endpoint {
+impl Tool for HttpEndpoint {
     fn definition(&self) -> ToolSpec {
         self.spec.clone()
     }
 
-    async fn call(&self, arguments: &Arguments, context: ToolContext) -> Result<Output, ToolError> {
+    async fn call(&self, arguments: &CallArguments, context: ToolContext) -> Result<ToolOutput, ToolError> {
         let mut url = self.url.fill(&arguments.value).map_err(ToolError::invalid_arguments)?;
         if !self.query.is_empty() {
             url.query_pairs_mut().extend_pairs(&self.query);
@@ -278,12 +310,12 @@ impl Tool for Endpoint {
             Some(body) => Some(body.fill(&arguments.value).map_err(ToolError::invalid_arguments)?),
             None => None,
         };
-        let said = tokio::select! {
-            said = self.ask(url, body) => said,
+        let result = tokio::select! {
+            result = self.send_request(url, body) => result,
             () = context.cancellation().cancelled() => Err(ToolError::new("stopped before the answer was there")),
         };
         // R: R4
-        match said {
+        match result {
             Ok(output) => Ok(self.secrets.redact_output(output)),
             Err(ToolError::Failed { message, partial }) => Err(ToolError::Failed {
                 message: self.secrets.redact(&message).into_owned(),
@@ -294,8 +326,8 @@ impl Tool for Endpoint {
     }
 }
 
-impl Endpoint {
-    async fn ask(&self, first: Url, body: Option<Bytes>) -> Result<Output, ToolError> {
+impl HttpEndpoint {
+    async fn send_request(&self, first: Url, body: Option<Bytes>) -> Result<ToolOutput, ToolError> {
         let mut url = first;
         let mut method = self.method.clone();
         let mut headers = self.headers.clone();
@@ -304,9 +336,12 @@ impl Endpoint {
         }
         let mut body = body;
         for _hop in 0..=REDIRECTS_MAX {
-            let addresses = checked_addresses_or(&url, &self.ports, &self.private, self.resolver.as_ref())
-                .await
-                .map_err(|why| ToolError::new(format!("{} is not asked: {why}", place(&url))))?;
+            let addresses =
+                resolve_allowed_addresses(&url, &self.ports, &self.private, self.resolver.as_ref())
+                    .await
+                    .map_err(|why| {
+                        ToolError::new(format!("{} is not asked: {why}", url_without_query(&url)))
+                    })?;
             let request = PinnedRequest {
                 method: method.clone(),
                 url: url.clone(),
@@ -315,16 +350,23 @@ impl Endpoint {
                 body: body.clone(),
             };
             let reply = self.transport.send(request).await.map_err(ToolError::new)?;
-            let Some(target) = redirect_target(&url, &reply) else { return self.answer(&url, reply).await };
-            let target =
-                target.map_err(|why| ToolError::new(format!("{} redirects wrongly: {why}", place(&url))))?;
+            let Some(target) = redirect_target(&url, &reply) else {
+                return self.read_response(&url, reply).await;
+            };
+            let target = target.map_err(|why| {
+                ToolError::new(format!("{} redirects wrongly: {why}", url_without_query(&url)))
+            })?;
             match (reply.status, &method) {
                 (_, &Method::GET | &Method::HEAD) => {}
                 // RFC 9110 §15.4.4: see the result over there.
                 (303, _) => (method, body) = (Method::GET, None),
                 // What changes something is done where the settings say, and once.
                 _ => {
-                    let why = format!("{} redirects a {method} request to {}", place(&url), place(&target));
+                    let why = format!(
+                        "{} redirects a {method} request to {}",
+                        url_without_query(&url),
+                        url_without_query(&target)
+                    );
                     return Err(ToolError::new(why));
                 }
             }
@@ -336,59 +378,64 @@ impl Endpoint {
         Err(ToolError::new(format!("more than {REDIRECTS_MAX} redirects")))
     }
 
-    async fn answer(&self, url: &Url, reply: Reply) -> Result<Output, ToolError> {
+    async fn read_response(&self, url: &Url, reply: HttpResponse) -> Result<ToolOutput, ToolError> {
         let content_type = header_text(&reply.headers, "content-type").unwrap_or_default();
         let status = StatusCode::from_u16(reply.status).unwrap_or(StatusCode::BAD_GATEWAY);
-        let (body, cut) = body_of(reply, ANSWER_BYTES_MAX).await?;
+        let (body, truncated) = read_body(reply, ANSWER_BYTES_MAX).await?;
         let kind = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
         if !status.is_success() {
-            let said = String::from_utf8_lossy(&body);
-            let said = shortened(self.secrets.redact(said.trim()).as_ref(), ERROR_CHARS_MAX);
-            let what = format!("{} answered HTTP {status}", place(url));
-            return Err(ToolError::new(if said.is_empty() { what } else { format!("{what}: {said}") }));
+            let body_text = String::from_utf8_lossy(&body);
+            let error_text = truncate_chars(self.secrets.redact(body_text.trim()).as_ref(), ERROR_CHARS_MAX);
+            let status_text = format!("{} answered HTTP {status}", url_without_query(url));
+            return Err(ToolError::new(if error_text.is_empty() {
+                status_text
+            } else {
+                format!("{status_text}: {error_text}")
+            }));
         }
-        if cut {
-            let why = format!("{} answered with more than {ANSWER_BYTES_MAX} bytes", place(url));
-            return Err(ToolError::new(why).with_partial(Output::text(String::from_utf8_lossy(&body))));
+        if truncated {
+            let why = format!("{} answered with more than {ANSWER_BYTES_MAX} bytes", url_without_query(url));
+            return Err(ToolError::new(why).with_partial(ToolOutput::text(String::from_utf8_lossy(&body))));
         }
         let json = serde_json::from_slice::<Value>(&body);
-        match (&self.answer, json) {
+        match (&self.answer_pointer, json) {
             (Some(pointer), Ok(value)) => match value.pointer(pointer) {
-                Some(found) => Ok(self.json_output(found.clone())),
+                Some(selected) => Ok(self.json_output(selected.clone())),
                 None => {
-                    let why = format!("there is nothing at {pointer} of the answer of {}", place(url));
+                    let why =
+                        format!("there is nothing at {pointer} of the answer of {}", url_without_query(url));
                     Err(ToolError::new(why).with_partial(self.json_output(value)))
                 }
             },
             (Some(_), Err(error)) => {
-                let why = format!("the answer of {} is not JSON: {error}", place(url));
-                Err(ToolError::new(why).with_partial(Output::text(String::from_utf8_lossy(&body))))
+                let why = format!("the answer of {} is not JSON: {error}", url_without_query(url));
+                Err(ToolError::new(why).with_partial(ToolOutput::text(String::from_utf8_lossy(&body))))
             }
             (None, Ok(value)) if kind.contains("json") => Ok(self.json_output(value)),
             _ if ["image/", "audio/"].iter().any(|start| kind.starts_with(start)) => {
                 let media = Media::new(kind, STANDARD.encode(&body));
-                Ok(Output { media: vec![media.clone()], ..Output::text(media.note()) })
+                Ok(ToolOutput { media: vec![media.clone()], ..ToolOutput::text(media.note()) })
             }
-            _ if is_text(&content_type, &body) => Ok(Output::text(String::from_utf8_lossy(&body))),
+            _ if is_text(&content_type, &body) => Ok(ToolOutput::text(String::from_utf8_lossy(&body))),
             _ => Err(ToolError::new(format!(
                 "{} answered with {kind}, which is neither text nor a picture",
-                place(url)
+                url_without_query(url)
             ))),
         }
     }
 
     /// Without secrets before it becomes a text, in which they are harder to find.
-    fn json_output(&self, value: Value) -> Output {
+    fn json_output(&self, value: Value) -> ToolOutput {
         let value = self.secrets.redact_value(value);
         let text = match &value {
             Value::String(text) => text.clone(),
             other => other.to_string(),
         };
-        Output { value: Some(value), ..Output::text(text) }
+        ToolOutput { value: Some(value), ..ToolOutput::text(text) }
     }
 }
 
 /// Where a request went, without what it asked for: the query may hold a key.
-fn place(url: &Url) -> String {
+fn url_without_query(url: &Url) -> String {
     format!("{}{}", url.origin().ascii_serialization(), url.path())
 }

@@ -1,7 +1,7 @@
 //! A URL with places for values, which can change nothing but the content of their place.
 
 use crate::secrets::percent_encoded;
-use crate::template::{Part, Template, text_of};
+use crate::template::{ArgumentTemplate, ArgumentTemplatePart, argument_text};
 use serde_json::Value;
 use url::Url;
 
@@ -11,10 +11,10 @@ pub(super) struct UrlTemplate {
     /// Scheme and authority, as they stand.
     origin: String,
     /// Between the slashes.
-    segments: Vec<Template>,
+    segments: Vec<ArgumentTemplate>,
     /// Name and value.
-    query: Vec<(String, Option<Template>)>,
-    checked: Url,
+    query: Vec<(String, Option<ArgumentTemplate>)>,
+    parsed_origin: Url,
 }
 
 impl UrlTemplate {
@@ -31,40 +31,40 @@ impl UrlTemplate {
             return Err("the host cannot be an argument".to_owned());
         }
         let origin = format!("{scheme}://{authority}");
-        let checked = Url::parse(&origin).map_err(|error| error.to_string())?;
-        if !checked.username().is_empty() || checked.password().is_some() {
+        let parsed_origin = Url::parse(&origin).map_err(|error| error.to_string())?;
+        if !parsed_origin.username().is_empty() || parsed_origin.password().is_some() {
             return Err("user name and password go into `headers`".to_owned());
         }
         let (path, query) = rest.split_once('?').unwrap_or((rest, ""));
-        let segments: Vec<Template> =
-            path.strip_prefix('/').unwrap_or(path).split('/').map(Template::parse).collect();
+        let segments: Vec<ArgumentTemplate> =
+            path.strip_prefix('/').unwrap_or(path).split('/').map(ArgumentTemplate::parse).collect();
         let mut pairs = Vec::new();
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
             let (name, value) = match pair.split_once('=') {
-                Some((name, value)) => (name, Some(Template::parse(value))),
+                Some((name, value)) => (name, Some(ArgumentTemplate::parse(value))),
                 None => (pair, None),
             };
-            if Template::parse(name).names().next().is_some() {
+            if ArgumentTemplate::parse(name).names().next().is_some() {
                 return Err(format!("the name of a query parameter cannot be an argument: `{pair}`"));
             }
             pairs.push((name.to_owned(), value));
         }
-        Ok(Self { origin, segments, query: pairs, checked })
+        Ok(Self { origin, segments, query: pairs, parsed_origin })
     }
 
     /// The port, if it is named and not the usual one.
     pub(super) fn port(&self) -> Option<u16> {
-        self.checked.port()
+        self.parsed_origin.port()
     }
 
     pub(super) fn names(&self) -> impl Iterator<Item = &str> {
         let in_query = self.query.iter().filter_map(|(_, value)| value.as_ref());
-        self.segments.iter().chain(in_query).flat_map(Template::names)
+        self.segments.iter().chain(in_query).flat_map(ArgumentTemplate::names)
     }
 
     /// Those that are nowhere in the path: without them their parameter is left out.
-    pub(super) fn optional(&self) -> impl Iterator<Item = &str> {
-        let in_path: Vec<&str> = self.segments.iter().flat_map(Template::names).collect();
+    pub(super) fn optional_names(&self) -> impl Iterator<Item = &str> {
+        let in_path: Vec<&str> = self.segments.iter().flat_map(ArgumentTemplate::names).collect();
         self.names().filter(move |name| !in_path.contains(name))
     }
 
@@ -91,53 +91,53 @@ impl UrlTemplate {
         }
         let url = Url::parse(&text).map_err(|error| error.to_string())?;
         // What was built, read again: nothing has moved.
-        let is_as_built = url.origin() == self.checked.origin()
+        let is_as_built = url.origin() == self.parsed_origin.origin()
             && url.path_segments().map_or(0, Iterator::count) == self.segments.len()
             && url.fragment().is_none();
         if is_as_built { Ok(url) } else { Err("these values would change where the request goes".to_owned()) }
     }
 }
 
-fn segment_text(segment: &Template, arguments: &Value) -> Result<String, String> {
-    let (mut text, mut meant) = (String::new(), String::new());
+fn segment_text(segment: &ArgumentTemplate, arguments: &Value) -> Result<String, String> {
+    let (mut text, mut raw_text) = (String::new(), String::new());
     let mut last = None;
     for part in &segment.parts {
         match part {
-            Part::Text(fixed) => {
+            ArgumentTemplatePart::Text(fixed) => {
                 text.push_str(fixed);
-                meant.push_str(fixed);
+                raw_text.push_str(fixed);
             }
-            Part::Argument(name) => {
-                let Some(value) = text_of(arguments, name)? else {
+            ArgumentTemplatePart::Argument(name) => {
+                let Some(value) = argument_text(arguments, name)? else {
                     return Err(format!("/{name}: missing, and part of the path"));
                 };
                 text.push_str(&percent_encoded(&value));
-                meant.push_str(&value);
+                raw_text.push_str(&value);
                 last = Some(name);
             }
         }
     }
     // Escaped, all of these are the content of one segment by RFC 3986. Many servers unescape first, and walk then.
     if let Some(name) = last {
-        if meant.is_empty() {
+        if raw_text.is_empty() {
             return Err(format!("/{name}: must not be empty, being part of the path"));
         }
-        if meant.split(['/', '\\']).any(|step| matches!(step, "." | "..")) {
+        if raw_text.split(['/', '\\']).any(|step| matches!(step, "." | "..")) {
             return Err(format!("/{name}: must not walk through folders"));
         }
-        if meant.chars().any(char::is_control) {
+        if raw_text.chars().any(char::is_control) {
             return Err(format!("/{name}: must not hold control characters, being part of the path"));
         }
     }
     Ok(text)
 }
 
-fn query_text(template: &Template, arguments: &Value) -> Result<Option<String>, String> {
+fn query_text(template: &ArgumentTemplate, arguments: &Value) -> Result<Option<String>, String> {
     let mut text = String::new();
     for part in &template.parts {
         match part {
-            Part::Text(fixed) => text.push_str(fixed),
-            Part::Argument(name) => match text_of(arguments, name)? {
+            ArgumentTemplatePart::Text(fixed) => text.push_str(fixed),
+            ArgumentTemplatePart::Argument(name) => match argument_text(arguments, name)? {
                 Some(value) => text.push_str(&percent_encoded(&value)),
                 None => return Ok(None),
             },
@@ -185,8 +185,8 @@ mod tests {
     #[test]
     fn no_value_leaves_its_place() {
         for evil in ["..", ".", "../admin", "a/../../b", "..\\x", "", "a\r\nhost: evil", "\0"] {
-            let said = filled(TEMPLATE, json!({"city": evil, "n": 1}));
-            assert!(said.clone().unwrap_err().starts_with("/city: "), "{evil:?}: {said:?}");
+            let result = filled(TEMPLATE, json!({"city": evil, "n": 1}));
+            assert!(result.clone().unwrap_err().starts_with("/city: "), "{evil:?}: {result:?}");
         }
         for evil in [
             "//evil.com",

@@ -2,11 +2,11 @@
 //! that is not known.
 
 use super::content;
-use super::definition::Definition;
-use super::session::{CallEnd, Session};
-use super::source::Server;
+use super::definition::McpToolDefinition;
+use super::session::{CallFailure, McpSession};
+use super::source::McpServerHandle;
 use crate::context::ToolContext;
-use crate::schema::{Schema, shortened};
+use crate::schema::{CompiledSchema, truncate_chars};
 use crate::tool::{Tool, ToolError, ToolSpec};
 use async_trait::async_trait;
 use rmcp::model::CallToolRequestParams;
@@ -14,27 +14,28 @@ use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
 use throughline_engine::Effect;
-use throughline_wire::{Arguments, Output};
+use throughline_wire::{CallArguments, ToolOutput};
 
 /// How long a call waits for a server that is being restarted.
 pub const RESTART_WAIT: Duration = Duration::from_secs(10);
 /// Most characters of a server's complaint that are passed on to a fault.
-const COMPLAINT_CHARS_MAX: usize = 300;
+const PROBLEM_CHARS_MAX: usize = 300;
 
 /// One tool of one server.
 pub(crate) struct McpTool {
-    server: Arc<Server>,
+    server: Arc<McpServerHandle>,
     spec: ToolSpec,
     /// As the server calls it.
     name: String,
-    output: Option<Schema>,
+    output: Option<CompiledSchema>,
 }
 
 impl McpTool {
-    pub(crate) fn new(server: Arc<Server>, definition: Definition) -> Self {
+    pub(crate) fn new(server: Arc<McpServerHandle>, definition: McpToolDefinition) -> Self {
         // A schema of the output that cannot be used checks nothing; only that of the arguments keeps a tool out.
-        let output = definition.spec.output.as_ref().and_then(|schema| Schema::of_output(schema).ok());
-        Self { server, spec: definition.spec, name: definition.pinned.tool, output }
+        let output =
+            definition.spec.output.as_ref().and_then(|schema| CompiledSchema::compile_any(schema).ok());
+        Self { server, spec: definition.spec, name: definition.pin.tool, output }
     }
 }
 
@@ -44,7 +45,7 @@ impl Tool for McpTool {
         self.spec.clone()
     }
 
-    async fn call(&self, arguments: &Arguments, context: ToolContext) -> Result<Output, ToolError> {
+    async fn call(&self, arguments: &CallArguments, context: ToolContext) -> Result<ToolOutput, ToolError> {
         let Some(session) = self.server.session(RESTART_WAIT, context.cancellation()).await else {
             let state = self.server.state();
             return Err(ToolError::new(format!(
@@ -54,20 +55,20 @@ impl Tool for McpTool {
         };
         let mut params = CallToolRequestParams::new(self.name.clone());
         params.arguments = arguments.value.as_object().cloned();
-        let idle = self.server.settings.idle();
+        let idle = self.server.settings.idle_timeout();
         match session.call(params, &context, idle).await {
             Ok(result) => {
                 self.check_output(result.structured_content.as_ref(), result.is_error == Some(true));
-                self.without_secrets(content::answer(result))
+                self.redact_answer(content::output_from_result(result))
             }
-            Err(end) => self.without_secrets(Err(self.error(end, &session))),
+            Err(failure) => self.redact_answer(Err(self.tool_error(failure, &session))),
         }
     }
 }
 
 impl McpTool {
     /// R: R4
-    fn without_secrets(&self, answer: Result<Output, ToolError>) -> Result<Output, ToolError> {
+    fn redact_answer(&self, answer: Result<ToolOutput, ToolError>) -> Result<ToolOutput, ToolError> {
         let secrets = &self.server.secrets;
         answer.map(|output| secrets.redact_output(output)).map_err(|error| match error {
             ToolError::Failed { message, partial } => ToolError::Failed {
@@ -90,32 +91,32 @@ impl McpTool {
                 .map(|error| format!("its output is not what its definition promises: {error}")),
         };
         if let Some(problem) = problem {
-            self.server.complain(&self.spec.name, &shortened(&problem, COMPLAINT_CHARS_MAX));
+            self.server.report_problem(&self.spec.name, &truncate_chars(&problem, PROBLEM_CHARS_MAX));
         }
     }
 
     /// R: L5 L2
-    fn error(&self, end: CallEnd, session: &Session) -> ToolError {
+    fn tool_error(&self, failure: CallFailure, session: &McpSession) -> ToolError {
         let server = &self.server.name;
         let has_no_effects = matches!(self.spec.effect, Effect::Pure | Effect::Read | Effect::Cosmetic);
-        match end {
-            CallEnd::Refused { code, message } => {
+        match failure {
+            CallFailure::Refused { code, message } => {
                 ToolError::new(format!("the MCP server `{server}` refused the call (code {code}): {message}"))
             }
-            CallEnd::NotSent(why) => {
-                self.server.suspect();
+            CallFailure::NotSent(why) => {
+                self.server.request_check();
                 ToolError::new(format!("the call did not reach the MCP server `{server}`: {why}"))
             }
-            CallEnd::Protocol(what) => ToolError::new(format!("the MCP server `{server}`: {what}")),
-            CallEnd::Stopped => ToolError::new("stopped"),
-            CallEnd::Silent(limit) => {
-                self.server.suspect();
+            CallFailure::Protocol(what) => ToolError::new(format!("the MCP server `{server}`: {what}")),
+            CallFailure::Cancelled => ToolError::new("stopped"),
+            CallFailure::TimedOut(limit) => {
+                self.server.request_check();
                 ToolError::TimedOut { limit }
             }
-            CallEnd::Gone if has_no_effects => {
+            CallFailure::Disconnected if has_no_effects => {
                 ToolError::new(format!("the MCP server `{server}` ended before it had answered"))
             }
-            CallEnd::Gone => {
+            CallFailure::Disconnected => {
                 debug_assert!(session.is_closed() || !has_no_effects);
                 ToolError::Unknown
             }

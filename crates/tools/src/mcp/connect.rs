@@ -1,13 +1,14 @@
 //! From settings to a session: the program is started or the URL is reached, and both sides have shaken hands.
 
 use super::listing::TaskOnly;
-use super::session::{Handler, Session, causes, of_transport};
-use super::settings::{Era, McpServer, Way};
+use super::session::{McpSession, SessionHandler, error_chain, transport_error_text};
+use super::settings::{McpEndpoint, McpServer, ProtocolEra};
 use super::{http, stdio};
 use crate::process::{
-    Program, ProgramError, RUN_AS_REMEDY, Running, SandboxMode, SandboxRules, Surroundings, child_environment,
+    ChildProcess, ProgramError, ProgramSpec, RUN_AS_REMEDY, SandboxMode, SandboxRules, SpawnContext,
+    child_environment,
 };
-use crate::secrets::Secrets;
+use crate::secrets::SecretSet;
 use rmcp::RoleClient;
 use rmcp::model::ProtocolVersion;
 use rmcp::service::{ClientInitializeError, ClientLifecycleMode, ClientServiceExt, RunningService};
@@ -21,72 +22,72 @@ use tokio::time::{Instant, timeout_at};
 use tokio_util::task::AbortOnDropHandle;
 
 /// How much of what a server says on stderr is kept for the message about its end, in bytes.
-pub const STDERR_BYTES_KEPT: usize = 4 * 1024;
+pub const STDERR_TAIL_BYTES: usize = 4 * 1024;
 /// Between our side and the pump of a child's lines, in bytes.
 const PIPE_BYTES: usize = 64 * 1024;
 /// How long a server has to end by itself after the end of its input, before it is told to.
 pub const CLOSE_WAIT: Duration = Duration::from_secs(1);
 
 /// How long the end of what an ended server said is waited for.
-const EAR_WAIT: Duration = Duration::from_millis(200);
+const STDERR_WAIT: Duration = Duration::from_millis(200);
 
 /// Why there is no connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Refusal {
+pub(crate) struct ConnectFailure {
     pub(crate) message: String,
     pub(crate) remedy: Option<String>,
     /// It may answer to the other revision.
-    pub(crate) is_deaf_to_discovery: bool,
+    pub(crate) rejects_discovery: bool,
 }
 
-impl Refusal {
+impl ConnectFailure {
     fn new(message: impl Into<String>, remedy: &str) -> Self {
-        Self { message: message.into(), remedy: Some(remedy.to_owned()), is_deaf_to_discovery: false }
+        Self { message: message.into(), remedy: Some(remedy.to_owned()), rejects_discovery: false }
     }
 }
 
 /// A session and what keeps it up.
-pub(crate) struct Connection {
-    pub(crate) session: Arc<Session>,
-    child: Option<Child>,
+pub(crate) struct McpConnection {
+    pub(crate) session: Arc<McpSession>,
+    child: Option<ServerProcess>,
 }
 
-struct Child {
-    running: Running,
+struct ServerProcess {
+    process: ChildProcess,
     _pump: AbortOnDropHandle<()>,
     /// `None`: it has heard everything.
-    ear: Option<AbortOnDropHandle<()>>,
-    said: Said,
+    stderr_reader: Option<AbortOnDropHandle<()>>,
+    stderr_tail: StderrTail,
 }
 
 /// The last of what a server said on stderr.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Said(Arc<Mutex<VecDeque<u8>>>);
+pub(crate) struct StderrTail(Arc<Mutex<VecDeque<u8>>>);
 
-impl Said {
+impl StderrTail {
     /// Secrets are taken out before anything is forgotten: half of one would not be recognised.
-    async fn listen(self, mut stderr: impl AsyncRead + Unpin, secrets: Secrets) {
+    async fn read_from(self, mut stderr: impl AsyncRead + Unpin, secrets: SecretSet) {
         let mut redactor = secrets.redactor();
-        let mut piece = [0; 4096];
-        while let Ok(read @ 1..) = stderr.read(&mut piece).await {
-            self.keep(&redactor.push(&piece[..read]));
+        let mut chunk = [0; 4096];
+        while let Ok(read @ 1..) = stderr.read(&mut chunk).await {
+            self.append(&redactor.push(&chunk[..read]));
         }
-        self.keep(&redactor.finish());
+        self.append(&redactor.finish());
     }
 
-    fn keep(&self, bytes: &[u8]) {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.extend(bytes);
-        let over = kept.len().saturating_sub(STDERR_BYTES_KEPT);
-        kept.drain(..over);
+    fn append(&self, bytes: &[u8]) {
+        let mut buffer = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        buffer.extend(bytes);
+        let excess = buffer.len().saturating_sub(STDERR_TAIL_BYTES);
+        buffer.drain(..excess);
     }
 
     /// In front of it what ended, behind it what was said last.
-    fn behind(&self, what: &str) -> String {
-        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let (front, back) = kept.as_slices();
-        let said = String::from_utf8_lossy(&[front, back].concat()).trim().to_owned();
-        if said.is_empty() { what.to_owned() } else { format!("{what}. It said:\n{said}") }
+    fn annotate(&self, what: &str) -> String {
+        let buffer = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (front, back) = buffer.as_slices();
+        let tail = String::from_utf8_lossy(&[front, back].concat()).trim().to_owned();
+        if tail.is_empty() { what.to_owned() } else { format!("{what}. It said:\n{tail}") }
     }
 }
 
@@ -94,129 +95,133 @@ impl Said {
 pub(crate) async fn connect(
     name: &str,
     settings: &McpServer,
-    surroundings: &Surroundings,
-    era: Era,
-) -> Result<Connection, Refusal> {
-    let until = Instant::now() + settings.start_limit();
-    match settings.way(name) {
-        Ok(Way::Program { program, arguments }) => {
-            start(name, settings, surroundings, era, (program, arguments), until).await
+    spawn_context: &SpawnContext,
+    era: ProtocolEra,
+) -> Result<McpConnection, ConnectFailure> {
+    let deadline = Instant::now() + settings.start_timeout();
+    match settings.endpoint(name) {
+        Ok(McpEndpoint::Program { program, arguments }) => {
+            start_process(name, settings, spawn_context, era, (program, arguments), deadline).await
         }
-        Ok(Way::Url(url)) => {
+        Ok(McpEndpoint::Url(url)) => {
             let task_only = TaskOnly::default();
-            let value_of = |text: &str| surroundings.value(text);
-            let transport = http::transport(url, settings, value_of, task_only.clone())
-                .map_err(|message| Refusal::new(message, "Set it, or change `headers`."))?;
-            let shaking = Handler::new(name, settings.secrets(surroundings))
+            let value_of = |text: &str| spawn_context.resolve_value(text);
+            let transport = http::build_transport(url, settings, value_of, task_only.clone())
+                .map_err(|message| ConnectFailure::new(message, "Set it, or change `headers`."))?;
+            let handshake = SessionHandler::new(name, settings.secrets(spawn_context))
                 .serve_with_lifecycle(transport, lifecycle(era));
-            let service = shaken(timeout_at(until, shaking).await, settings)
-                .map_err(|refusal| Refusal { message: format!("{url}: {}", refusal.message), ..refusal })?;
-            Ok(Connection { session: Session::new(service, task_only), child: None })
+            let service =
+                check_handshake(timeout_at(deadline, handshake).await, settings).map_err(|failure| {
+                    ConnectFailure { message: format!("{url}: {}", failure.message), ..failure }
+                })?;
+            Ok(McpConnection { session: McpSession::new(service, task_only), child: None })
         }
-        Err(error) => Err(Refusal::new(error.message, &error.help)),
+        Err(error) => Err(ConnectFailure::new(error.message, &error.help)),
     }
 }
 
-async fn start(
+async fn start_process(
     name: &str,
     settings: &McpServer,
-    surroundings: &Surroundings,
-    era: Era,
+    spawn_context: &SpawnContext,
+    era: ProtocolEra,
     (program, arguments): (&str, &[String]),
-    until: Instant,
-) -> Result<Connection, Refusal> {
-    let program = program_of(settings, surroundings, program, arguments)?;
-    let mut running =
-        program.start().map_err(|error| Refusal::new(error.to_string(), "Check `command` and `cwd`."))?;
+    deadline: Instant,
+) -> Result<McpConnection, ConnectFailure> {
+    let program = build_program(settings, spawn_context, program, arguments)?;
+    let mut running = program
+        .start()
+        .map_err(|error| ConnectFailure::new(error.to_string(), "Check `command` and `cwd`."))?;
     let (Some(stdin), Some(stdout), Some(stderr)) =
         (running.stdin.take(), running.stdout.take(), running.stderr.take())
     else {
-        return Err(Refusal::new("the program has no pipes", "Please report this."));
+        return Err(ConnectFailure::new("the program has no pipes", "Please report this."));
     };
-    let said = Said::default();
-    let listening = said.clone().listen(stderr, settings.secrets(surroundings));
-    let ear = Some(AbortOnDropHandle::new(tokio::spawn(listening)));
+    let stderr_tail = StderrTail::default();
+    let listening = stderr_tail.clone().read_from(stderr, settings.secrets(spawn_context));
+    let stderr_reader = Some(AbortOnDropHandle::new(tokio::spawn(listening)));
     let task_only = TaskOnly::default();
     let (ours, theirs) = tokio::io::duplex(PIPE_BYTES);
-    let looking = task_only.clone();
+    let pump_task_only = task_only.clone();
     let pump = AbortOnDropHandle::new(tokio::spawn(async move {
         // A side that has gone is the end of the connection, which the SDK sees, too.
-        let _ = stdio::pump(stdout, theirs, looking).await;
+        let _ = stdio::pump(stdout, theirs, pump_task_only).await;
     }));
     let transport = AsyncRwTransport::new_client(ours, stdin).with_max_line_length(stdio::MESSAGE_BYTES_MAX);
-    let shaking =
-        Handler::new(name, settings.secrets(surroundings)).serve_with_lifecycle(transport, lifecycle(era));
-    let mut child = Child { running, _pump: pump, ear, said };
-    let result = timeout_at(until, shaking).await;
+    let handshake = SessionHandler::new(name, settings.secrets(spawn_context))
+        .serve_with_lifecycle(transport, lifecycle(era));
+    let mut child = ServerProcess { process: running, _pump: pump, stderr_reader, stderr_tail };
+    let result = timeout_at(deadline, handshake).await;
     // Its end is seen by the end of what it writes, or by nobody reading what it is sent, whichever comes first.
     let has_ended = matches!(
         result,
         Ok(Err(ClientInitializeError::ConnectionClosed(_) | ClientInitializeError::TransportError { .. }))
     );
-    match shaken(result, settings) {
-        Ok(service) => Ok(Connection { session: Session::new(service, task_only), child: Some(child) }),
-        Err(refusal) => {
-            let ended = child.end().await;
+    match check_handshake(result, settings) {
+        Ok(service) => Ok(McpConnection { session: McpSession::new(service, task_only), child: Some(child) }),
+        Err(failure) => {
+            let exit = child.end().await;
             let message = match has_ended {
-                true => child.said.behind(&format!("the program {ended} before it had shaken hands")),
-                false => child.said.behind(&refusal.message),
+                true => child.stderr_tail.annotate(&format!("the program {exit} before it had shaken hands")),
+                false => child.stderr_tail.annotate(&failure.message),
             };
-            Err(Refusal { message, ..refusal })
+            Err(ConnectFailure { message, ..failure })
         }
     }
 }
 
-fn program_of(
+fn build_program(
     settings: &McpServer,
-    surroundings: &Surroundings,
+    spawn_context: &SpawnContext,
     program: &str,
     arguments: &[String],
-) -> Result<Program, Refusal> {
-    let path = surroundings.find(program).map_err(|error| {
-        let is_about_the_user = matches!(error, ProgramError::NobodyToRunAs { .. });
+) -> Result<ProgramSpec, ConnectFailure> {
+    let path = spawn_context.find_program(program).map_err(|error| {
+        let is_about_the_user = matches!(error, ProgramError::RunAsUnavailable { .. });
         let remedy = if is_about_the_user { RUN_AS_REMEDY } else { "Install it, or correct `command`." };
-        Refusal::new(error.to_string(), remedy)
+        ConnectFailure::new(error.to_string(), remedy)
     })?;
-    let mut set = BTreeMap::new();
+    let mut overrides = BTreeMap::new();
     for (variable, text) in &settings.env {
-        let value =
-            surroundings.value(text).map_err(|message| Refusal::new(message, "Set it, or change `env`."))?;
-        set.insert(variable.clone(), value);
+        let value = spawn_context
+            .resolve_value(text)
+            .map_err(|message| ConnectFailure::new(message, "Set it, or change `env`."))?;
+        overrides.insert(variable.clone(), value);
     }
-    let mut program = Program::new(path, surroundings);
+    let mut program = ProgramSpec::new(path, spawn_context);
     program.arguments = arguments.iter().map(Into::into).collect();
-    program.environment = child_environment(surroundings, &settings.env_allow, &set);
-    let folder = settings.cwd.as_deref().map(|cwd| surroundings.path(cwd));
+    program.environment = child_environment(spawn_context, &settings.env_allow, &overrides);
+    let folder = settings.cwd.as_deref().map(|cwd| spawn_context.resolve_path(cwd));
     program.limits = settings.limits.unwrap_or_default();
-    program.folder = Some(folder.unwrap_or_else(|| surroundings.folder.clone()));
+    program.folder = Some(folder.unwrap_or_else(|| spawn_context.folder.clone()));
     program.sandbox = match &settings.sandbox {
         // Unlike a command of the user's own, a server brings its own idea of where it keeps things.
         None => SandboxRules { mode: SandboxMode::Off, ..SandboxRules::default() },
         Some(sandbox) => sandbox
-            .resolve(&surroundings.folder, surroundings.home())
-            .map_err(|message| Refusal::new(message, "Correct `sandbox`."))?,
+            .resolve(&spawn_context.folder, spawn_context.home())
+            .map_err(|message| ConnectFailure::new(message, "Correct `sandbox`."))?,
     };
     Ok(program)
 }
 
-type Shaken = Result<RunningService<RoleClient, Handler>, ClientInitializeError>;
+type HandshakeResult = Result<RunningService<RoleClient, SessionHandler>, ClientInitializeError>;
 
-fn shaken(
-    result: Result<Shaken, tokio::time::error::Elapsed>,
+fn check_handshake(
+    result: Result<HandshakeResult, tokio::time::error::Elapsed>,
     settings: &McpServer,
-) -> Result<RunningService<RoleClient, Handler>, Refusal> {
+) -> Result<RunningService<RoleClient, SessionHandler>, ConnectFailure> {
     let error = match result {
         Ok(Ok(service)) => return Ok(service),
         Ok(Err(error)) => error,
         Err(_over_time) => {
             let message = format!("it has not shaken hands in {} ms", settings.start_timeout_ms);
-            return Err(Refusal::new(
+            return Err(ConnectFailure::new(
                 message,
                 "Is it an MCP server? Raise `start_timeout_ms` if it is only slow.",
             ));
         }
     };
-    let is_deaf_to_discovery = is_deaf_to_discovery(&error);
+    let rejects_discovery = rejects_discovery(&error);
     let remedy = match &error {
         error if error.is_authorization_required() => {
             "It wants a key: headers = { Authorization = \"$NAME_OF_A_VARIABLE\" }, with `Bearer …` in the variable."
@@ -225,16 +230,16 @@ fn shaken(
         _ => "Is it an MCP server, and does it run?",
     };
     let message = match &error {
-        ClientInitializeError::TransportError { error, .. } => of_transport(error),
-        error => causes(error),
+        ClientInitializeError::TransportError { error, .. } => transport_error_text(error),
+        error => error_chain(error),
     };
-    Err(Refusal { is_deaf_to_discovery, ..Refusal::new(message, remedy) })
+    Err(ConnectFailure { rejects_discovery, ..ConnectFailure::new(message, remedy) })
 }
 
 /// A server that was written before the probe may answer it with anything, and the SDK tries the older handshake only
 /// after the answers that it expects. What the probe is not to blame for: an address that cannot be reached, a missing
 /// key, no revision in common.
-fn is_deaf_to_discovery(error: &ClientInitializeError) -> bool {
+fn rejects_discovery(error: &ClientInitializeError) -> bool {
     match error {
         ClientInitializeError::ConnectionClosed(_)
         | ClientInitializeError::ExpectedInitResponse(_)
@@ -252,21 +257,21 @@ fn is_deaf_to_discovery(error: &ClientInitializeError) -> bool {
     }
 }
 
-fn lifecycle(era: Era) -> ClientLifecycleMode {
+fn lifecycle(era: ProtocolEra) -> ClientLifecycleMode {
     let newest = || vec![ProtocolVersion::V_2026_07_28];
     match era {
-        Era::Auto => ClientLifecycleMode::Auto {
+        ProtocolEra::Auto => ClientLifecycleMode::Auto {
             preferred_versions: newest(),
             legacy_version: Some(ProtocolVersion::V_2025_11_25),
         },
-        Era::V2026_07_28 => ClientLifecycleMode::Discover { preferred_versions: newest() },
-        Era::V2025_11_25 => ClientLifecycleMode::Initialize,
+        ProtocolEra::V2026_07_28 => ClientLifecycleMode::Discover { preferred_versions: newest() },
+        ProtocolEra::V2025_11_25 => ClientLifecycleMode::Initialize,
     }
 }
 
-impl Connection {
+impl McpConnection {
     /// Waits until the connection is over, and says how it ended. What the server started is ended with it.
-    pub(crate) async fn over(&mut self) -> String {
+    pub(crate) async fn wait_closed(&mut self) -> String {
         self.session.closed().await;
         self.close().await
     }
@@ -277,27 +282,27 @@ impl Connection {
         match &mut self.child {
             None => "the connection ended".to_owned(),
             Some(child) => {
-                let ended = child.end().await;
-                child.said.behind(&format!("the program {ended}"))
+                let exit = child.end().await;
+                child.stderr_tail.annotate(&format!("the program {exit}"))
             }
         }
     }
 }
 
-impl Child {
+impl ServerProcess {
     /// A moment to end by itself, then by force, with everything that it started.
     async fn end(&mut self) -> String {
-        let by_itself = tokio::time::timeout(CLOSE_WAIT, self.running.wait()).await;
-        let ended = match by_itself {
-            Ok(ended) => ended,
-            Err(_over_time) => self.running.stop().await,
+        let waited = tokio::time::timeout(CLOSE_WAIT, self.process.wait()).await;
+        let exit = match waited {
+            Ok(exit) => exit,
+            Err(_over_time) => self.process.stop().await,
         };
         // What it said last may be on its way still; a child of its own may keep the pipe open for ever.
-        if let Some(ear) = self.ear.take() {
-            let _ = tokio::time::timeout(EAR_WAIT, ear).await;
+        if let Some(stderr_reader) = self.stderr_reader.take() {
+            let _ = tokio::time::timeout(STDERR_WAIT, stderr_reader).await;
         }
-        match ended {
-            Ok(ended) => match (ended.code, ended.signal) {
+        match exit {
+            Ok(exit) => match (exit.code, exit.signal) {
                 (Some(code), _) => format!("ended with exit code {code}"),
                 (None, Some(signal)) => format!("was ended by signal {signal}"),
                 (None, None) => "ended".to_owned(),

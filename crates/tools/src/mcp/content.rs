@@ -4,22 +4,23 @@
 use crate::tool::ToolError;
 use rmcp::model::{Annotations, CallToolResult, ContentBlock, ResourceContents, Role};
 use serde_json::{Map, Value, json};
-use throughline_wire::{Media, Output};
+use throughline_wire::{Media, ToolOutput};
 
 /// What the model is told when all of an answer was meant for the user.
-const FOR_THE_USER: &str = "The answer is for the user, who has seen it.";
+const USER_ONLY_TEXT: &str = "The answer is for the user, who has seen it.";
 /// What the model is told when the rest of it was a picture or a sound.
-const BESIDE: &str = "The answer is the picture or sound; the rest of it is for the user, who has seen it.";
+const MEDIA_ONLY_TEXT: &str =
+    "The answer is the picture or sound; the rest of it is for the user, who has seen it.";
 
 /// The output of a finished call, or what the tool says went wrong.
 // R: L2
-pub(crate) fn answer(result: CallToolResult) -> Result<Output, ToolError> {
+pub(crate) fn output_from_result(result: CallToolResult) -> Result<ToolOutput, ToolError> {
     let is_error = result.is_error == Some(true);
-    let mut answer = Answer::default();
+    let mut builder = OutputBuilder::default();
     for block in result.content {
-        answer.take(block);
+        builder.push(block);
     }
-    let output = answer.finish(result.structured_content);
+    let output = builder.finish(result.structured_content);
     if !is_error {
         return Ok(output);
     }
@@ -27,13 +28,13 @@ pub(crate) fn answer(result: CallToolResult) -> Result<Output, ToolError> {
         "" => "the tool says that it failed, and not why".to_owned(),
         text => text.to_owned(),
     };
-    let partial = Output { text: String::new(), size: 0, ..output };
+    let partial = ToolOutput { text: String::new(), size: 0, ..output };
     let is_empty = partial.value.is_none() && partial.media.is_empty();
     Err(if is_empty { ToolError::new(message) } else { ToolError::new(message).with_partial(partial) })
 }
 
 #[derive(Default)]
-struct Answer {
+struct OutputBuilder {
     texts: Vec<String>,
     media: Vec<Media>,
     links: Vec<Value>,
@@ -41,8 +42,8 @@ struct Answer {
     for_user: Vec<Value>,
 }
 
-impl Answer {
-    fn take(&mut self, block: ContentBlock) {
+impl OutputBuilder {
+    fn push(&mut self, block: ContentBlock) {
         match block {
             ContentBlock::Text(text) if is_for_the_user(text.annotations.as_ref()) => {
                 self.for_user.push(json!({"type": "text", "text": text.text}));
@@ -54,9 +55,10 @@ impl Answer {
                 let is_for_the_user = is_for_the_user(link.annotations.as_ref());
                 let title = link.title.as_deref().unwrap_or(&link.name);
                 let kind = link.mime_type.as_deref().map(|kind| format!(" ({kind})")).unwrap_or_default();
-                let about = link.description.as_deref().map(|text| format!(": {text}")).unwrap_or_default();
-                let text = format!("[{title}]({}){kind}{about}", link.uri);
-                let value = some_of([
+                let description =
+                    link.description.as_deref().map(|text| format!(": {text}")).unwrap_or_default();
+                let text = format!("[{title}]({}){kind}{description}", link.uri);
+                let value = present_fields([
                     ("uri", Some(json!(link.uri))),
                     ("name", Some(json!(link.name))),
                     ("title", link.title.map(Value::from)),
@@ -87,7 +89,7 @@ impl Answer {
         let bytes = data.len() / 4 * 3;
         if is_for_the_user(annotations) {
             self.for_user.push(json!({"type": "media", "media_type": media_type, "bytes": bytes}));
-        } else if !is_picture_or_sound(&media_type) {
+        } else if !is_image_or_audio(&media_type) {
             self.texts
                 .push(format!("[{media_type} of {bytes} bytes, which is neither a picture nor a sound]"));
         } else if !is_base64(&data) {
@@ -102,7 +104,7 @@ impl Answer {
             ResourceContents::TextResourceContents { uri, mime_type, text, .. } => {
                 let kind = mime_type.map(Value::from);
                 if is_for_the_user {
-                    let value = some_of([
+                    let value = present_fields([
                         ("type", Some(json!("resource"))),
                         ("uri", Some(json!(uri))),
                         ("media_type", kind),
@@ -111,12 +113,12 @@ impl Answer {
                     self.for_user.push(value);
                 } else {
                     self.texts.push(format!("{uri}\n{text}"));
-                    self.resources.push(some_of([("uri", Some(json!(uri))), ("media_type", kind)]));
+                    self.resources.push(present_fields([("uri", Some(json!(uri))), ("media_type", kind)]));
                 }
             }
             ResourceContents::BlobResourceContents { uri, mime_type, blob, .. } => {
                 let bytes = blob.len() / 4 * 3;
-                let value = some_of([
+                let value = present_fields([
                     ("uri", Some(json!(uri))),
                     ("media_type", mime_type.clone().map(Value::from)),
                     ("bytes", Some(json!(bytes))),
@@ -128,7 +130,7 @@ impl Answer {
                 }
                 self.texts.push(format!("{uri} ({kind}, {bytes} bytes)"));
                 self.resources.push(value);
-                if is_picture_or_sound(&kind) && is_base64(&blob) {
+                if is_image_or_audio(&kind) && is_base64(&blob) {
                     self.media.push(Media::new(kind, blob));
                 }
             }
@@ -136,7 +138,7 @@ impl Answer {
         }
     }
 
-    fn finish(self, structured: Option<Value>) -> Output {
+    fn finish(self, structured: Option<Value>) -> ToolOutput {
         let mut text = self.texts.join("\n");
         // An empty content is told by the structured one. Nothing else stands in for a text: what is only for the user
         // is in the value, which would be shown to the model in place of a text that is missing.
@@ -144,8 +146,8 @@ impl Answer {
             text = match (&structured, self.for_user.is_empty(), self.media.is_empty()) {
                 (Some(structured), ..) => structured.to_string(),
                 (None, true, _) => String::new(),
-                (None, false, true) => FOR_THE_USER.to_owned(),
-                (None, false, false) => BESIDE.to_owned(),
+                (None, false, true) => USER_ONLY_TEXT.to_owned(),
+                (None, false, false) => MEDIA_ONLY_TEXT.to_owned(),
             };
         }
         let lists = [("links", self.links), ("resources", self.resources), ("for_user", self.for_user)];
@@ -163,7 +165,7 @@ impl Answer {
                 Some(Value::Object(value))
             }
         };
-        Output { size: text.len() as u64, text, value, media: self.media, ..Output::default() }
+        ToolOutput { size: text.len() as u64, text, value, media: self.media, ..ToolOutput::default() }
     }
 }
 
@@ -172,7 +174,7 @@ fn is_for_the_user(annotations: Option<&Annotations>) -> bool {
     audience.is_some_and(|audience| !audience.is_empty() && !audience.contains(&Role::Assistant))
 }
 
-fn is_picture_or_sound(media_type: &str) -> bool {
+fn is_image_or_audio(media_type: &str) -> bool {
     let kind = media_type.split('/').next().unwrap_or("");
     kind.eq_ignore_ascii_case("image") || kind.eq_ignore_ascii_case("audio")
 }
@@ -186,7 +188,7 @@ fn is_base64(data: &str) -> bool {
         && body.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'+' || byte == b'/')
 }
 
-fn some_of<const N: usize>(fields: [(&str, Option<Value>); N]) -> Value {
+fn present_fields<const N: usize>(fields: [(&str, Option<Value>); N]) -> Value {
     fields
         .into_iter()
         .filter_map(|(name, value)| Some((name.to_owned(), value?)))
@@ -198,11 +200,11 @@ fn some_of<const N: usize>(fields: [(&str, Option<Value>); N]) -> Value {
 mod tests {
     use super::*;
 
-    fn result(value: Value) -> Result<Output, ToolError> {
-        answer(serde_json::from_value(value).unwrap())
+    fn result(value: Value) -> Result<ToolOutput, ToolError> {
+        output_from_result(serde_json::from_value(value).unwrap())
     }
 
-    fn output(value: Value) -> Output {
+    fn output(value: Value) -> ToolOutput {
         result(value).unwrap()
     }
 
@@ -223,8 +225,8 @@ mod tests {
     #[test]
     fn an_empty_content_is_told_by_the_structured_one() {
         let structured = json!({"temperature": 22});
-        let told = output(json!({"content": [], "structuredContent": structured}));
-        assert_eq!((told.text.as_str(), told.value), ("{\"temperature\":22}", Some(structured.clone())));
+        let result = output(json!({"content": [], "structuredContent": structured}));
+        assert_eq!((result.text.as_str(), result.value), ("{\"temperature\":22}", Some(structured.clone())));
         let both = output(
             json!({"content": [{"type": "text", "text": "22 degrees"}], "structuredContent": structured}),
         );
@@ -261,7 +263,7 @@ mod tests {
     fn what_is_for_the_user_is_not_told_to_the_model() {
         let secret = |content: Value| {
             let output = output(json!({"content": content}));
-            let model_reads = throughline_wire::Outcome::Done(output.clone()).told_to_model();
+            let model_reads = throughline_wire::CallOutcome::Done(output.clone()).model_text();
             (model_reads, output)
         };
         let user = json!({"audience": ["user"]});

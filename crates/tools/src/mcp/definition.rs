@@ -2,8 +2,8 @@
 //!
 //! Descriptions are data here: they reach a model in definitions only, and nothing in them is read as anything.
 
-use super::message::depth;
-use super::pins::Pinned;
+use super::message_filter::depth;
+use super::pins::PinnedDefinition;
 use super::settings::McpServer;
 use crate::naming::TOOL_NAME_BYTES_MAX;
 use crate::tool::{AgentCallable, ToolSpec};
@@ -22,45 +22,49 @@ const SUFFIX_DIGITS: usize = 8;
 
 /// A tool of a server, not yet compared with its pin.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Definition {
+pub(crate) struct McpToolDefinition {
     pub(crate) spec: ToolSpec,
-    pub(crate) pinned: Pinned,
+    pub(crate) pin: PinnedDefinition,
 }
 
 /// # Errors
 /// Why the tool cannot be taken.
-pub(crate) fn definition(server: &str, settings: &McpServer, offered: Offered) -> Result<Definition, String> {
-    let written = serde_json::to_vec(&offered).map_err(|error| format!("its definition: {error}"))?;
-    if depth(&written) > DEFINITION_DEPTH_MAX {
+pub(crate) fn parse_definition(
+    server: &str,
+    settings: &McpServer,
+    offered: Offered,
+) -> Result<McpToolDefinition, String> {
+    let json = serde_json::to_vec(&offered).map_err(|error| format!("its definition: {error}"))?;
+    if depth(&json) > DEFINITION_DEPTH_MAX {
         return Err(format!(
             "its definition nests deeper than {DEFINITION_DEPTH_MAX} levels, which is the limit"
         ));
     }
-    let size = written.len();
+    let size = json.len();
     if size > DEFINITION_BYTES_MAX {
         return Err(format!("its definition has {size} bytes, and {DEFINITION_BYTES_MAX} is the limit"));
     }
     let hints = offered.annotations;
-    let effect = effect(settings.trusted, hints.as_ref());
-    let said_title = offered.title.or_else(|| hints.as_ref().and_then(|hints| hints.title.clone()));
-    let pinned = Pinned {
+    let effect = effect_from_hints(settings.trusted, hints.as_ref());
+    let declared_title = offered.title.or_else(|| hints.as_ref().and_then(|hints| hints.title.clone()));
+    let pin = PinnedDefinition {
         server: settings.identity(),
         tool: offered.name.to_string(),
-        title: said_title.clone(),
+        title: declared_title.clone(),
         description: offered.description.unwrap_or_default().into_owned(),
-        parameters: with_type(Value::Object(offered.input_schema.as_ref().clone())),
+        parameters: with_object_type(Value::Object(offered.input_schema.as_ref().clone())),
         output: offered.output_schema.map(|schema| Value::Object(schema.as_ref().clone())),
         hints: serde_json::to_value(hints).unwrap_or_default(),
     };
-    let mut spec = ToolSpec::new(tool_name(server, &pinned.tool), pinned.description.clone());
-    spec.title = said_title.filter(|title| !title.trim().is_empty()).unwrap_or_else(|| pinned.tool.clone());
-    spec.parameters = pinned.parameters.clone();
-    spec.output = pinned.output.clone();
+    let mut spec = ToolSpec::new(tool_name(server, &pin.tool), pin.description.clone());
+    spec.title = declared_title.filter(|title| !title.trim().is_empty()).unwrap_or_else(|| pin.tool.clone());
+    spec.parameters = pin.parameters.clone();
+    spec.output = pin.output.clone();
     spec.effect = effect;
     spec.agent_callable = AgentCallable::Yes;
-    spec.timeout = settings.total();
+    spec.timeout = settings.total_timeout();
     spec.source = format!("mcp:{server}");
-    Ok(Definition { spec, pinned })
+    Ok(McpToolDefinition { spec, pin })
 }
 
 /// `server.method`. A method that cannot be one is changed, and gets a suffix made from what it was, so that no two
@@ -68,14 +72,14 @@ pub(crate) fn definition(server: &str, settings: &McpServer, offered: Offered) -
 pub(crate) fn tool_name(server: &str, tool: &str) -> ToolName {
     let room = TOOL_NAME_BYTES_MAX - server.len() - 1;
     // Two names that look the same are not.
-    let is_good = |c: char| !c.is_whitespace() && !visible::is_hidden(c);
-    if !tool.is_empty() && tool.len() <= room && tool.chars().all(is_good) {
+    let is_allowed = |c: char| !c.is_whitespace() && !visible::is_hidden(c);
+    if !tool.is_empty() && tool.len() <= room && tool.chars().all(is_allowed) {
         return ToolName::from(format!("{server}.{tool}"));
     }
     let hash = blake3::hash(tool.as_bytes()).to_hex();
     let room = room - SUFFIX_DIGITS - 1;
     let mut method = String::new();
-    for c in tool.chars().map(|c| if is_good(c) { c } else { '_' }) {
+    for c in tool.chars().map(|c| if is_allowed(c) { c } else { '_' }) {
         if method.len() + c.len_utf8() > room {
             break;
         }
@@ -87,7 +91,7 @@ pub(crate) fn tool_name(server: &str, tool: &str) -> ToolName {
 /// Annotations are hints, not proof: of a server that is not trusted they change nothing.
 /// Defaults of absent hints: not read-only, destructive, not idempotent, open world (MCP 2025-11-25 `ToolAnnotations`).
 // R: L2
-fn effect(trusted: bool, hints: Option<&ToolAnnotations>) -> Effect {
+fn effect_from_hints(trusted: bool, hints: Option<&ToolAnnotations>) -> Effect {
     let Some(hints) = hints.filter(|_| trusted) else { return Effect::External };
     if hints.read_only_hint == Some(true) {
         Effect::Read
@@ -101,7 +105,7 @@ fn effect(trusted: bool, hints: Option<&ToolAnnotations>) -> Effect {
 }
 
 /// Some servers leave out the type of a schema without arguments, which upstreams refuse.
-fn with_type(mut schema: Value) -> Value {
+fn with_object_type(mut schema: Value) -> Value {
     if let Value::Object(fields) = &mut schema
         && !fields.contains_key("type")
         && !["$ref", "anyOf", "oneOf", "allOf"].iter().any(|key| fields.contains_key(*key))
@@ -121,8 +125,8 @@ mod tests {
         serde_json::from_value(value).unwrap()
     }
 
-    fn of(value: Value) -> Definition {
-        definition("files", &McpServer::default(), offered(value)).unwrap()
+    fn of(value: Value) -> McpToolDefinition {
+        parse_definition("files", &McpServer::default(), offered(value)).unwrap()
     }
 
     #[test]
@@ -154,7 +158,7 @@ mod tests {
             let tool = json!({"name": "read", "inputSchema": {"type": "object"}, "annotations": hints});
             let as_seen = |trusted| {
                 let settings = McpServer { trusted, ..McpServer::default() };
-                definition("files", &settings, offered(tool.clone())).unwrap().spec.effect
+                parse_definition("files", &settings, offered(tool.clone())).unwrap().spec.effect
             };
             assert_eq!(as_seen(true), expected, "{hints}");
             assert_eq!(as_seen(false), Effect::External, "{hints}");
@@ -183,7 +187,7 @@ mod tests {
             names.iter().map(|name| tool_name("files", name).into_string()).collect();
         assert_eq!(ours.len(), names.len());
         for name in &ours {
-            assert!(crate::naming::check(&ToolName::from(name.as_str())).is_ok(), "{name}");
+            assert!(crate::naming::check_name(&ToolName::from(name.as_str())).is_ok(), "{name}");
             assert!(!name.chars().any(visible::is_hidden), "{name:?}");
         }
         assert!(ours.contains("files.read") && ours.contains("files.a.b/c") && ours.contains("files.天气"));
@@ -205,7 +209,7 @@ mod tests {
         let with = |size: usize| {
             let tool =
                 json!({"name": "read", "description": "x".repeat(size), "inputSchema": {"type": "object"}});
-            definition("files", &McpServer::default(), offered(tool))
+            parse_definition("files", &McpServer::default(), offered(tool))
         };
         assert!(with(DEFINITION_BYTES_MAX - 200).is_ok());
         assert!(with(DEFINITION_BYTES_MAX).unwrap_err().contains("is the limit"));
@@ -217,7 +221,7 @@ mod tests {
             // The tool and its schema are two, and the innermost is one.
             let inner = (0..levels - 3).fold(json!({}), |inner, _| json!({"items": inner}));
             let schema = json!({"type": "object", "properties": inner});
-            definition(
+            parse_definition(
                 "files",
                 &McpServer::default(),
                 offered(json!({"name": "read", "inputSchema": schema})),

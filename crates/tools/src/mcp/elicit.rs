@@ -8,7 +8,7 @@ use throughline_engine::{ToolAnswer, ToolQuestion};
 /// browser: no answer.
 // R: L6
 pub(crate) async fn ask(server: &str, context: &ToolContext, question: ElicitRequestParams) -> ElicitResult {
-    let Some(question) = in_our_words(server, question) else {
+    let Some(question) = to_tool_question(server, question) else {
         return ElicitResult::new(ElicitationAction::Decline);
     };
     match context.ask(question).await {
@@ -25,21 +25,21 @@ pub(crate) async fn ask(server: &str, context: &ToolContext, question: ElicitReq
 }
 
 /// Who asks is said in front: it is the server, and not the program that the person knows.
-fn in_our_words(server: &str, question: ElicitRequestParams) -> Option<ToolQuestion> {
-    let said = |message: &str| format!("The MCP server `{server}` asks: {message}");
+fn to_tool_question(server: &str, question: ElicitRequestParams) -> Option<ToolQuestion> {
+    let attributed = |message: &str| format!("The MCP server `{server}` asks: {message}");
     match question {
         ElicitRequestParams::FormElicitationParams { message, requested_schema, .. } => {
-            Some(ToolQuestion::form(said(&message), serde_json::to_value(requested_schema).ok()?))
+            Some(ToolQuestion::form(attributed(&message), serde_json::to_value(requested_schema).ok()?))
         }
         ElicitRequestParams::UrlElicitationParams { message, url, .. } => {
             let parsed = url::Url::parse(&url).ok()?;
-            let is_for_a_browser = match parsed.scheme() {
+            let is_browser_url = match parsed.scheme() {
                 "https" => true,
                 // A page of a program on this machine.
                 "http" => matches!(parsed.host_str(), Some("localhost" | "127.0.0.1" | "[::1]")),
                 _ => false,
             };
-            is_for_a_browser.then(|| ToolQuestion::url(said(&message), parsed))
+            is_browser_url.then(|| ToolQuestion::url(attributed(&message), parsed))
         }
         // The enum may grow with the protocol.
         _ => None,
@@ -50,13 +50,13 @@ fn in_our_words(server: &str, question: ElicitRequestParams) -> Option<ToolQuest
 mod tests {
     use super::*;
     use serde_json::{Value, json};
-    use throughline_engine::Wants;
+    use throughline_engine::ElicitationMode;
 
     fn url_of(url: &str) -> Option<String> {
         let question = json!({"mode": "url", "message": "Sign in", "url": url, "elicitationId": "1"});
-        match in_our_words("files", serde_json::from_value(question).unwrap())?.wants {
-            Wants::Url { url } => Some(url),
-            Wants::Form { .. } => panic!("a form"),
+        match to_tool_question("files", serde_json::from_value(question).unwrap())?.mode {
+            ElicitationMode::Url { url } => Some(url),
+            ElicitationMode::Form { .. } => panic!("a form"),
         }
     }
 
@@ -64,9 +64,9 @@ mod tests {
     fn a_form_is_asked_in_the_name_of_its_server() {
         let schema: Value = json!({"type": "object", "properties": {"name": {"type": "string"}}});
         let question = json!({"mode": "form", "message": "Who are you?", "requestedSchema": schema});
-        let asked = in_our_words("files", serde_json::from_value(question).unwrap()).unwrap();
+        let asked = to_tool_question("files", serde_json::from_value(question).unwrap()).unwrap();
         assert_eq!(asked.message, "The MCP server `files` asks: Who are you?");
-        assert_eq!(asked.wants, Wants::Form { schema });
+        assert_eq!(asked.mode, ElicitationMode::Form { schema });
     }
 
     // R: R4

@@ -1,7 +1,7 @@
 //! A server at a URL: one client with our rules about redirects, secrets and sizes.
 
 use super::listing::TaskOnly;
-use super::message::{Passage, passage};
+use super::message_filter::{FilteredMessage, filter_message};
 use super::settings::McpServer;
 use super::stdio::MESSAGE_BYTES_MAX;
 use futures_util::StreamExt;
@@ -31,12 +31,12 @@ const STREAM_PAUSE_MAX: Duration = Duration::from_secs(15);
 
 /// # Errors
 /// A secret that is missing, or a header that cannot be sent.
-pub(crate) fn transport(
+pub(crate) fn build_transport(
     url: &str,
     settings: &McpServer,
     value_of: impl Fn(&str) -> Result<String, String>,
     task_only: TaskOnly,
-) -> Result<StreamableHttpClientTransport<Watched>, String> {
+) -> Result<StreamableHttpClientTransport<ObservedClient>, String> {
     let mut headers = HashMap::new();
     for (name, text) in &settings.headers {
         let header = HeaderName::from_bytes(name.as_bytes()).map_err(|_| format!("`{name}` is no header"))?;
@@ -50,26 +50,26 @@ pub(crate) fn transport(
         let _ = rustls::crypto::ring::default_provider().install_default();
     }
     let client = Client::builder()
-        .redirect(redirect::Policy::custom(within_the_origin))
+        .redirect(redirect::Policy::custom(same_origin_only))
         .referer(false)
         .no_gzip()
         .connect_timeout(CONNECT_TIMEOUT)
         .user_agent(concat!("throughline/", env!("CARGO_PKG_VERSION")))
         .build()
-        .map_err(|error| super::session::causes(&error))?;
+        .map_err(|error| super::session::error_chain(&error))?;
     let mut config = StreamableHttpClientTransportConfig::with_uri(url.to_owned())
         .custom_headers(headers)
         .max_sse_event_size(MESSAGE_BYTES_MAX);
-    let mut patience = ExponentialBackoff::default();
-    patience.max_times = Some(STREAM_ATTEMPTS_MAX);
-    patience.max_delay = Some(STREAM_PAUSE_MAX);
-    config.retry_config = Arc::new(patience);
-    Ok(StreamableHttpClientTransport::with_client(Watched { client, task_only }, config))
+    let mut backoff = ExponentialBackoff::default();
+    backoff.max_times = Some(STREAM_ATTEMPTS_MAX);
+    backoff.max_delay = Some(STREAM_PAUSE_MAX);
+    config.retry_config = Arc::new(backoff);
+    Ok(StreamableHttpClientTransport::with_client(ObservedClient { client, task_only }, config))
 }
 
 /// Headers with secrets go to the origin that they were written for and to no other.
 // R: R4
-fn within_the_origin(attempt: redirect::Attempt<'_>) -> redirect::Action {
+fn same_origin_only(attempt: redirect::Attempt<'_>) -> redirect::Action {
     let is_same = attempt.previous().first().is_some_and(|first| first.origin() == attempt.url().origin());
     if !is_same {
         return attempt.error("it redirects to another origin");
@@ -82,16 +82,16 @@ fn within_the_origin(attempt: redirect::Attempt<'_>) -> redirect::Action {
 
 /// The client, with a look at what the SDK leaves out.
 #[derive(Clone)]
-pub(crate) struct Watched {
+pub(crate) struct ObservedClient {
     client: Client,
     task_only: TaskOnly,
 }
 
-fn is_list(message: &ClientJsonRpcMessage) -> bool {
+fn is_list_request(message: &ClientJsonRpcMessage) -> bool {
     matches!(message, JsonRpcMessage::Request(request) if matches!(request.request, ClientRequest::ListToolsRequest(_)))
 }
 
-fn is_reply_to_a_text(message: &ServerJsonRpcMessage) -> bool {
+fn has_string_id(message: &ServerJsonRpcMessage) -> bool {
     let id = match message {
         JsonRpcMessage::Response(response) => Some(&response.id),
         JsonRpcMessage::Error(error) => error.id.as_ref(),
@@ -100,23 +100,23 @@ fn is_reply_to_a_text(message: &ServerJsonRpcMessage) -> bool {
     matches!(id, Some(RequestId::String(_)))
 }
 
-type Events = BoxStream<'static, Result<Sse, SseError>>;
-type Failed = StreamableHttpError<reqwest::Error>;
-type Headers = HashMap<HeaderName, HeaderValue>;
+type SseEvents = BoxStream<'static, Result<Sse, SseError>>;
+type StreamError = StreamableHttpError<reqwest::Error>;
+type ExtraHeaders = HashMap<HeaderName, HeaderValue>;
 
-impl Watched {
-    fn watch(&self, events: Events) -> Events {
+impl ObservedClient {
+    fn filter_events(&self, events: SseEvents) -> SseEvents {
         let task_only = self.task_only.clone();
         events
             .map(move |event| {
                 let mut event = event?;
                 if let Some(data) = event.data.take() {
-                    task_only.look_at(data.as_bytes());
-                    event.data = match passage(data.as_bytes()) {
-                        Passage::Unchanged => Some(data),
-                        Passage::Replaced(replaced) => String::from_utf8(replaced).ok(),
+                    task_only.observe(data.as_bytes());
+                    event.data = match filter_message(data.as_bytes()) {
+                        FilteredMessage::Unchanged => Some(data),
+                        FilteredMessage::Replaced(replaced) => String::from_utf8(replaced).ok(),
                         // An event without data still moves the place from which a broken stream goes on.
-                        Passage::Dropped => None,
+                        FilteredMessage::Dropped => None,
                     };
                 }
                 Ok(event)
@@ -125,13 +125,13 @@ impl Watched {
     }
 
     /// Asks for a list once more and reads the answer here: the SDK hands on no body that it could not parse.
-    async fn list_again(
+    async fn retry_list(
         &self,
         uri: &str,
         message: &ClientJsonRpcMessage,
         session: Option<Arc<str>>,
-        headers: Headers,
-    ) -> Result<StreamableHttpPostResponse, Failed> {
+        headers: ExtraHeaders,
+    ) -> Result<StreamableHttpPostResponse, StreamError> {
         let mut request = self.client.post(uri).header(ACCEPT, "application/json, text/event-stream");
         request = headers.into_iter().fold(request, |request, (name, value)| request.header(name, value));
         if let Some(session) = &session {
@@ -139,22 +139,22 @@ impl Watched {
         }
         let response = request.json(message).send().await?.error_for_status()?;
         let mut body = Vec::new();
-        let mut pieces = response.bytes_stream();
-        while let Some(piece) = pieces.next().await {
-            body.extend_from_slice(&piece?);
+        let mut chunks = response.bytes_stream();
+        while let Some(chunk) = chunks.next().await {
+            body.extend_from_slice(&chunk?);
             if body.len() > MESSAGE_BYTES_MAX {
-                return Err(Failed::ResponseBodyTooLarge { max_size: MESSAGE_BYTES_MAX });
+                return Err(StreamError::ResponseBodyTooLarge { max_size: MESSAGE_BYTES_MAX });
             }
         }
-        self.task_only.look_at(&body);
-        if let Passage::Replaced(replaced) = passage(&body) {
+        self.task_only.observe(&body);
+        if let FilteredMessage::Replaced(replaced) = filter_message(&body) {
             body = replaced;
         }
         Ok(StreamableHttpPostResponse::Json(serde_json::from_slice(&body)?, session.map(|id| id.to_string())))
     }
 }
 
-impl StreamableHttpClient for Watched {
+impl StreamableHttpClient for ObservedClient {
     type Error = reqwest::Error;
 
     async fn post_message(
@@ -163,8 +163,8 @@ impl StreamableHttpClient for Watched {
         message: ClientJsonRpcMessage,
         session: Option<Arc<str>>,
         auth: Option<String>,
-        headers: Headers,
-    ) -> Result<StreamableHttpPostResponse, Failed> {
+        headers: ExtraHeaders,
+    ) -> Result<StreamableHttpPostResponse, StreamError> {
         let size = MESSAGE_BYTES_MAX;
         self.post_message_with_max_sse_event_size(uri, message, session, auth, headers, size).await
     }
@@ -175,27 +175,27 @@ impl StreamableHttpClient for Watched {
         message: ClientJsonRpcMessage,
         session: Option<Arc<str>>,
         auth: Option<String>,
-        headers: Headers,
+        headers: ExtraHeaders,
         size: usize,
-    ) -> Result<StreamableHttpPostResponse, Failed> {
+    ) -> Result<StreamableHttpPostResponse, StreamError> {
         // A list changes nothing at the server and may be asked for twice.
-        let list =
-            is_list(&message).then(|| (uri.clone(), message.clone(), session.clone(), headers.clone()));
+        let list = is_list_request(&message)
+            .then(|| (uri.clone(), message.clone(), session.clone(), headers.clone()));
         let response = self
             .client
             .post_message_with_max_sse_event_size(uri, message, session, auth, headers, size)
             .await;
         match (response, list) {
             (Ok(StreamableHttpPostResponse::Sse(events, session)), _) => {
-                Ok(StreamableHttpPostResponse::Sse(self.watch(events), session))
+                Ok(StreamableHttpPostResponse::Sse(self.filter_events(events), session))
             }
-            (Ok(StreamableHttpPostResponse::Json(reply, _)), _) if is_reply_to_a_text(&reply) => {
-                Err(Failed::UnexpectedServerResponse(
+            (Ok(StreamableHttpPostResponse::Json(reply, _)), _) if has_string_id(&reply) => {
+                Err(StreamError::UnexpectedServerResponse(
                     "the id of its reply is a text, and ours is a number".into(),
                 ))
             }
-            (Err(Failed::UnexpectedServerResponse(_)), Some((uri, message, session, headers))) => {
-                self.list_again(&uri, &message, session, headers).await
+            (Err(StreamError::UnexpectedServerResponse(_)), Some((uri, message, session, headers))) => {
+                self.retry_list(&uri, &message, session, headers).await
             }
             (response, _) => response,
         }
@@ -206,8 +206,8 @@ impl StreamableHttpClient for Watched {
         uri: Arc<str>,
         session: Arc<str>,
         auth: Option<String>,
-        headers: Headers,
-    ) -> Result<(), Failed> {
+        headers: ExtraHeaders,
+    ) -> Result<(), StreamError> {
         self.client.delete_session(uri, session, auth, headers).await
     }
 
@@ -217,8 +217,8 @@ impl StreamableHttpClient for Watched {
         session: Option<Arc<str>>,
         last_event: Option<String>,
         auth: Option<String>,
-        headers: Headers,
-    ) -> Result<Events, Failed> {
+        headers: ExtraHeaders,
+    ) -> Result<SseEvents, StreamError> {
         let size = MESSAGE_BYTES_MAX;
         self.get_stream_with_max_sse_event_size(uri, session, last_event, auth, headers, size).await
     }
@@ -229,13 +229,13 @@ impl StreamableHttpClient for Watched {
         session: Option<Arc<str>>,
         last_event: Option<String>,
         auth: Option<String>,
-        headers: Headers,
+        headers: ExtraHeaders,
         size: usize,
-    ) -> Result<Events, Failed> {
+    ) -> Result<SseEvents, StreamError> {
         let events = self
             .client
             .get_stream_with_max_sse_event_size(uri, session, last_event, auth, headers, size)
             .await?;
-        Ok(self.watch(events))
+        Ok(self.filter_events(events))
     }
 }

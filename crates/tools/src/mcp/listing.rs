@@ -1,14 +1,14 @@
 //! What a server lists: all pages of it, bounded, in one order.
 
-use super::definition::{Definition, definition, tool_name};
-use super::session::{CallEnd, Session};
+use super::definition::{McpToolDefinition, parse_definition, tool_name};
+use super::session::{CallFailure, McpSession};
 use super::settings::McpServer;
 use rmcp::model::{ClientRequest, ListToolsRequest, PaginatedRequestParams, ServerResult, Tool as Offered};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use throughline_engine::closest_names;
+use throughline_engine::suggest_names;
 use throughline_wire::ToolName;
 
 /// Most tools that are taken of a server. More would not fit into a model's context.
@@ -31,7 +31,7 @@ impl TaskOnly {
     }
 
     /// Looks at one message on its way.
-    pub(crate) fn look_at(&self, message: &[u8]) {
+    pub(crate) fn observe(&self, message: &[u8]) {
         let mentions = std::str::from_utf8(message).is_ok_and(|text| text.contains("\"taskSupport\""));
         if !mentions {
             return;
@@ -52,15 +52,19 @@ impl TaskOnly {
 
 /// The tools of a server, by name, and what is to be said about those that cannot be taken.
 #[derive(Debug, Default)]
-pub(crate) struct Listing {
-    pub(crate) tools: Vec<Definition>,
+pub(crate) struct ToolListing {
+    pub(crate) tools: Vec<McpToolDefinition>,
     pub(crate) problems: Vec<(Option<ToolName>, String)>,
     /// How long the server says that the list holds.
-    pub(crate) lasts: Option<Duration>,
+    pub(crate) ttl: Option<Duration>,
 }
 
-pub(crate) async fn list(server: &str, settings: &McpServer, session: &Session) -> Result<Listing, CallEnd> {
-    let (mut offered, mut cursor, mut lasts) = (Vec::<Offered>::new(), None, None);
+pub(crate) async fn list_tools(
+    server: &str,
+    settings: &McpServer,
+    session: &McpSession,
+) -> Result<ToolListing, CallFailure> {
+    let (mut offered, mut cursor, mut ttl) = (Vec::<Offered>::new(), None, None);
     let mut problems = Vec::new();
     for page in 0.. {
         if page == PAGES_MAX || offered.len() > TOOLS_MAX {
@@ -70,11 +74,11 @@ pub(crate) async fn list(server: &str, settings: &McpServer, session: &Session) 
         params.cursor = cursor;
         let request = ListToolsRequest::with_param(params);
         let answer =
-            session.request(ClientRequest::ListToolsRequest(request), settings.start_limit()).await?;
+            session.request(ClientRequest::ListToolsRequest(request), settings.start_timeout()).await?;
         let ServerResult::ListToolsResult(result) = answer else {
-            return Err(CallEnd::Protocol("it answered `tools/list` with something else".to_owned()));
+            return Err(CallFailure::Protocol("it answered `tools/list` with something else".to_owned()));
         };
-        lasts = lasts.or(result.ttl_ms.filter(|ms| *ms > 0).map(Duration::from_millis));
+        ttl = ttl.or(result.ttl_ms.filter(|ms| *ms > 0).map(Duration::from_millis));
         offered.extend(result.tools);
         cursor = result.next_cursor;
         if cursor.is_none() {
@@ -87,21 +91,29 @@ pub(crate) async fn list(server: &str, settings: &McpServer, session: &Session) 
         problems.push((None, message));
         offered.truncate(TOOLS_MAX);
     }
-    let listing = taken(server, settings, offered, &session.task_only);
+    let listing = select_tools(server, settings, offered, &session.task_only);
     problems.extend(listing.problems);
-    Ok(Listing { problems, lasts, ..listing })
+    Ok(ToolListing { problems, ttl, ..listing })
 }
 
 /// Those of the tools that can be called and are wanted.
-fn taken(server: &str, settings: &McpServer, offered: Vec<Offered>, task_only: &TaskOnly) -> Listing {
-    let mut listing = Listing::default();
-    let known: Vec<String> = offered.iter().map(|tool| tool.name.to_string()).collect();
+fn select_tools(
+    server: &str,
+    settings: &McpServer,
+    offered: Vec<Offered>,
+    task_only: &TaskOnly,
+) -> ToolListing {
+    let mut listing = ToolListing::default();
+    let offered_names: Vec<String> = offered.iter().map(|tool| tool.name.to_string()).collect();
     for wanted in settings.tools.iter().flatten() {
-        if known.contains(wanted) {
+        if offered_names.contains(wanted) {
             continue;
         }
-        let near = closest_names(wanted, known.iter().map(String::as_str));
-        let hint = near.first().map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
+        let suggestions = suggest_names(wanted, offered_names.iter().map(String::as_str));
+        let hint = suggestions
+            .first()
+            .map(|suggestion| format!("; did you mean `{suggestion}`?"))
+            .unwrap_or_default();
         listing.problems.push((None, format!("`tools` names `{wanted}`, which it does not have{hint}")));
     }
     for offered in offered {
@@ -111,7 +123,7 @@ fn taken(server: &str, settings: &McpServer, offered: Vec<Offered>, task_only: &
             continue;
         }
         let name = tool_name(server, &offered.name);
-        match definition(server, settings, offered) {
+        match parse_definition(server, settings, offered) {
             Ok(definition) => listing.tools.push(definition),
             Err(problem) => listing.problems.push((Some(name), problem)),
         }
@@ -132,17 +144,17 @@ mod tests {
         names.iter().map(tool).collect()
     }
 
-    fn names(listing: &Listing) -> Vec<String> {
+    fn names(listing: &ToolListing) -> Vec<String> {
         listing.tools.iter().map(|tool| tool.spec.name.to_string()).collect()
     }
 
     #[test]
     fn tools_are_in_order_and_only_those_that_are_wanted() {
         let all = McpServer::default();
-        let listing = taken("files", &all, offered(&["write", "read", "list"]), &TaskOnly::default());
+        let listing = select_tools("files", &all, offered(&["write", "read", "list"]), &TaskOnly::default());
         assert_eq!(names(&listing), ["files.list", "files.read", "files.write"]);
         let some = McpServer { tools: Some(vec!["read".into(), "raed".into()]), ..all };
-        let listing = taken("files", &some, offered(&["write", "read"]), &TaskOnly::default());
+        let listing = select_tools("files", &some, offered(&["write", "read"]), &TaskOnly::default());
         assert_eq!(names(&listing), ["files.read"]);
         let message = "`tools` names `raed`, which it does not have; did you mean `read`?";
         assert_eq!(listing.problems, [(None, message.to_owned())]);
@@ -155,10 +167,11 @@ mod tests {
             json!({"result": {"tools": [{"name": "research", "execution": {"taskSupport": support}}]}})
                 .to_string()
         };
-        task_only.look_at(list("required").as_bytes());
-        let take = || names(&taken("all", &McpServer::default(), offered(&["echo", "research"]), &task_only));
+        task_only.observe(list("required").as_bytes());
+        let take =
+            || names(&select_tools("all", &McpServer::default(), offered(&["echo", "research"]), &task_only));
         assert_eq!(take(), ["all.echo"]);
-        task_only.look_at(list("optional").as_bytes());
+        task_only.observe(list("optional").as_bytes());
         assert_eq!(take(), ["all.echo", "all.research"]);
     }
 }

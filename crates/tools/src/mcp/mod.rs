@@ -1,10 +1,10 @@
 //! Tools of servers that speak the [Model Context Protocol](https://modelcontextprotocol.io), 2026-07-28 and 2025-11-25,
 //! started as programs or reached over HTTP.
 //!
-//! A server is a [`Source`](crate::Source): it starts in the background, and a tool of it is a tool like any other. Its
+//! A server is a [`ToolSource`](crate::Source): it starts in the background, and a tool of it is a tool like any other. Its
 //! words are data: names are changed until they are legal, descriptions reach models in definitions and people on the
 //! screen and are read by nothing in between, hints about effects count only where the settings say so, and a definition
-//! that changes is switched off until somebody has agreed to it ([`Pins`]). Sampling and roots are off; a question to a
+//! that changes is switched off until somebody has agreed to it ([`PinStore`]). Sampling and roots are off; a question to a
 //! person goes to whoever watches the call.
 //!
 //! The official SDK speaks the protocol; none of its types leaves this module.
@@ -13,8 +13,8 @@
 mod pins;
 mod settings;
 
-pub use pins::{Changed, PIN_FILE_BYTES_MAX, Pinned, Pins, PinsError, Verdict};
-pub use settings::{Era, McpServer, McpSettingError, SERVER_NAME_BYTES_MAX};
+pub use pins::{DefinitionChange, PIN_FILE_BYTES_MAX, PinComparison, PinStore, PinnedDefinition, PinsError};
+pub use settings::{McpServer, McpSettingError, ProtocolEra, SERVER_NAME_BYTES_MAX};
 
 #[cfg(feature = "mcp")]
 mod call;
@@ -31,7 +31,7 @@ mod http;
 #[cfg(feature = "mcp")]
 mod listing;
 #[cfg(feature = "mcp")]
-mod message;
+mod message_filter;
 #[cfg(feature = "mcp")]
 mod session;
 #[cfg(feature = "mcp")]
@@ -42,13 +42,13 @@ mod stdio;
 #[cfg(feature = "mcp")]
 pub use call::RESTART_WAIT;
 #[cfg(feature = "mcp")]
-pub use connect::{CLOSE_WAIT, STDERR_BYTES_KEPT};
+pub use connect::{CLOSE_WAIT, STDERR_TAIL_BYTES};
 #[cfg(feature = "mcp")]
 pub use definition::{DEFINITION_BYTES_MAX, DEFINITION_DEPTH_MAX};
 #[cfg(feature = "mcp")]
 pub use listing::{PAGES_MAX, TOOLS_MAX};
 #[cfg(feature = "mcp")]
-pub use message::MESSAGE_DEPTH_MAX;
+pub use message_filter::MESSAGE_DEPTH_MAX;
 #[cfg(feature = "mcp")]
 pub use session::{CANCEL_WAIT, INPUT_ROUNDS_MAX};
 #[cfg(feature = "mcp")]

@@ -5,7 +5,7 @@
 //! Never holds a secret: no values of variables, no headers.
 // R: L2 R4
 
-use crate::private_file::{PrivateFile, PrivateFileError, Versioned};
+use crate::private_file::{PrivateFile, PrivateFileError, VersionedDocument};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,7 +19,7 @@ pub const PIN_FILE_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
 /// Everything that a server says about a tool, and which server: what a fingerprint is made of.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Pinned {
+pub struct PinnedDefinition {
     /// The server's command line, or its URL.
     pub server: Vec<String>,
     /// The tool as its server calls it.
@@ -39,87 +39,88 @@ pub struct Pinned {
     pub hints: Value,
 }
 
-impl Pinned {
+impl PinnedDefinition {
     /// BLAKE3 over all of it, in hex. The order of keys says nothing.
     pub fn fingerprint(&self) -> String {
-        let document = serde_json::to_value(self).map(crate::registry::canonical).unwrap_or_default();
+        let document = serde_json::to_value(self).map(crate::registry::canonicalize).unwrap_or_default();
         blake3::hash(document.to_string().as_bytes()).to_hex().to_string()
     }
 }
 
 /// A tool whose definition is not the one that was agreed to.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Changed {
+pub struct DefinitionChange {
     /// `server.method`.
     pub name: String,
     /// What was agreed to.
-    pub before: Pinned,
+    pub before: PinnedDefinition,
     /// What the server says now.
-    pub now: Pinned,
+    pub after: PinnedDefinition,
 }
 
-impl Changed {
+impl DefinitionChange {
     /// The difference, line by line: `- ` was, `+ ` is, two spaces for lines around it.
     pub fn diff(&self) -> String {
-        let (before, now) = (&self.before, &self.now);
+        let (before, after) = (&self.before, &self.after);
         let mut text = String::new();
-        let mut part = |title: &str, before: &str, now: &str| {
-            if before != now {
-                text.push_str(&format!("{title}\n{}", line_diff(before, now)));
+        let mut part = |title: &str, before: &str, after: &str| {
+            if before != after {
+                text.push_str(&format!("{title}\n{}", line_diff(before, after)));
             }
         };
-        part("server", &before.server.join(" "), &now.server.join(" "));
-        part("title", before.title.as_deref().unwrap_or(""), now.title.as_deref().unwrap_or(""));
-        part("description", &before.description, &now.description);
-        part("arguments", &pretty(&before.parameters), &pretty(&now.parameters));
+        part("server", &before.server.join(" "), &after.server.join(" "));
+        part("title", before.title.as_deref().unwrap_or(""), after.title.as_deref().unwrap_or(""));
+        part("description", &before.description, &after.description);
+        part("arguments", &pretty(&before.parameters), &pretty(&after.parameters));
         let schema = |output: &Option<Value>| output.as_ref().map(pretty).unwrap_or_default();
-        part("output", &schema(&before.output), &schema(&now.output));
-        part("hints", &pretty(&before.hints), &pretty(&now.hints));
+        part("output", &schema(&before.output), &schema(&after.output));
+        part("hints", &pretty(&before.hints), &pretty(&after.hints));
         text
     }
 }
 
 /// What became of comparing a definition with its pin.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Verdict {
+pub enum PinComparison {
     /// It is as agreed, or was seen for the first time and is pinned now.
     Agreed,
     /// It is another one: the tool stays off.
-    Changed(Box<Changed>),
+    Changed(Box<DefinitionChange>),
 }
 
 /// The pins of all servers. Cheap to clone; all clones are one.
 #[derive(Clone, Debug)]
-pub struct Pins {
-    inner: Arc<Inner>,
+pub struct PinStore {
+    inner: Arc<PinStoreInner>,
 }
 
 #[derive(Debug)]
-struct Inner {
+struct PinStoreInner {
     /// `None` = in memory only.
     file: Option<PrivateFile>,
-    memory: Mutex<Document>,
+    memory: Mutex<PinDocument>,
     approvals: watch::Sender<u64>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-struct Document {
+struct PinDocument {
     v: u32,
     /// By `server.method`.
-    pins: BTreeMap<String, Pinned>,
+    pins: BTreeMap<String, PinnedDefinition>,
     /// Changed definitions that nobody has agreed to yet.
     #[serde(default)]
-    waiting: BTreeMap<String, Pinned>,
+    #[serde(rename = "waiting")]
+    pending: BTreeMap<String, PinnedDefinition>,
 }
 
-impl Default for Document {
+impl Default for PinDocument {
     fn default() -> Self {
-        Self { v: Self::FORMAT, pins: BTreeMap::new(), waiting: BTreeMap::new() }
+        Self { v: Self::FORMAT_VERSION, pins: BTreeMap::new(), pending: BTreeMap::new() }
     }
 }
 
-impl Versioned for Document {
-    const FORMAT: u32 = 1;
+impl VersionedDocument for PinDocument {
+    const FORMAT_VERSION: u32 = 1;
 
     fn version(&self) -> u32 {
         self.v
@@ -149,28 +150,28 @@ pub enum PinsError {
     },
     /// There is no change of this name to agree to.
     #[error("no changed definition of `{name}` is waiting")]
-    NotWaiting {
+    NotPending {
         /// The name.
         name: String,
         /// Those that are.
-        waiting: Vec<String>,
+        pending: Vec<String>,
     },
 }
 
-impl Pins {
+impl PinStore {
     /// Pins that end with the program.
     pub fn in_memory() -> Self {
         Self::new(None)
     }
 
     /// Pins in a file, which is made when it is first needed, for its owner's eyes only.
-    pub fn at(path: impl Into<PathBuf>) -> Self {
+    pub fn in_file(path: impl Into<PathBuf>) -> Self {
         Self::new(Some(PrivateFile::at(path, PIN_FILE_BYTES_MAX)))
     }
 
     fn new(file: Option<PrivateFile>) -> Self {
-        let memory = Mutex::new(Document::default());
-        Self { inner: Arc::new(Inner { file, memory, approvals: watch::Sender::new(0) }) }
+        let memory = Mutex::new(PinDocument::default());
+        Self { inner: Arc::new(PinStoreInner { file, memory, approvals: watch::Sender::new(0) }) }
     }
 
     /// Compares what a server says now with its pins. A tool that is seen for the first time is pinned; one that is
@@ -179,27 +180,30 @@ impl Pins {
     ///
     /// # Errors
     /// The pins cannot be read or written: nothing may be offered then.
-    pub fn compare(&self, now: &[(String, Pinned)]) -> Result<Vec<Verdict>, PinsError> {
-        self.change(|document| {
-            let mut verdicts = Vec::with_capacity(now.len());
-            for (name, definition) in now {
+    pub fn compare(
+        &self,
+        definitions: &[(String, PinnedDefinition)],
+    ) -> Result<Vec<PinComparison>, PinsError> {
+        self.update(|document| {
+            let mut comparisons = Vec::with_capacity(definitions.len());
+            for (name, definition) in definitions {
                 match document.pins.get(name) {
                     Some(pinned) if pinned.fingerprint() != definition.fingerprint() => {
-                        verdicts.push(Verdict::Changed(Box::new(Changed {
+                        comparisons.push(PinComparison::Changed(Box::new(DefinitionChange {
                             name: name.clone(),
                             before: pinned.clone(),
-                            now: definition.clone(),
+                            after: definition.clone(),
                         })));
-                        document.waiting.insert(name.clone(), definition.clone());
+                        document.pending.insert(name.clone(), definition.clone());
                         continue;
                     }
                     Some(_) => {}
                     None => drop(document.pins.insert(name.clone(), definition.clone())),
                 }
-                document.waiting.remove(name);
-                verdicts.push(Verdict::Agreed);
+                document.pending.remove(name);
+                comparisons.push(PinComparison::Agreed);
             }
-            Ok(verdicts)
+            Ok(comparisons)
         })
     }
 
@@ -207,11 +211,11 @@ impl Pins {
     ///
     /// # Errors
     /// The file cannot be read.
-    pub fn changes(&self) -> Result<Vec<Changed>, PinsError> {
+    pub fn pending_changes(&self) -> Result<Vec<DefinitionChange>, PinsError> {
         let document = self.read()?;
-        let changed = document.waiting.into_iter().filter_map(|(name, now)| {
+        let changed = document.pending.into_iter().filter_map(|(name, after)| {
             let before = document.pins.get(&name)?.clone();
-            Some(Changed { name, before, now })
+            Some(DefinitionChange { name, before, after })
         });
         Ok(changed.collect())
     }
@@ -221,14 +225,15 @@ impl Pins {
     ///
     /// # Errors
     /// Nothing waits under this name, or the file cannot be written.
-    pub fn approve(&self, name: &str) -> Result<Changed, PinsError> {
-        let approved = self.change(|document| {
-            let Some(now) = document.waiting.remove(name) else {
-                let waiting = document.waiting.keys().cloned().collect();
-                return Err(PinsError::NotWaiting { name: name.to_owned(), waiting });
+    pub fn approve(&self, name: &str) -> Result<DefinitionChange, PinsError> {
+        let approved = self.update(|document| {
+            let Some(after) = document.pending.remove(name) else {
+                let pending = document.pending.keys().cloned().collect();
+                return Err(PinsError::NotPending { name: name.to_owned(), pending });
             };
-            let before = document.pins.insert(name.to_owned(), now.clone()).unwrap_or_else(|| now.clone());
-            Ok(Changed { name: name.to_owned(), before, now })
+            let before =
+                document.pins.insert(name.to_owned(), after.clone()).unwrap_or_else(|| after.clone());
+            Ok(DefinitionChange { name: name.to_owned(), before, after })
         })?;
         self.inner.approvals.send_modify(|count| *count += 1);
         Ok(approved)
@@ -240,28 +245,28 @@ impl Pins {
         self.inner.approvals.subscribe()
     }
 
-    fn memory(&self) -> MutexGuard<'_, Document> {
+    fn memory(&self) -> MutexGuard<'_, PinDocument> {
         // A panic in between leaves the document as it was before or after: it is changed by single inserts.
         self.inner.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn read(&self) -> Result<Document, PinsError> {
+    fn read(&self) -> Result<PinDocument, PinsError> {
         match &self.inner.file {
             None => Ok(self.memory().clone()),
-            Some(file) => file.read().map_err(|error| PinsError::of(file, error)),
+            Some(file) => file.read().map_err(|error| PinsError::from_file_error(file, error)),
         }
     }
 
-    fn change<T>(&self, edit: impl FnOnce(&mut Document) -> Result<T, PinsError>) -> Result<T, PinsError> {
+    fn update<T>(&self, edit: impl FnOnce(&mut PinDocument) -> Result<T, PinsError>) -> Result<T, PinsError> {
         match &self.inner.file {
             None => edit(&mut self.memory()),
-            Some(file) => file.change(edit).map_err(|error| PinsError::of(file, error))?,
+            Some(file) => file.update(edit).map_err(|error| PinsError::from_file_error(file, error))?,
         }
     }
 }
 
 impl PinsError {
-    fn of(file: &PrivateFile, error: PrivateFileError) -> Self {
+    fn from_file_error(file: &PrivateFile, error: PrivateFileError) -> Self {
         let path = file.path().to_owned();
         match error {
             PrivateFileError::File(error) => Self::File { path, error },
@@ -273,7 +278,9 @@ impl PinsError {
 fn pretty(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
-        value => serde_json::to_string_pretty(&crate::registry::canonical(value.clone())).unwrap_or_default(),
+        value => {
+            serde_json::to_string_pretty(&crate::registry::canonicalize(value.clone())).unwrap_or_default()
+        }
     }
 }
 
@@ -282,10 +289,10 @@ const CONTEXT_LINES: usize = 2;
 /// Lines of one side up to which the smallest difference is looked for, which costs their product.
 const EXACT_LINES_MAX: usize = 1_000;
 
-fn line_diff(before: &str, now: &str) -> String {
-    let (before, now): (Vec<&str>, Vec<&str>) = (before.lines().collect(), now.lines().collect());
-    let rows = rows(&before, &now);
-    let near: BTreeSet<usize> = rows
+fn line_diff(before: &str, after: &str) -> String {
+    let (before, after): (Vec<&str>, Vec<&str>) = (before.lines().collect(), after.lines().collect());
+    let rows = diff_rows(&before, &after);
+    let context_rows: BTreeSet<usize> = rows
         .iter()
         .enumerate()
         .filter(|(_, (mark, _))| *mark != ' ')
@@ -293,7 +300,7 @@ fn line_diff(before: &str, now: &str) -> String {
         .collect();
     let mut text = String::new();
     let mut last = None;
-    for (at, (mark, line)) in rows.iter().enumerate().filter(|(at, _)| near.contains(at)) {
+    for (at, (mark, line)) in rows.iter().enumerate().filter(|(at, _)| context_rows.contains(at)) {
         if last.is_some_and(|last| at > last + 1) {
             text.push_str("  …\n");
         }
@@ -304,15 +311,15 @@ fn line_diff(before: &str, now: &str) -> String {
 }
 
 /// Every line with its mark, by the longest common subsequence.
-fn rows<'t>(before: &[&'t str], now: &[&'t str]) -> Vec<(char, &'t str)> {
-    if before.len() > EXACT_LINES_MAX || now.len() > EXACT_LINES_MAX {
+fn diff_rows<'t>(before: &[&'t str], after: &[&'t str]) -> Vec<(char, &'t str)> {
+    if before.len() > EXACT_LINES_MAX || after.len() > EXACT_LINES_MAX {
         let was = before.iter().map(|line| ('-', *line));
-        return was.chain(now.iter().map(|line| ('+', *line))).collect();
+        return was.chain(after.iter().map(|line| ('+', *line))).collect();
     }
-    let mut common = vec![vec![0_u32; now.len() + 1]; before.len() + 1];
+    let mut common = vec![vec![0_u32; after.len() + 1]; before.len() + 1];
     for b in (0..before.len()).rev() {
-        for n in (0..now.len()).rev() {
-            common[b][n] = if before[b] == now[n] {
+        for n in (0..after.len()).rev() {
+            common[b][n] = if before[b] == after[n] {
                 common[b + 1][n + 1] + 1
             } else {
                 common[b + 1][n].max(common[b][n + 1])
@@ -320,15 +327,15 @@ fn rows<'t>(before: &[&'t str], now: &[&'t str]) -> Vec<(char, &'t str)> {
         }
     }
     let (mut b, mut n, mut rows) = (0, 0, Vec::new());
-    while b < before.len() || n < now.len() {
-        if b < before.len() && n < now.len() && before[b] == now[n] {
+    while b < before.len() || n < after.len() {
+        if b < before.len() && n < after.len() && before[b] == after[n] {
             rows.push((' ', before[b]));
             (b, n) = (b + 1, n + 1);
-        } else if n == now.len() || (b < before.len() && common[b + 1][n] >= common[b][n + 1]) {
+        } else if n == after.len() || (b < before.len() && common[b + 1][n] >= common[b][n + 1]) {
             rows.push(('-', before[b]));
             b += 1;
         } else {
-            rows.push(('+', now[n]));
+            rows.push(('+', after[n]));
             n += 1;
         }
     }
@@ -340,8 +347,8 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn definition(description: &str) -> Pinned {
-        Pinned {
+    fn definition(description: &str) -> PinnedDefinition {
+        PinnedDefinition {
             server: vec!["mcp-server-files".into(), "/tmp".into()],
             tool: "read".into(),
             title: None,
@@ -352,32 +359,33 @@ mod tests {
         }
     }
 
-    fn compare(pins: &Pins, definition: Pinned) -> Verdict {
+    fn compare(pins: &PinStore, definition: PinnedDefinition) -> PinComparison {
         pins.compare(&[("files.read".into(), definition)]).unwrap().remove(0)
     }
 
-    fn both(check: impl Fn(&Pins)) {
-        check(&Pins::in_memory());
+    fn both(check: impl Fn(&PinStore)) {
+        check(&PinStore::in_memory());
         let folder = tempfile::tempdir().unwrap();
-        check(&Pins::at(folder.path().join("deep/pins.json")));
+        check(&PinStore::in_file(folder.path().join("deep/pins.json")));
     }
 
     // R: L2
     #[test]
     fn what_was_seen_first_is_pinned_and_what_changes_stays_off_until_somebody_agrees() {
         both(|pins| {
-            assert_eq!(compare(pins, definition("Reads a file")), Verdict::Agreed);
-            assert_eq!(compare(pins, definition("Reads a file")), Verdict::Agreed);
+            assert_eq!(compare(pins, definition("Reads a file")), PinComparison::Agreed);
+            assert_eq!(compare(pins, definition("Reads a file")), PinComparison::Agreed);
             for _ in 0..2 {
-                let Verdict::Changed(changed) = compare(pins, definition("Reads a file and mails it")) else {
+                let PinComparison::Changed(changed) = compare(pins, definition("Reads a file and mails it"))
+                else {
                     panic!("a changed definition was taken")
                 };
                 assert_eq!(changed.name, "files.read");
             }
-            assert_eq!(pins.changes().unwrap().len(), 1);
+            assert_eq!(pins.pending_changes().unwrap().len(), 1);
             pins.approve("files.read").unwrap();
-            assert_eq!(compare(pins, definition("Reads a file and mails it")), Verdict::Agreed);
-            assert!(matches!(compare(pins, definition("Reads a file")), Verdict::Changed(_)));
+            assert_eq!(compare(pins, definition("Reads a file and mails it")), PinComparison::Agreed);
+            assert!(matches!(compare(pins, definition("Reads a file")), PinComparison::Changed(_)));
         });
     }
 
@@ -387,7 +395,7 @@ mod tests {
             compare(pins, definition("one"));
             compare(pins, definition("two"));
             pins.approve("files.read").unwrap();
-            assert!(matches!(compare(pins, definition("three")), Verdict::Changed(_)));
+            assert!(matches!(compare(pins, definition("three")), PinComparison::Changed(_)));
         });
     }
 
@@ -396,8 +404,8 @@ mod tests {
         both(|pins| {
             compare(pins, definition("one"));
             compare(pins, definition("two"));
-            assert_eq!(compare(pins, definition("one")), Verdict::Agreed);
-            assert_eq!(pins.changes().unwrap(), []);
+            assert_eq!(compare(pins, definition("one")), PinComparison::Agreed);
+            assert_eq!(pins.pending_changes().unwrap(), []);
             let error = pins.approve("files.read").unwrap_err();
             assert_eq!(error.to_string(), "no changed definition of `files.read` is waiting");
         });
@@ -406,7 +414,7 @@ mod tests {
     #[test]
     fn every_part_of_a_definition_and_the_server_itself_count() {
         let base = definition("one");
-        let edits: [fn(&mut Pinned); 6] = [
+        let edits: [fn(&mut PinnedDefinition); 6] = [
             |pinned| pinned.server[1] = "/".into(),
             |pinned| pinned.title = Some("Read".into()),
             |pinned| pinned.description.push('!'),
@@ -429,7 +437,7 @@ mod tests {
         let mut now = definition("Reads a file.\nThen mails it to mallory.");
         now.parameters["properties"]["to"] = json!({"type": "string"});
         let before = definition("Reads a file.");
-        let diff = Changed { name: "files.read".into(), before, now }.diff();
+        let diff = DefinitionChange { name: "files.read".into(), before, after: now }.diff();
         for line in
             ["description\n  Reads a file.\n+ Then mails it to mallory.\narguments\n", "\n+ ", "\"to\": {\n"]
         {
@@ -454,12 +462,12 @@ mod tests {
     fn two_programs_share_a_file_that_only_its_owner_can_read() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("pins.json");
-        let (one, other) = (Pins::at(&path), Pins::at(&path));
+        let (one, other) = (PinStore::in_file(&path), PinStore::in_file(&path));
         compare(&one, definition("one"));
         compare(&one, definition("two"));
-        assert_eq!(other.changes().unwrap()[0].now.description, "two");
+        assert_eq!(other.pending_changes().unwrap()[0].after.description, "two");
         other.approve("files.read").unwrap();
-        assert_eq!(compare(&one, definition("two")), Verdict::Agreed);
+        assert_eq!(compare(&one, definition("two")), PinComparison::Agreed);
         #[cfg(unix)]
         {
             use std::os::unix::fs::PermissionsExt;
@@ -477,7 +485,7 @@ mod tests {
             ("{\"v\": 99, \"pins\": {}}", "its version is 99"),
         ] {
             std::fs::write(&path, text).unwrap();
-            let error = Pins::at(&path).compare(&[("a.b".into(), definition("one"))]).unwrap_err();
+            let error = PinStore::in_file(&path).compare(&[("a.b".into(), definition("one"))]).unwrap_err();
             assert!(error.to_string().contains(expected), "{error}");
             assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
         }

@@ -5,8 +5,8 @@
 
 use super::elicit;
 use super::listing::TaskOnly;
-use crate::context::{Progress, ToolContext};
-use crate::secrets::Secrets;
+use crate::context::{ToolContext, ToolProgress};
+use crate::secrets::SecretSet;
 use rmcp::RoleClient;
 use rmcp::handler::client::ClientHandler;
 use rmcp::model::{
@@ -34,23 +34,23 @@ pub const INPUT_ROUNDS_MAX: usize = 10;
 /// How long telling a server that a call is cancelled may take.
 pub const CANCEL_WAIT: Duration = Duration::from_secs(1);
 /// Pause before a call is sent again whose server only wants to be asked once more.
-const AGAIN_AFTER: Duration = Duration::from_millis(500);
+const RETRY_PAUSE: Duration = Duration::from_millis(500);
 /// JSON-RPC code of "visit these addresses first" (2025-11-25).
 const URL_ELICITATION_REQUIRED: i32 = -32_042;
 
 /// A connection that has shaken hands.
-pub(crate) struct Session {
+pub(crate) struct McpSession {
     peer: Peer<RoleClient>,
-    routes: Arc<Routes>,
+    routes: Arc<CallRoutes>,
     /// Fires when the connection is over, whoever ended it.
     closed: CancellationToken,
-    end: Mutex<Option<RunningServiceCancellationToken>>,
+    cancel_token: Mutex<Option<RunningServiceCancellationToken>>,
     pub(crate) task_only: TaskOnly,
 }
 
 /// Why a request has no answer that could be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum CallEnd {
+pub(crate) enum CallFailure {
     /// The server answered with an error.
     Refused { code: i32, message: String },
     /// The answer breaks the protocol.
@@ -58,16 +58,16 @@ pub(crate) enum CallEnd {
     /// It never reached the server.
     NotSent(String),
     /// The connection ended first.
-    Gone,
+    Disconnected,
     /// Neither an answer nor progress for so long.
-    Silent(Duration),
+    TimedOut(Duration),
     /// We were told to stop, and have told the server.
-    Stopped,
+    Cancelled,
 }
 
-impl Session {
+impl McpSession {
     pub(crate) fn new(
-        service: rmcp::service::RunningService<RoleClient, Handler>,
+        service: rmcp::service::RunningService<RoleClient, SessionHandler>,
         task_only: TaskOnly,
     ) -> Arc<Self> {
         let closed = CancellationToken::new();
@@ -75,7 +75,7 @@ impl Session {
             peer: service.peer().clone(),
             routes: service.service().routes.clone(),
             closed: closed.clone(),
-            end: Mutex::new(Some(service.cancellation_token())),
+            cancel_token: Mutex::new(Some(service.cancellation_token())),
             task_only,
         });
         tokio::spawn(async move {
@@ -96,7 +96,7 @@ impl Session {
 
     /// Ends the connection. The server learns of it by the end of its input, or of its session.
     pub(crate) async fn close(&self, limit: Duration) {
-        let end = self.end.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let end = self.cancel_token.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(end) = end {
             end.cancel();
         }
@@ -116,14 +116,14 @@ impl Session {
 
     /// In the revision without sessions such notices have to be asked for. Ends when the server or the connection ends
     /// them; `false` = it does not send any.
-    pub(crate) async fn listen(&self) -> bool {
+    pub(crate) async fn listen_for_changes(&self) -> bool {
         let Some(info) = self.peer.peer_info() else { return false };
         let changes = info.capabilities.tools.as_ref().and_then(|tools| tools.list_changed) == Some(true);
         if !changes || info.protocol_version < ProtocolVersion::V_2026_07_28 {
             return false;
         }
-        let wish = SubscriptionFilter::builder().tools_list_changed().build();
-        let Ok(mut subscription) = self.peer.listen(wish).await else { return false };
+        let filter = SubscriptionFilter::builder().tools_list_changed().build();
+        let Ok(mut subscription) = self.peer.listen(filter).await else { return false };
         while let Ok(Some(_)) = subscription.next().await {
             self.routes.list_changes.send_modify(|count| *count += 1);
         }
@@ -135,17 +135,17 @@ impl Session {
         &self,
         request: ClientRequest,
         limit: Duration,
-    ) -> Result<ServerResult, CallEnd> {
+    ) -> Result<ServerResult, CallFailure> {
         let handle = self.peer.send_request_with_option(request, PeerRequestOptions::no_options());
-        let handle = handle.await.map_err(of_service)?;
+        let handle = handle.await.map_err(from_service_error)?;
         let mut open = OpenRequest::new(handle);
         tokio::select! {
             biased;
             answer = open.answer() => answer,
-            () = self.closed() => Err(CallEnd::Gone),
+            () = self.closed() => Err(CallFailure::Disconnected),
             () = tokio::time::sleep(limit) => {
                 open.cancel("no answer in time").await;
-                Err(CallEnd::Silent(limit))
+                Err(CallFailure::TimedOut(limit))
             }
         }
     }
@@ -157,39 +157,41 @@ impl Session {
         mut params: CallToolRequestParams,
         context: &ToolContext,
         idle: Duration,
-    ) -> Result<CallToolResult, CallEnd> {
+    ) -> Result<CallToolResult, CallFailure> {
         for _round in 0..INPUT_ROUNDS_MAX {
             let answer = self.call_once(params.clone(), context, idle).await;
             match answer {
                 Ok(ServerResult::CallToolResult(result)) => return Ok(result),
                 Ok(ServerResult::InputRequiredResult(wanted)) => {
-                    let input = self.input(wanted, context).await?;
+                    let input = self.collect_input(wanted, context).await?;
                     (params.input_responses, params.request_state) = input;
                 }
                 Ok(ServerResult::CreateTaskResult(_)) => {
-                    return Err(CallEnd::Protocol(
+                    return Err(CallFailure::Protocol(
                         "it made a task of the call, which was not asked for".to_owned(),
                     ));
                 }
                 Ok(_) => {
-                    return Err(CallEnd::Protocol("it answered `tools/call` with something else".to_owned()));
+                    return Err(CallFailure::Protocol(
+                        "it answered `tools/call` with something else".to_owned(),
+                    ));
                 }
-                Err(Unanswered::VisitFirst(addresses)) => {
+                Err(RoundFailure::VisitUrls(addresses)) => {
                     for address in addresses {
                         let answer = self.routes.ask(context, address).await;
                         if answer.action != ElicitationAction::Accept {
                             let message = "it wants an address to be visited first, and that was declined";
-                            return Err(CallEnd::Refused {
+                            return Err(CallFailure::Refused {
                                 code: URL_ELICITATION_REQUIRED,
                                 message: message.to_owned(),
                             });
                         }
                     }
                 }
-                Err(Unanswered::End(end)) => return Err(end),
+                Err(RoundFailure::Failed(end)) => return Err(end),
             }
         }
-        Err(CallEnd::Protocol(format!("it asked for input {INPUT_ROUNDS_MAX} times and gave no answer")))
+        Err(CallFailure::Protocol(format!("it asked for input {INPUT_ROUNDS_MAX} times and gave no answer")))
     }
 
     async fn call_once(
@@ -197,12 +199,12 @@ impl Session {
         params: CallToolRequestParams,
         context: &ToolContext,
         idle: Duration,
-    ) -> Result<ServerResult, Unanswered> {
+    ) -> Result<ServerResult, RoundFailure> {
         let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
-        let (mut open, route) = self.open(request, context).await?;
+        let (mut open, route) = self.open_call(request, context).await?;
         loop {
             let deadline = route.state().deadline(idle);
-            let silence = async {
+            let idle_timeout = async {
                 match deadline {
                     Some(deadline) => sleep_until(deadline).await,
                     None => std::future::pending().await,
@@ -214,62 +216,62 @@ impl Session {
                 answer = open.raw_answer() => return answer,
                 () = context.cancellation().cancelled() => {
                     open.cancel("stopped by the user").await;
-                    return Err(CallEnd::Stopped.into());
+                    return Err(CallFailure::Cancelled.into());
                 }
-                () = self.closed() => return Err(CallEnd::Gone.into()),
+                () = self.closed() => return Err(CallFailure::Disconnected.into()),
                 // Progress, or a question to a person: reckoned anew.
-                () = route.alive.notified() => {}
-                () = silence => {
+                () = route.deadline_moved.notified() => {}
+                () = idle_timeout => {
                     open.cancel("no answer and no progress in time").await;
-                    return Err(CallEnd::Silent(idle).into());
+                    return Err(CallFailure::TimedOut(idle).into());
                 }
             }
         }
     }
 
     /// Sends a call. Whatever the server says about it finds its way from the first moment on.
-    async fn open(
+    async fn open_call(
         &self,
         request: ClientRequest,
         context: &ToolContext,
-    ) -> Result<(OpenRequest, RouteGuard), CallEnd> {
-        let _opening = self.routes.opening.lock().await;
+    ) -> Result<(OpenRequest, RouteGuard), CallFailure> {
+        let _open_guard = self.routes.open_lock.lock().await;
         let handle = self.peer.send_request_with_option(request, PeerRequestOptions::no_options());
-        let handle = handle.await.map_err(of_service)?;
-        let route = Arc::new(Route {
+        let handle = handle.await.map_err(from_service_error)?;
+        let route = Arc::new(CallRoute {
             token: handle.progress_token.clone(),
             context: context.clone(),
             state: Mutex::new(RouteState {
-                last_life: Instant::now(),
-                asking: 0,
+                last_activity: Instant::now(),
+                open_questions: 0,
                 progress: f64::NEG_INFINITY,
             }),
-            alive: Notify::new(),
+            deadline_moved: Notify::new(),
         });
-        self.routes.open().push((handle.id.clone(), route.clone()));
+        self.routes.open_calls().push((handle.id.clone(), route.clone()));
         let guard = RouteGuard { routes: self.routes.clone(), id: handle.id.clone(), route };
         Ok((OpenRequest::new(handle), guard))
     }
 
     /// What a server wants to know before it goes on.
-    async fn input(
+    async fn collect_input(
         &self,
         wanted: InputRequiredResult,
         context: &ToolContext,
-    ) -> Result<(Option<InputResponses>, Option<String>), CallEnd> {
+    ) -> Result<(Option<InputResponses>, Option<String>), CallFailure> {
         let Some(requests) = wanted.input_requests.filter(|requests| !requests.is_empty()) else {
-            tokio::time::sleep(AGAIN_AFTER).await;
+            tokio::time::sleep(RETRY_PAUSE).await;
             return Ok((None, wanted.request_state));
         };
         let mut responses = InputResponses::new();
         for (key, request) in requests {
             let InputRequest::Elicitation(request) = request else {
                 let message = "it asks for what was not offered to it: only questions to a person are";
-                return Err(CallEnd::Protocol(message.to_owned()));
+                return Err(CallFailure::Protocol(message.to_owned()));
             };
             let answer = tokio::select! {
                 answer = self.routes.ask(context, request.params) => answer,
-                () = context.cancellation().cancelled() => return Err(CallEnd::Stopped),
+                () = context.cancellation().cancelled() => return Err(CallFailure::Cancelled),
             };
             responses.insert(key, serde_json::to_value(answer).unwrap_or_default());
         }
@@ -278,14 +280,14 @@ impl Session {
 }
 
 /// How one round of a call had no result.
-enum Unanswered {
-    VisitFirst(Vec<ElicitRequestParams>),
-    End(CallEnd),
+enum RoundFailure {
+    VisitUrls(Vec<ElicitRequestParams>),
+    Failed(CallFailure),
 }
 
-impl From<CallEnd> for Unanswered {
-    fn from(end: CallEnd) -> Self {
-        Self::End(end)
+impl From<CallFailure> for RoundFailure {
+    fn from(end: CallFailure) -> Self {
+        Self::Failed(end)
     }
 }
 
@@ -301,30 +303,32 @@ impl OpenRequest {
         Self { handle: Some(handle) }
     }
 
-    async fn answer(&mut self) -> Result<ServerResult, CallEnd> {
+    async fn answer(&mut self) -> Result<ServerResult, CallFailure> {
         self.raw_answer().await.map_err(|unanswered| match unanswered {
-            Unanswered::End(end) => end,
-            Unanswered::VisitFirst(_) => CallEnd::Protocol("it wants an address to be visited".to_owned()),
+            RoundFailure::Failed(end) => end,
+            RoundFailure::VisitUrls(_) => {
+                CallFailure::Protocol("it wants an address to be visited".to_owned())
+            }
         })
     }
 
-    async fn raw_answer(&mut self) -> Result<ServerResult, Unanswered> {
-        let Some(handle) = &mut self.handle else { return Err(CallEnd::Gone.into()) };
+    async fn raw_answer(&mut self) -> Result<ServerResult, RoundFailure> {
+        let Some(handle) = &mut self.handle else { return Err(CallFailure::Disconnected.into()) };
         let answer = (&mut handle.rx).await;
         self.handle = None;
         match answer {
             Ok(Ok(result)) => Ok(result),
             Ok(Err(ServiceError::McpError(error))) if error.code.0 == URL_ELICITATION_REQUIRED => {
-                match addresses(error.data) {
-                    Some(addresses) => Err(Unanswered::VisitFirst(addresses)),
-                    None => {
-                        Err(CallEnd::Protocol("it wants addresses to be visited and names none".to_owned())
-                            .into())
-                    }
+                match elicitation_urls(error.data) {
+                    Some(addresses) => Err(RoundFailure::VisitUrls(addresses)),
+                    None => Err(CallFailure::Protocol(
+                        "it wants addresses to be visited and names none".to_owned(),
+                    )
+                    .into()),
                 }
             }
-            Ok(Err(error)) => Err(of_service(error).into()),
-            Err(_dropped) => Err(CallEnd::Gone.into()),
+            Ok(Err(error)) => Err(from_service_error(error).into()),
+            Err(_dropped) => Err(CallFailure::Disconnected.into()),
         }
     }
 
@@ -350,44 +354,44 @@ impl Drop for OpenRequest {
     }
 }
 
-fn addresses(data: Option<Value>) -> Option<Vec<ElicitRequestParams>> {
+fn elicitation_urls(data: Option<Value>) -> Option<Vec<ElicitRequestParams>> {
     let listed = data?.get("elicitations")?.clone();
     let addresses: Vec<ElicitRequestParams> = serde_json::from_value(listed).ok()?;
     (!addresses.is_empty()).then_some(addresses)
 }
 
-fn of_service(error: ServiceError) -> CallEnd {
+fn from_service_error(error: ServiceError) -> CallFailure {
     match error {
         ServiceError::McpError(error) => {
-            CallEnd::Refused { code: error.code.0, message: error.message.into_owned() }
+            CallFailure::Refused { code: error.code.0, message: error.message.into_owned() }
         }
-        ServiceError::TransportSend(error) => CallEnd::NotSent(of_transport(&error)),
-        ServiceError::TransportClosed => CallEnd::Gone,
-        ServiceError::Cancelled { reason } => CallEnd::Protocol(format!(
+        ServiceError::TransportSend(error) => CallFailure::NotSent(transport_error_text(&error)),
+        ServiceError::TransportClosed => CallFailure::Disconnected,
+        ServiceError::Cancelled { reason } => CallFailure::Protocol(format!(
             "it cancelled the call: {}",
             reason.as_deref().unwrap_or("no reason given")
         )),
-        other => CallEnd::Protocol(other.to_string()),
+        other => CallFailure::Protocol(other.to_string()),
     }
 }
 
 /// What a transport says, without the names of types around it.
-pub(crate) fn of_transport(error: &DynamicTransportError) -> String {
+pub(crate) fn transport_error_text(error: &DynamicTransportError) -> String {
     match error.error.downcast_ref::<StreamableHttpError<reqwest::Error>>() {
-        Some(StreamableHttpError::Client(error)) => causes(error),
-        Some(other) => causes(other),
-        None => causes(error.error.as_ref()),
+        Some(StreamableHttpError::Client(error)) => error_chain(error),
+        Some(other) => error_chain(other),
+        None => error_chain(error.error.as_ref()),
     }
 }
 
 /// An error with its causes.
-pub(crate) fn causes(error: &dyn std::error::Error) -> String {
+pub(crate) fn error_chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {
-        let said = error.to_string();
-        if !text.contains(&said) {
-            text = format!("{text}: {said}");
+        let cause_text = error.to_string();
+        if !text.contains(&cause_text) {
+            text = format!("{text}: {cause_text}");
         }
         cause = error.source();
     }
@@ -395,38 +399,38 @@ pub(crate) fn causes(error: &dyn std::error::Error) -> String {
 }
 
 /// The calls that wait for an answer, and where what the server says about them goes.
-pub(crate) struct Routes {
+pub(crate) struct CallRoutes {
     server: String,
-    secrets: Secrets,
+    secrets: SecretSet,
     /// The newest last.
-    open: Mutex<Vec<(RequestId, Arc<Route>)>>,
+    open_calls: Mutex<Vec<(RequestId, Arc<CallRoute>)>>,
     /// Held while a call is sent and not yet in `open`.
-    opening: tokio::sync::Mutex<()>,
+    open_lock: tokio::sync::Mutex<()>,
     list_changes: watch::Sender<u64>,
 }
 
-struct Route {
+struct CallRoute {
     token: ProgressToken,
     context: ToolContext,
     state: Mutex<RouteState>,
     /// The deadline has moved.
-    alive: Notify,
+    deadline_moved: Notify,
 }
 
 struct RouteState {
-    last_life: Instant,
+    last_activity: Instant,
     /// Questions to a person that are open: time stands still.
-    asking: usize,
+    open_questions: usize,
     progress: f64,
 }
 
 impl RouteState {
     fn deadline(&self, idle: Duration) -> Option<Instant> {
-        (self.asking == 0).then(|| self.last_life + idle)
+        (self.open_questions == 0).then(|| self.last_activity + idle)
     }
 }
 
-impl Route {
+impl CallRoute {
     fn state(&self) -> MutexGuard<'_, RouteState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -434,34 +438,34 @@ impl Route {
 
 /// A call that has ended hears nothing more: what comes late is dropped.
 struct RouteGuard {
-    routes: Arc<Routes>,
+    routes: Arc<CallRoutes>,
     id: RequestId,
-    route: Arc<Route>,
+    route: Arc<CallRoute>,
 }
 
 impl std::ops::Deref for RouteGuard {
-    type Target = Route;
+    type Target = CallRoute;
 
-    fn deref(&self) -> &Route {
+    fn deref(&self) -> &CallRoute {
         &self.route
     }
 }
 
 impl Drop for RouteGuard {
     fn drop(&mut self) {
-        self.routes.open().retain(|(id, _)| *id != self.id);
+        self.routes.open_calls().retain(|(id, _)| *id != self.id);
     }
 }
 
-impl Routes {
-    fn open(&self) -> MutexGuard<'_, Vec<(RequestId, Arc<Route>)>> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+impl CallRoutes {
+    fn open_calls(&self) -> MutexGuard<'_, Vec<(RequestId, Arc<CallRoute>)>> {
+        self.open_calls.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Over HTTP a question comes on the stream of its call. Over stdio nothing says whose it is: with several calls
     /// open, that of the newest one is as good a guess as any, and the question names the server.
-    fn asked_by(&self, origin: Option<&InboundStreamOrigin>) -> Option<Arc<Route>> {
-        let open = self.open();
+    fn route_of_question(&self, origin: Option<&InboundStreamOrigin>) -> Option<Arc<CallRoute>> {
+        let open = self.open_calls();
         match origin {
             Some(InboundStreamOrigin::OutboundRequest(id)) => open.iter().find(|(open, _)| open == id),
             Some(InboundStreamOrigin::Unassociated) | None => open.last(),
@@ -475,19 +479,27 @@ impl Routes {
 }
 
 /// Hears what a server says by itself.
-pub(crate) struct Handler {
-    routes: Arc<Routes>,
+pub(crate) struct SessionHandler {
+    routes: Arc<CallRoutes>,
 }
 
-impl Handler {
-    pub(crate) fn new(server: &str, secrets: Secrets) -> Self {
-        let (open, opening) = (Mutex::default(), tokio::sync::Mutex::default());
+impl SessionHandler {
+    pub(crate) fn new(server: &str, secrets: SecretSet) -> Self {
+        let (open_calls, open_lock) = (Mutex::default(), tokio::sync::Mutex::default());
         let list_changes = watch::Sender::new(0);
-        Self { routes: Arc::new(Routes { server: server.to_owned(), secrets, open, opening, list_changes }) }
+        Self {
+            routes: Arc::new(CallRoutes {
+                server: server.to_owned(),
+                secrets,
+                open_calls,
+                open_lock,
+                list_changes,
+            }),
+        }
     }
 }
 
-impl ClientHandler for Handler {
+impl ClientHandler for SessionHandler {
     /// Questions to a person, by form and by address. No sampling, no roots. R: R4
     fn get_info(&self) -> ClientConfig {
         let questions = ElicitationCapability::new()
@@ -495,8 +507,8 @@ impl ClientHandler for Handler {
             .with_url(UrlElicitationCapability::new());
         let mut capabilities = ClientCapabilities::default();
         capabilities.elicitation = Some(questions);
-        let us = Implementation::new("throughline", env!("CARGO_PKG_VERSION"));
-        ClientConfig::new(capabilities, us).with_protocol_version(ProtocolVersion::V_2025_11_25)
+        let implementation = Implementation::new("throughline", env!("CARGO_PKG_VERSION"));
+        ClientConfig::new(capabilities, implementation).with_protocol_version(ProtocolVersion::V_2025_11_25)
     }
 
     async fn create_elicitation(
@@ -504,12 +516,13 @@ impl ClientHandler for Handler {
         question: ElicitRequestParams,
         context: RequestContext<RoleClient>,
     ) -> Result<ElicitResult, ErrorData> {
-        drop(self.routes.opening.lock().await);
-        let Some(route) = self.routes.asked_by(context.extensions.get::<InboundStreamOrigin>()) else {
+        drop(self.routes.open_lock.lock().await);
+        let Some(route) = self.routes.route_of_question(context.extensions.get::<InboundStreamOrigin>())
+        else {
             // Nobody has asked this server for anything.
             return Ok(ElicitResult::new(ElicitationAction::Decline));
         };
-        let _asking = Asking::begin(route.clone());
+        let _question_guard = QuestionGuard::begin(route.clone());
         tokio::select! {
             answer = self.routes.ask(&route.context, question) => Ok(answer),
             () = context.ct.cancelled() => Ok(ElicitResult::new(ElicitationAction::Cancel)),
@@ -517,22 +530,23 @@ impl ClientHandler for Handler {
     }
 
     async fn on_progress(&self, progress: ProgressNotificationParam, _: NotificationContext<RoleClient>) {
-        drop(self.routes.opening.lock().await);
-        let is_meant = |(_, route): &&(RequestId, Arc<Route>)| route.token == progress.progress_token;
-        let Some((_, route)) = self.routes.open().iter().find(is_meant).cloned() else { return };
+        drop(self.routes.open_lock.lock().await);
+        let is_same_token =
+            |(_, route): &&(RequestId, Arc<CallRoute>)| route.token == progress.progress_token;
+        let Some((_, route)) = self.routes.open_calls().iter().find(is_same_token).cloned() else { return };
         {
             let mut state = route.state();
-            state.last_life = Instant::now();
+            state.last_activity = Instant::now();
             // Notices are handled beside each other, and only go forward.
             if progress.progress < state.progress {
                 return;
             }
             state.progress = progress.progress;
         }
-        route.alive.notify_one();
+        route.deadline_moved.notify_one();
         // JSON has no other numbers, but arithmetic on the way here might make some.
         let finite = |number: f64| Some(number).filter(|number| number.is_finite());
-        route.context.report(Progress {
+        route.context.report(ToolProgress {
             progress: finite(progress.progress),
             total: progress.total.and_then(finite),
             message: progress.message.map(|message| self.routes.secrets.redact(&message).into_owned()),
@@ -545,22 +559,22 @@ impl ClientHandler for Handler {
 }
 
 /// A person is being asked; the server has time.
-struct Asking(Arc<Route>);
+struct QuestionGuard(Arc<CallRoute>);
 
-impl Asking {
-    fn begin(route: Arc<Route>) -> Self {
-        route.state().asking += 1;
-        route.alive.notify_one();
+impl QuestionGuard {
+    fn begin(route: Arc<CallRoute>) -> Self {
+        route.state().open_questions += 1;
+        route.deadline_moved.notify_one();
         Self(route)
     }
 }
 
-impl Drop for Asking {
+impl Drop for QuestionGuard {
     fn drop(&mut self) {
         let mut state = self.0.state();
-        state.asking -= 1;
-        state.last_life = Instant::now();
+        state.open_questions -= 1;
+        state.last_activity = Instant::now();
         drop(state);
-        self.0.alive.notify_one();
+        self.0.deadline_moved.notify_one();
     }
 }

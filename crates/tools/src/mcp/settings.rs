@@ -2,9 +2,9 @@
 //!
 //! Never reads the environment by itself, never starts or connects anything.
 
-use crate::process::{ProcessLimits, SandboxSettings, Surroundings};
+use crate::process::{ProcessLimits, SandboxSettings, SpawnContext};
 #[cfg(feature = "mcp")]
-use crate::secrets::Secrets;
+use crate::secrets::SecretSet;
 use crate::settings::is_secret_name;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -51,7 +51,7 @@ pub struct McpServer {
     /// this machine, and asks.
     pub trusted: bool,
     /// Revision of the protocol: `auto`, `2026-07-28` or `2025-11-25`. Default auto.
-    pub era: Era,
+    pub era: ProtocolEra,
     /// How long a call may say nothing, in milliseconds: a result or progress. Default 30,000.
     pub timeout_ms: u64,
     /// How long a call may run with all its progress, in milliseconds. Default 600,000.
@@ -77,7 +77,7 @@ impl Default for McpServer {
             url: None,
             headers: BTreeMap::new(),
             trusted: false,
-            era: Era::default(),
+            era: ProtocolEra::default(),
             timeout_ms: 30_000,
             total_timeout_ms: 600_000,
             start_timeout_ms: 30_000,
@@ -89,7 +89,7 @@ impl Default for McpServer {
 
 /// Which revision of the protocol is spoken.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-pub enum Era {
+pub enum ProtocolEra {
     /// `server/discover` first, and the handshake of 2025-11-25 where that is not known.
     #[default]
     #[serde(rename = "auto")]
@@ -116,7 +116,7 @@ pub struct McpSettingError {
 
 /// How a server is reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Way<'s> {
+pub(crate) enum McpEndpoint<'s> {
     Program { program: &'s str, arguments: &'s [String] },
     Url(&'s str),
 }
@@ -128,8 +128,8 @@ impl McpServer {
     /// The first thing that is wrong, with the key it is at.
     pub fn check(&self, name: &str) -> Result<(), McpSettingError> {
         check_name(name)?;
-        self.way(name)?;
-        let wrong = |key, message: String, help: &str| McpSettingError {
+        self.endpoint(name)?;
+        let invalid = |key, message: String, help: &str| McpSettingError {
             key: Some(key),
             message: format!("the MCP server `{name}`: {message}"),
             help: help.to_owned(),
@@ -140,13 +140,13 @@ impl McpServer {
             ("start_timeout_ms", self.start_timeout_ms),
         ] {
             if limit == 0 {
-                return Err(wrong(key, format!("`{key}` of 0 lets nothing through"), "in milliseconds"));
+                return Err(invalid(key, format!("`{key}` of 0 lets nothing through"), "in milliseconds"));
             }
         }
         if self.total_timeout_ms < self.timeout_ms {
             let help =
                 "`timeout_ms` is from one sign of life to the next, `total_timeout_ms` from start to end";
-            return Err(wrong(
+            return Err(invalid(
                 "total_timeout_ms",
                 "`total_timeout_ms` is shorter than `timeout_ms`".to_owned(),
                 help,
@@ -161,7 +161,7 @@ impl McpServer {
                 ("limits", self.limits.is_some()),
             ];
             if let Some((key, _)) = misplaced.into_iter().find(|(_, is_set)| *is_set) {
-                return Err(wrong(
+                return Err(invalid(
                     key,
                     format!("`{key}` is for a program, and this is a `url`"),
                     "remove it",
@@ -169,7 +169,7 @@ impl McpServer {
             }
         } else if !self.headers.is_empty() {
             let help = "a program takes secrets by `env = { NAME = \"$NAME\" }`";
-            return Err(wrong(
+            return Err(invalid(
                 "headers",
                 "`headers` are for a `url`, and this is a program".to_owned(),
                 help,
@@ -178,47 +178,47 @@ impl McpServer {
         for header in self.headers.keys() {
             if reqwest::header::HeaderName::from_bytes(header.as_bytes()).is_err() {
                 let help = "letters, digits and dashes";
-                return Err(wrong("headers", format!("`{header}` cannot be the name of a header"), help));
+                return Err(invalid("headers", format!("`{header}` cannot be the name of a header"), help));
             }
         }
         let names = self.env.keys().map(|name| ("env", name));
         for (key, variable) in names.chain(self.env_allow.iter().map(|name| ("env_allow", name))) {
             if variable.is_empty() || variable.contains(['=', '\0']) {
                 let help = "letters, digits and underscores";
-                return Err(wrong(key, format!("`{variable}` cannot be the name of a variable"), help));
+                return Err(invalid(key, format!("`{variable}` cannot be the name of a variable"), help));
             }
         }
         if self.tools.as_ref().is_some_and(Vec::is_empty) {
             let help = "leave it out to take all tools; `enabled = false` switches the server off";
-            return Err(wrong("tools", "`tools = []` takes none".to_owned(), help));
+            return Err(invalid("tools", "`tools = []` takes none".to_owned(), help));
         }
         Ok(())
     }
 
-    pub(crate) fn way(&self, name: &str) -> Result<Way<'_>, McpSettingError> {
-        let wrong =
+    pub(crate) fn endpoint(&self, name: &str) -> Result<McpEndpoint<'_>, McpSettingError> {
+        let invalid =
             |key, message: String, help: &str| McpSettingError { key, message, help: help.to_owned() };
         match (self.command.as_slice(), self.url.as_deref()) {
-            ([], None) => Err(wrong(
+            ([], None) => Err(invalid(
                 None,
                 format!("the MCP server `{name}` has neither `command` nor `url`"),
                 "command = [\"program\", \"argument\"] starts one, url = \"https://…/mcp\" reaches one",
             )),
-            ([_, ..], Some(_)) => Err(wrong(
+            ([_, ..], Some(_)) => Err(invalid(
                 Some("url"),
                 format!("the MCP server `{name}` has both `command` and `url`"),
                 "keep one of them",
             )),
-            ([program, ..], None) if program.trim().is_empty() => Err(wrong(
+            ([program, ..], None) if program.trim().is_empty() => Err(invalid(
                 Some("command"),
                 format!("the MCP server `{name}`: the first of `command` is the program, and it is empty"),
                 "command = [\"program\", \"argument\"]",
             )),
-            ([program, arguments @ ..], None) => Ok(Way::Program { program, arguments }),
+            ([program, arguments @ ..], None) => Ok(McpEndpoint::Program { program, arguments }),
             ([], Some(url)) => match url::Url::parse(url) {
                 Ok(parsed) if matches!(parsed.scheme(), "http" | "https") && parsed.has_host() => {
                     if !parsed.username().is_empty() || parsed.password().is_some() {
-                        return Err(wrong(
+                        return Err(invalid(
                             Some("url"),
                             format!(
                                 "the MCP server `{name}`: a name and a password do not belong into `url`"
@@ -226,9 +226,9 @@ impl McpServer {
                             "headers = { Authorization = \"$NAME_OF_A_VARIABLE\" }",
                         ));
                     }
-                    Ok(Way::Url(url))
+                    Ok(McpEndpoint::Url(url))
                 }
-                _ => Err(wrong(
+                _ => Err(invalid(
                     Some("url"),
                     format!("the MCP server `{name}`: `{url}` is not a URL that can be asked"),
                     "an address that begins with https:// or http://",
@@ -241,12 +241,13 @@ impl McpServer {
 impl McpServer {
     /// Values that nobody may see, as far as they are known: those taken from variables, all headers, and what is named
     /// like a secret. R: R4
-    pub fn secret_values(&self, surroundings: &Surroundings) -> Vec<String> {
-        let is_taken = |(name, text): &(&String, &String)| text.starts_with('$') || is_secret_name(name);
-        let named = self.env.iter().filter(is_taken).map(|(_, text)| text).chain(self.headers.values());
-        let mut values: Vec<String> = named.filter_map(|text| surroundings.value(text).ok()).collect();
-        let let_through = self.env_allow.iter().filter(|name| is_secret_name(name));
-        values.extend(let_through.filter_map(|name| surroundings.environment.get(name)).cloned());
+    pub fn secret_values(&self, spawn_context: &SpawnContext) -> Vec<String> {
+        let is_secret = |(name, text): &(&String, &String)| text.starts_with('$') || is_secret_name(name);
+        let named = self.env.iter().filter(is_secret).map(|(_, text)| text).chain(self.headers.values());
+        let mut values: Vec<String> =
+            named.filter_map(|text| spawn_context.resolve_value(text).ok()).collect();
+        let allowed_secrets = self.env_allow.iter().filter(|name| is_secret_name(name));
+        values.extend(allowed_secrets.filter_map(|name| spawn_context.environment.get(name)).cloned());
         // `Bearer …`: what follows is the secret.
         let tokens: Vec<String> = values
             .iter()
@@ -269,29 +270,29 @@ impl McpServer {
     }
 
     /// [`secret_values`](Self::secret_values), ready to be taken out.
-    pub(crate) fn secrets(&self, surroundings: &Surroundings) -> Secrets {
-        Secrets::new(self.secret_values(surroundings))
+    pub(crate) fn secrets(&self, spawn_context: &SpawnContext) -> SecretSet {
+        SecretSet::new(self.secret_values(spawn_context))
     }
 
-    pub(crate) fn idle(&self) -> Duration {
+    pub(crate) fn idle_timeout(&self) -> Duration {
         Duration::from_millis(self.timeout_ms)
     }
 
-    pub(crate) fn total(&self) -> Duration {
+    pub(crate) fn total_timeout(&self) -> Duration {
         Duration::from_millis(self.total_timeout_ms)
     }
 
-    pub(crate) fn start_limit(&self) -> Duration {
+    pub(crate) fn start_timeout(&self) -> Duration {
         Duration::from_millis(self.start_timeout_ms)
     }
 }
 
 /// The name of a server is a group: it has no dot, and nothing that an upstream would refuse.
 fn check_name(name: &str) -> Result<(), McpSettingError> {
-    let is_good = !name.is_empty()
+    let is_valid = !name.is_empty()
         && name.len() <= SERVER_NAME_BYTES_MAX
         && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-');
-    if is_good {
+    if is_valid {
         return Ok(());
     }
     Err(McpSettingError {

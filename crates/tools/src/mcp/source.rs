@@ -2,16 +2,16 @@
 //! when it ends.
 
 use super::call::McpTool;
-use super::connect::{Connection, Refusal, connect};
-use super::definition::Definition;
-use super::listing::{Listing, list};
-use super::pins::{Pins, PinsError, Verdict};
-use super::session::{CallEnd, Session};
-use super::settings::{Era, McpServer, McpSettingError};
-use crate::process::Surroundings;
-use crate::secrets::Secrets;
+use super::connect::{ConnectFailure, McpConnection, connect};
+use super::definition::McpToolDefinition;
+use super::listing::{ToolListing, list_tools};
+use super::pins::{PinComparison, PinStore, PinsError};
+use super::session::{CallFailure, McpSession};
+use super::settings::{McpServer, McpSettingError, ProtocolEra};
+use crate::process::SpawnContext;
+use crate::secrets::SecretSet;
 use crate::tool::Tool;
-use crate::toolbox::{Source, SourceFault, SourceNews};
+use crate::toolbox::{SourceFault, SourceReporter, ToolSource};
 use async_trait::async_trait;
 use rmcp::model::ProtocolVersion;
 use std::collections::BTreeMap;
@@ -32,11 +32,11 @@ pub struct McpLimits {
     /// Longest pause. Default 60 s.
     pub restart_after_max: Duration,
     /// A server that was there for so long has been well: the pauses begin anew. Default 60 s.
-    pub well_after: Duration,
+    pub stable_after: Duration,
     /// Pause after "my tools have changed" before they are listed: such notices come in bursts. Default 300 ms.
-    pub settle: Duration,
+    pub list_debounce: Duration,
     /// How long a list that says for how long it holds is kept at least. Default 60 s.
-    pub list_lasts_min: Duration,
+    pub list_ttl_min: Duration,
 }
 
 impl Default for McpLimits {
@@ -44,9 +44,9 @@ impl Default for McpLimits {
         Self {
             restart_after: Duration::from_secs(1),
             restart_after_max: Duration::from_secs(60),
-            well_after: Duration::from_secs(60),
-            settle: Duration::from_millis(300),
-            list_lasts_min: Duration::from_secs(60),
+            stable_after: Duration::from_secs(60),
+            list_debounce: Duration::from_millis(300),
+            list_ttl_min: Duration::from_secs(60),
         }
     }
 }
@@ -58,11 +58,11 @@ impl Default for McpLimits {
 /// use std::sync::Arc;
 /// use std::time::Duration;
 /// use throughline_tools::Toolbox;
-/// use throughline_tools::mcp::{McpServer, McpSource, Pins};
-/// use throughline_tools::process::Surroundings;
+/// use throughline_tools::mcp::{McpServer, McpSource, PinStore};
+/// use throughline_tools::process::SpawnContext;
 ///
 /// let settings = McpServer { command: vec!["mcp-server-time".into()], ..McpServer::default() };
-/// let source = McpSource::new("time", settings, Surroundings::of_this_process(), Pins::in_memory())?;
+/// let source = McpSource::new("time", settings, SpawnContext::of_this_process(), PinStore::in_memory())?;
 /// let toolbox = Toolbox::new([])?;
 /// toolbox.add(Arc::new(source));
 /// toolbox.ready(Duration::from_secs(10)).await;
@@ -70,14 +70,14 @@ impl Default for McpLimits {
 /// ```
 pub struct McpSource {
     source_name: String,
-    server: Arc<Server>,
-    surroundings: Surroundings,
-    pins: Pins,
+    server: Arc<McpServerHandle>,
+    spawn_context: SpawnContext,
+    pins: PinStore,
     limits: McpLimits,
-    running: Mutex<Option<Running>>,
+    server_task: Mutex<Option<ServerTask>>,
 }
 
-struct Running {
+struct ServerTask {
     stop: CancellationToken,
     task: AbortOnDropHandle<()>,
 }
@@ -89,28 +89,32 @@ impl fmt::Debug for McpSource {
 }
 
 /// What the tools of a server share with whoever keeps it going.
-pub(crate) struct Server {
+pub(crate) struct McpServerHandle {
     pub(crate) name: String,
     pub(crate) settings: McpServer,
     /// Taken out of everything that the server says, but for its definitions, which are shown as they are.
-    pub(crate) secrets: Secrets,
-    session: watch::Sender<Option<Arc<Session>>>,
+    pub(crate) secrets: SecretSet,
+    session: watch::Sender<Option<Arc<McpSession>>>,
     /// Why there is no session, in a sentence.
     state: Mutex<String>,
     /// What tools were found doing wrong, by tool.
-    complaints: Mutex<BTreeMap<ToolName, String>>,
-    complained: Notify,
-    suspected: Notify,
+    tool_problems: Mutex<BTreeMap<ToolName, String>>,
+    problem_reported: Notify,
+    check_requested: Notify,
 }
 
-impl Server {
+impl McpServerHandle {
     /// The connection, waited for while the server is being started again.
-    pub(crate) async fn session(&self, limit: Duration, cancel: &CancellationToken) -> Option<Arc<Session>> {
+    pub(crate) async fn session(
+        &self,
+        limit: Duration,
+        cancel: &CancellationToken,
+    ) -> Option<Arc<McpSession>> {
         let mut sessions = self.session.subscribe();
-        let is_there =
-            |session: &Option<Arc<Session>>| session.as_ref().is_some_and(|session| !session.is_closed());
+        let is_open =
+            |session: &Option<Arc<McpSession>>| session.as_ref().is_some_and(|session| !session.is_closed());
         tokio::select! {
-            there = timeout(limit, sessions.wait_for(is_there)) => there.ok()?.ok()?.clone(),
+            there = timeout(limit, sessions.wait_for(is_open)) => there.ok()?.ok()?.clone(),
             () = cancel.cancelled() => None,
         }
     }
@@ -120,26 +124,26 @@ impl Server {
     }
 
     /// Something went wrong that may mean that the server is not well: it is asked for its tools.
-    pub(crate) fn suspect(&self) {
-        self.suspected.notify_one();
+    pub(crate) fn request_check(&self) {
+        self.check_requested.notify_one();
     }
 
     /// A tool does not keep its word.
-    pub(crate) fn complain(&self, tool: &ToolName, what: &str) {
-        let mut complaints = self.complaints.lock().unwrap_or_else(PoisonError::into_inner);
-        if complaints.get(tool).is_none_or(|known| known != what) {
-            complaints.insert(tool.clone(), what.to_owned());
-            self.complained.notify_one();
+    pub(crate) fn report_problem(&self, tool: &ToolName, what: &str) {
+        let mut tool_problems = self.tool_problems.lock().unwrap_or_else(PoisonError::into_inner);
+        if tool_problems.get(tool).is_none_or(|known| known != what) {
+            tool_problems.insert(tool.clone(), what.to_owned());
+            self.problem_reported.notify_one();
         }
     }
 
-    fn connected(&self, session: Option<Arc<Session>>, state: String) {
+    fn set_session(&self, session: Option<Arc<McpSession>>, state: String) {
         let state = self.secrets.redact(&state).into_owned();
         *self.state.lock().unwrap_or_else(PoisonError::into_inner) = state;
         self.session.send_replace(session);
     }
 
-    fn fault(&self, tool: Option<ToolName>, message: String, remedy: Option<String>) -> SourceFault {
+    fn source_fault(&self, tool: Option<ToolName>, message: String, remedy: Option<String>) -> SourceFault {
         let message = self.secrets.redact(&message).into_owned();
         SourceFault { source: format!("mcp:{}", self.name), tool, message, remedy }
     }
@@ -153,27 +157,27 @@ impl McpSource {
     pub fn new(
         name: &str,
         settings: McpServer,
-        surroundings: Surroundings,
-        pins: Pins,
+        spawn_context: SpawnContext,
+        pins: PinStore,
     ) -> Result<Self, McpSettingError> {
         settings.check(name)?;
-        let server = Server {
+        let server = McpServerHandle {
             name: name.to_owned(),
-            secrets: settings.secrets(&surroundings),
+            secrets: settings.secrets(&spawn_context),
             settings,
             session: watch::Sender::new(None),
             state: Mutex::new("it is being started".to_owned()),
-            complaints: Mutex::default(),
-            complained: Notify::new(),
-            suspected: Notify::new(),
+            tool_problems: Mutex::default(),
+            problem_reported: Notify::new(),
+            check_requested: Notify::new(),
         };
         Ok(Self {
             source_name: format!("mcp:{name}"),
             server: Arc::new(server),
-            surroundings,
+            spawn_context,
             pins,
             limits: McpLimits::default(),
-            running: Mutex::new(None),
+            server_task: Mutex::new(None),
         })
     }
 
@@ -186,35 +190,35 @@ impl McpSource {
 }
 
 #[async_trait]
-impl Source for McpSource {
+impl ToolSource for McpSource {
     fn name(&self) -> &str {
         &self.source_name
     }
 
-    async fn start(&self, news: SourceNews) {
+    async fn start(&self, reporter: SourceReporter) {
         let stop = CancellationToken::new();
-        let told = Arc::new(Notify::new());
-        let keeper = Keeper {
+        let first_report = Arc::new(Notify::new());
+        let runner = ServerRunner {
             server: self.server.clone(),
-            surroundings: self.surroundings.clone(),
+            spawn_context: self.spawn_context.clone(),
             pins: self.pins.clone(),
             limits: self.limits,
-            news,
-            told: told.clone(),
+            reporter,
+            first_report: first_report.clone(),
             stop: stop.clone(),
         };
-        let task = AbortOnDropHandle::new(tokio::spawn(keeper.keep()));
-        let before = {
-            let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
-            running.replace(Running { stop, task })
+        let task = AbortOnDropHandle::new(tokio::spawn(runner.run()));
+        let previous = {
+            let mut server_task = self.server_task.lock().unwrap_or_else(PoisonError::into_inner);
+            server_task.replace(ServerTask { stop, task })
         };
-        drop(before);
-        told.notified().await;
+        drop(previous);
+        first_report.notified().await;
     }
 
     async fn stop(&self) {
-        let running = self.running.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(Running { stop, task }) = running {
+        let server_task = self.server_task.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(ServerTask { stop, task }) = server_task {
             stop.cancel();
             // It ends the server and then itself, each in its own limit; a panic there has ended it, too.
             let _ = task.await;
@@ -223,58 +227,58 @@ impl Source for McpSource {
 }
 
 /// Keeps one server going.
-struct Keeper {
-    server: Arc<Server>,
-    surroundings: Surroundings,
-    pins: Pins,
+struct ServerRunner {
+    server: Arc<McpServerHandle>,
+    spawn_context: SpawnContext,
+    pins: PinStore,
     limits: McpLimits,
-    news: SourceNews,
+    reporter: SourceReporter,
     /// The first tools or the first fault have been told.
-    told: Arc<Notify>,
+    first_report: Arc<Notify>,
     stop: CancellationToken,
 }
 
 /// Why a connection that was there is no more.
-enum Over {
+enum ConnectionEnd {
     Stopped,
     Ended(String),
 }
 
-impl Keeper {
-    async fn keep(self) {
+impl ServerRunner {
+    async fn run(self) {
         let mut pause = self.limits.restart_after;
         let mut era = self.server.settings.era;
         loop {
-            let connecting = connect(&self.server.name, &self.server.settings, &self.surroundings, era);
+            let connecting = connect(&self.server.name, &self.server.settings, &self.spawn_context, era);
             let connected = tokio::select! {
                 connected = connecting => connected,
-                () = self.stop.cancelled() => return self.told.notify_one(),
+                () = self.stop.cancelled() => return self.first_report.notify_one(),
             };
             match connected {
-                Err(refusal) if refusal.is_deaf_to_discovery && era == Era::Auto => {
+                Err(failure) if failure.rejects_discovery && era == ProtocolEra::Auto => {
                     // Servers that were written before the probe may end at a request that they do not know.
-                    era = Era::V2025_11_25;
+                    era = ProtocolEra::V2025_11_25;
                     continue;
                 }
-                Err(refusal) => {
+                Err(failure) => {
                     era = self.server.settings.era;
-                    self.tell_refusal(refusal, pause);
+                    self.report_connect_failure(failure, pause);
                 }
                 Ok(connection) => {
                     let since = Instant::now();
-                    era = self.spoken(&connection);
-                    match self.serve(connection).await {
-                        Over::Stopped => return self.told.notify_one(),
-                        Over::Ended(how) => {
-                            if since.elapsed() >= self.limits.well_after {
+                    era = self.negotiated_era(&connection);
+                    match self.serve_connection(connection).await {
+                        ConnectionEnd::Stopped => return self.first_report.notify_one(),
+                        ConnectionEnd::Ended(how) => {
+                            if since.elapsed() >= self.limits.stable_after {
                                 pause = self.limits.restart_after;
                             }
-                            self.tell_end(how, pause);
+                            self.report_disconnect(how, pause);
                         }
                     }
                 }
             }
-            self.told.notify_one();
+            self.first_report.notify_one();
             tokio::select! {
                 () = sleep(pause) => {}
                 () = self.stop.cancelled() => return,
@@ -284,78 +288,85 @@ impl Keeper {
     }
 
     /// What was agreed on once is not asked for again when the server is restarted.
-    fn spoken(&self, connection: &Connection) -> Era {
+    fn negotiated_era(&self, connection: &McpConnection) -> ProtocolEra {
         match (self.server.settings.era, connection.session.protocol()) {
-            (Era::Auto, Some(version)) if version < ProtocolVersion::V_2026_07_28 => Era::V2025_11_25,
+            (ProtocolEra::Auto, Some(version)) if version < ProtocolVersion::V_2026_07_28 => {
+                ProtocolEra::V2025_11_25
+            }
             (era, _) => era,
         }
     }
 
     /// From the first list to the end of the connection.
-    async fn serve(&self, mut connection: Connection) -> Over {
+    async fn serve_connection(&self, mut connection: McpConnection) -> ConnectionEnd {
         let session = connection.session.clone();
-        let over = tokio::select! {
-            over = self.watch(&session) => over,
-            how = connection.over() => Over::Ended(how),
-            () = self.stop.cancelled() => Over::Stopped,
+        let end = tokio::select! {
+            end = self.watch_tools(&session) => end,
+            how = connection.wait_closed() => ConnectionEnd::Ended(how),
+            () = self.stop.cancelled() => ConnectionEnd::Stopped,
         };
-        self.server.connected(None, "it has ended and is being started again".to_owned());
+        self.server.set_session(None, "it has ended and is being started again".to_owned());
         let how = connection.close().await;
-        match over {
-            Over::Ended(reason) if reason.is_empty() => Over::Ended(how),
-            over => over,
+        match end {
+            ConnectionEnd::Ended(reason) if reason.is_empty() => ConnectionEnd::Ended(how),
+            end => end,
         }
     }
 
     /// Lists whenever there is a reason to. Returns when the server does not answer.
-    async fn watch(&self, session: &Arc<Session>) -> Over {
+    async fn watch_tools(&self, session: &Arc<McpSession>) -> ConnectionEnd {
         let mut list_changes = session.list_changes();
         let mut approvals = self.pins.approvals();
         let listening = async {
             let mut pause = self.limits.restart_after;
-            while session.listen().await {
+            while session.listen_for_changes().await {
                 // Ended by the server: what happened meanwhile is in the next list.
                 sleep(pause).await;
                 pause = (pause * 2).min(self.limits.restart_after_max);
-                self.server.suspect();
+                self.server.request_check();
             }
             std::future::pending::<()>().await;
         };
         let mut listening = std::pin::pin!(listening);
         loop {
-            let listing = match list(&self.server.name, &self.server.settings, session).await {
+            let listing = match list_tools(&self.server.name, &self.server.settings, session).await {
                 Ok(listing) => listing,
-                Err(CallEnd::Gone) => return Over::Ended(String::new()),
-                Err(end) => return Over::Ended(format!("it does not list its tools: {}", in_words(&end))),
+                Err(CallFailure::Disconnected) => return ConnectionEnd::Ended(String::new()),
+                Err(end) => {
+                    return ConnectionEnd::Ended(format!(
+                        "it does not list its tools: {}",
+                        failure_text(&end)
+                    ));
+                }
             };
-            let lasts = listing.lasts.map(|lasts| lasts.max(self.limits.list_lasts_min));
-            self.server.connected(Some(session.clone()), String::new());
+            let ttl = listing.ttl.map(|ttl| ttl.max(self.limits.list_ttl_min));
+            self.server.set_session(Some(session.clone()), String::new());
             let definitions = self.publish(listing).await;
-            let old_age = async {
-                match lasts {
-                    Some(lasts) => sleep(lasts).await,
+            let ttl_expired = async {
+                match ttl {
+                    Some(ttl) => sleep(ttl).await,
                     None => std::future::pending().await,
                 }
             };
-            let mut old_age = std::pin::pin!(old_age);
+            let mut ttl_expired = std::pin::pin!(ttl_expired);
             loop {
                 tokio::select! {
                     changed = list_changes.changed() => {
                         if changed.is_err() {
-                            return Over::Ended(String::new());
+                            return ConnectionEnd::Ended(String::new());
                         }
-                        sleep(self.limits.settle).await;
+                        sleep(self.limits.list_debounce).await;
                         list_changes.mark_unchanged();
                         break;
                     }
-                    () = self.server.suspected.notified() => break,
-                    () = &mut old_age => break,
+                    () = self.server.check_requested.notified() => break,
+                    () = &mut ttl_expired => break,
                     _ = approvals.changed() => {
-                        let listing = Listing { tools: definitions.clone(), ..Listing::default() };
+                        let listing = ToolListing { tools: definitions.clone(), ..ToolListing::default() };
                         self.publish(listing).await;
                     }
-                    () = self.server.complained.notified() => {
-                        let listing = Listing { tools: definitions.clone(), ..Listing::default() };
+                    () = self.server.problem_reported.notified() => {
+                        let listing = ToolListing { tools: definitions.clone(), ..ToolListing::default() };
                         self.publish(listing).await;
                     }
                     () = &mut listening => {}
@@ -366,84 +377,91 @@ impl Keeper {
 
     /// Tells the tools that are as agreed, and what is to be said about the others.
     // R: L2
-    async fn publish(&self, listing: Listing) -> Vec<Definition> {
-        let Listing { tools: definitions, problems, .. } = listing;
-        let mut faults: Vec<SourceFault> =
-            problems.into_iter().map(|(tool, message)| self.server.fault(tool, message, None)).collect();
-        let verdicts = match self.verdicts(&definitions).await {
-            Ok(verdicts) => verdicts,
+    async fn publish(&self, listing: ToolListing) -> Vec<McpToolDefinition> {
+        let ToolListing { tools: definitions, problems, .. } = listing;
+        let mut faults: Vec<SourceFault> = problems
+            .into_iter()
+            .map(|(tool, message)| self.server.source_fault(tool, message, None))
+            .collect();
+        let comparisons = match self.compare_with_pins(&definitions).await {
+            Ok(comparisons) => comparisons,
             Err(error) => {
                 let remedy =
                     "Its tools stay off until their definitions can be compared: mend or remove the file.";
-                faults.push(self.server.fault(None, error.to_string(), Some(remedy.to_owned())));
-                self.news.state(Vec::new(), faults);
-                self.told.notify_one();
+                faults.push(self.server.source_fault(None, error.to_string(), Some(remedy.to_owned())));
+                self.reporter.set_state(Vec::new(), faults);
+                self.first_report.notify_one();
                 return definitions;
             }
         };
         let mut tools: Vec<Arc<dyn Tool>> = Vec::new();
-        for (definition, verdict) in definitions.iter().zip(verdicts) {
-            match verdict {
-                Verdict::Agreed => {
+        for (definition, comparison) in definitions.iter().zip(comparisons) {
+            match comparison {
+                PinComparison::Agreed => {
                     tools.push(Arc::new(McpTool::new(self.server.clone(), definition.clone())))
                 }
-                Verdict::Changed(changed) => {
+                PinComparison::Changed(changed) => {
                     let name = definition.spec.name.clone();
                     let message = "its definition is not the one that was agreed to, so it is switched off";
                     let remedy = format!(
                         "Read the difference with `throughline tools changes`, then `throughline tools approve {}`.",
                         changed.name
                     );
-                    faults.push(self.server.fault(Some(name), message.to_owned(), Some(remedy)));
+                    faults.push(self.server.source_fault(Some(name), message.to_owned(), Some(remedy)));
                 }
             }
         }
-        let complaints = self.server.complaints.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        faults.extend(complaints.into_iter().map(|(tool, what)| self.server.fault(Some(tool), what, None)));
-        self.news.state(tools, faults);
-        self.told.notify_one();
+        let tool_problems = self.server.tool_problems.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        faults.extend(
+            tool_problems.into_iter().map(|(tool, what)| self.server.source_fault(Some(tool), what, None)),
+        );
+        self.reporter.set_state(tools, faults);
+        self.first_report.notify_one();
         definitions
     }
 
-    async fn verdicts(&self, definitions: &[Definition]) -> Result<Vec<Verdict>, PinsError> {
-        let now: Vec<_> = definitions
+    async fn compare_with_pins(
+        &self,
+        definitions: &[McpToolDefinition],
+    ) -> Result<Vec<PinComparison>, PinsError> {
+        let named_definitions: Vec<_> = definitions
             .iter()
-            .map(|definition| (definition.spec.name.as_str().to_owned(), definition.pinned.clone()))
+            .map(|definition| (definition.spec.name.as_str().to_owned(), definition.pin.clone()))
             .collect();
         let pins = self.pins.clone();
-        match tokio::task::spawn_blocking(move || pins.compare(&now)).await {
-            Ok(verdicts) => verdicts,
+        match tokio::task::spawn_blocking(move || pins.compare(&named_definitions)).await {
+            Ok(comparisons) => comparisons,
             // Only a runtime that is shutting down does not run it.
             Err(error) => Err(PinsError::Format { path: "pins".into(), problem: error.to_string() }),
         }
     }
 
     /// It could not be started: nothing of it can be called.
-    fn tell_refusal(&self, refusal: Refusal, pause: Duration) {
-        let message = format!("{}; tried again in {}", refusal.message, seconds(pause));
-        self.server.connected(None, refusal.message);
-        self.news.state(Vec::new(), vec![self.server.fault(None, message, refusal.remedy)]);
+    fn report_connect_failure(&self, failure: ConnectFailure, pause: Duration) {
+        let message = format!("{}; tried again in {}", failure.message, format_duration(pause));
+        self.server.set_session(None, failure.message);
+        self.reporter.set_state(Vec::new(), vec![self.server.source_fault(None, message, failure.remedy)]);
     }
 
     /// It was there: its tools stay, and calls wait a moment for it, since it will probably be back by then.
-    fn tell_end(&self, how: String, pause: Duration) {
-        let message = format!("{how}; started again in {}", seconds(pause));
-        self.server.connected(None, how);
-        self.news.faults(vec![self.server.fault(None, message, None)]);
+    fn report_disconnect(&self, how: String, pause: Duration) {
+        let message = format!("{how}; started again in {}", format_duration(pause));
+        self.server.set_session(None, how);
+        self.reporter.set_faults(vec![self.server.source_fault(None, message, None)]);
     }
 }
 
-fn in_words(end: &CallEnd) -> String {
+fn failure_text(end: &CallFailure) -> String {
     match end {
-        CallEnd::Refused { code, message } => format!("{message} (code {code})"),
-        CallEnd::Protocol(what) | CallEnd::NotSent(what) => what.clone(),
-        CallEnd::Gone => "the connection ended".to_owned(),
-        CallEnd::Silent(limit) => format!("no answer in {}", seconds(*limit)),
-        CallEnd::Stopped => "stopped".to_owned(),
+        CallFailure::Refused { code, message } => format!("{message} (code {code})"),
+        CallFailure::Protocol(what) | CallFailure::NotSent(what) => what.clone(),
+        CallFailure::Disconnected => "the connection ended".to_owned(),
+        CallFailure::TimedOut(limit) => format!("no answer in {}", format_duration(*limit)),
+        CallFailure::Cancelled => "stopped".to_owned(),
     }
 }
 
-fn seconds(duration: Duration) -> String {
+fn format_duration(duration: Duration) -> String {
     match duration.as_millis() {
         ms @ 0..1_000 => format!("{ms} ms"),
         ms => format!("{} s", ms / 1_000),

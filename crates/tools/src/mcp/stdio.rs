@@ -1,10 +1,10 @@
 //! The lines of a server that runs as our child: bounded, and looked at on their way to the SDK.
 //!
 //! The SDK drops a reply that is too long and leaves the call without an answer, and does not know
-//! `execution.taskSupport`. Both are seen here, where the bytes are; the rest is in [`message`](super::message).
+//! `execution.taskSupport`. Both are seen here, where the bytes are; the rest is in [`message_filter`](super::message).
 
 use super::listing::TaskOnly;
-use super::message::{Passage, passage};
+use super::message_filter::{FilteredMessage, filter_message};
 use serde_json::{Value, json};
 use std::io;
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
@@ -21,33 +21,33 @@ pub(crate) async fn pump(
     task_only: TaskOnly,
 ) -> io::Result<()> {
     let mut from = BufReader::with_capacity(64 * 1024, from);
-    let mut line = Line::default();
+    let mut line = LineBuffer::default();
     loop {
         let read = from.fill_buf().await?;
         if read.is_empty() {
             return Ok(());
         }
         let newline = read.iter().position(|byte| *byte == b'\n');
-        let taken = newline.map_or(read.len(), |at| at + 1);
-        line.push(&read[..taken]);
-        from.consume(taken);
+        let consumed = newline.map_or(read.len(), |index| index + 1);
+        line.push(&read[..consumed]);
+        from.consume(consumed);
         if newline.is_some() {
             match std::mem::take(&mut line) {
-                Line::Whole(whole) => {
-                    task_only.look_at(&whole);
-                    match passage(&whole) {
-                        Passage::Unchanged => to.write_all(&whole).await?,
-                        Passage::Replaced(mut replaced) => {
+                LineBuffer::Complete(message) => {
+                    task_only.observe(&message);
+                    match filter_message(&message) {
+                        FilteredMessage::Unchanged => to.write_all(&message).await?,
+                        FilteredMessage::Replaced(mut replaced) => {
                             if replaced.last() != Some(&b'\n') {
                                 replaced.push(b'\n');
                             }
                             to.write_all(&replaced).await?;
                         }
-                        Passage::Dropped => {}
+                        FilteredMessage::Dropped => {}
                     }
                 }
-                Line::TooLong { head, tail, size } => {
-                    if let Some(answer) = instead_of(&head, &tail, size) {
+                LineBuffer::TooLong { head, tail, size } => {
+                    if let Some(answer) = error_reply(&head, &tail, size) {
                         to.write_all(answer.to_string().as_bytes()).await?;
                         to.write_all(b"\n").await?;
                     }
@@ -59,28 +59,28 @@ pub(crate) async fn pump(
 }
 
 /// A line as far as it has come.
-enum Line {
-    Whole(Vec<u8>),
+enum LineBuffer {
+    Complete(Vec<u8>),
     TooLong { head: Vec<u8>, tail: Vec<u8>, size: usize },
 }
 
-impl Default for Line {
+impl Default for LineBuffer {
     fn default() -> Self {
-        Self::Whole(Vec::new())
+        Self::Complete(Vec::new())
     }
 }
 
-impl Line {
+impl LineBuffer {
     fn push(&mut self, bytes: &[u8]) {
-        if let Self::Whole(whole) = self {
-            if whole.len() + bytes.len() <= MESSAGE_BYTES_MAX {
-                whole.extend_from_slice(bytes);
+        if let Self::Complete(buffer) = self {
+            if buffer.len() + bytes.len() <= MESSAGE_BYTES_MAX {
+                buffer.extend_from_slice(bytes);
                 return;
             }
-            let size = whole.len();
-            let tail = whole[size.saturating_sub(END_BYTES)..].to_vec();
-            whole.truncate(END_BYTES);
-            *self = Self::TooLong { head: std::mem::take(whole), tail, size };
+            let size = buffer.len();
+            let tail = buffer[size.saturating_sub(END_BYTES)..].to_vec();
+            buffer.truncate(END_BYTES);
+            *self = Self::TooLong { head: std::mem::take(buffer), tail, size };
         }
         if let Self::TooLong { head, tail, size } = self {
             *size += bytes.len();
@@ -92,33 +92,33 @@ impl Line {
 }
 
 /// The answer that stands in for a reply which is too long. `None` = it says of no call that it is its reply.
-fn instead_of(head: &[u8], tail: &[u8], size: usize) -> Option<Value> {
-    let id = id_in_front(head).or_else(|| id_at_the_end(tail))?;
+fn error_reply(head: &[u8], tail: &[u8], size: usize) -> Option<Value> {
+    let id = leading_id(head).or_else(|| trailing_id(tail))?;
     let message = format!("the reply has {size} bytes, and {MESSAGE_BYTES_MAX} is the limit");
     Some(json!({"jsonrpc": "2.0", "id": id, "error": {"code": -32_000, "message": message}}))
 }
 
 /// `{"jsonrpc":"2.0","id":7,"result":…`: before anything that could hold an `id` of its own.
-fn id_in_front(head: &[u8]) -> Option<u64> {
+fn leading_id(head: &[u8]) -> Option<u64> {
     let text = String::from_utf8_lossy(head);
     let fields = text.split("\"result\"").next()?;
     if fields.matches(['{', '[']).count() != 1 {
         return None;
     }
-    number_behind_id(fields)
+    parse_id(fields)
 }
 
 /// `…},"jsonrpc":"2.0","id":7}`, as the TypeScript SDK writes it.
-fn id_at_the_end(tail: &[u8]) -> Option<u64> {
+fn trailing_id(tail: &[u8]) -> Option<u64> {
     let text = String::from_utf8_lossy(tail);
     let text = text.trim_end().strip_suffix('}')?;
     // After the last bracket nothing is nested any more.
     let fields = &text[text.rfind(['}', ']'])? + 1..];
-    number_behind_id(fields)
+    parse_id(fields)
 }
 
 /// Ids are ours, and numbers.
-fn number_behind_id(fields: &str) -> Option<u64> {
+fn parse_id(fields: &str) -> Option<u64> {
     let rest = fields.split("\"id\"").nth(1)?.trim_start().strip_prefix(':')?.trim_start();
     let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
     rest[..end].parse().ok()

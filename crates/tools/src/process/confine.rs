@@ -1,12 +1,12 @@
 //! The last step before the program: this process takes on its limits, and then becomes it.
 
 use super::control_groups::ProgramGroup;
-use super::helper::{Probe, failed};
+use super::helper::{SandboxProbe, exit_failed};
 use super::limits::ProcessLimits;
-use super::run_as::User;
-use super::sandbox::{Network, Sandbox, SandboxMode, SandboxRules};
+use super::run_as::RunAsUser;
+use super::sandbox::{NetworkAccess, SandboxMode, SandboxRules, SandboxStatus};
 use super::sockets::deny_sockets;
-use super::supervise::Orders;
+use super::supervise::SuperviseRequest;
 use landlock::{
     ABI, Access, AccessFs, AccessNet, LandlockStatus, RestrictionStatus, Ruleset, RulesetAttr,
     RulesetCreatedAttr, RulesetStatus, Scope, path_beneath_rules,
@@ -28,7 +28,7 @@ use std::process::{Command, ExitCode};
 const ABI_USED: ABI = ABI::V6;
 
 /// Read besides what the settings name: without these no program starts.
-const SYSTEM: [&str; 16] = [
+const SYSTEM_PATHS: [&str; 16] = [
     "/bin",
     "/sbin",
     "/lib",
@@ -51,38 +51,39 @@ const DEVICES: [&str; 6] = ["/dev/null", "/dev/zero", "/dev/full", "/dev/random"
 
 /// Becomes the program, or says why not.
 pub(super) fn become_program(arguments: &[OsString]) -> ExitCode {
-    let (orders, program) = match Orders::read(arguments) {
+    let (request, program) = match SuperviseRequest::parse(arguments) {
         Ok(read) => read,
-        Err(why) => return failed(why),
+        Err(why) => return exit_failed(why),
     };
     let supervisor = getppid();
-    if let Some(Err(error)) = orders.group.as_ref().map(ProgramGroup::enter) {
-        return failed(format_args!("its control group cannot be entered: {error}"));
+    if let Some(Err(error)) = request.group.as_ref().map(ProgramGroup::enter) {
+        return exit_failed(format_args!("its control group cannot be entered: {error}"));
     }
-    take_limits(&orders.limits);
+    set_rlimits(&request.limits);
     // The first to go if memory runs out for all.
     let _ = std::fs::write("/proc/self/oom_score_adj", "500");
     let _ = set_no_new_privs(true);
-    let Some((path, rest)) = program.split_first() else { return failed("no program") };
-    let is_required = |why: &str| failed(format_args!("the sandbox is required and cannot be had: {why}"));
-    let mode = orders.sandbox.mode;
+    let Some((path, rest)) = program.split_first() else { return exit_failed("no program") };
+    let is_required =
+        |why: &str| exit_failed(format_args!("the sandbox is required and cannot be had: {why}"));
+    let mode = request.sandbox.mode;
     if mode != SandboxMode::Off {
-        drop_powers();
-        let sandbox = confine(&orders.sandbox, Path::new(path), &orders.private);
-        if let (SandboxMode::Required, Sandbox::Unavailable { why }) = (mode, &sandbox) {
+        drop_capabilities();
+        let sandbox = confine(&request.sandbox, Path::new(path), &request.private);
+        if let (SandboxMode::Required, SandboxStatus::Unavailable { why }) = (mode, &sandbox) {
             return is_required(why);
         }
     }
-    if let Some(Err(error)) = orders.user.as_ref().map(become_user) {
-        return failed(format_args!("it cannot become the user that it is to run as: {error}"));
+    if let Some(Err(error)) = request.user.as_ref().map(become_user) {
+        return exit_failed(format_args!("it cannot become the user that it is to run as: {error}"));
     }
     // Whoever becomes another user loses it. The supervisor has one thread, so that its end and that of the thread are the
     // same.
     let _ = set_parent_process_death_signal(Some(Signal::KILL));
     if getppid() != supervisor {
-        return failed("the supervisor is gone");
+        return exit_failed("the supervisor is gone");
     }
-    let closes_sockets = mode != SandboxMode::Off && orders.sandbox.network == Network::Deny;
+    let closes_sockets = mode != SandboxMode::Off && request.sandbox.network == NetworkAccess::Deny;
     if closes_sockets
         && let Err(why) = deny_sockets()
         && mode == SandboxMode::Required
@@ -90,11 +91,11 @@ pub(super) fn become_program(arguments: &[OsString]) -> ExitCode {
         return is_required(&why);
     }
     let error = Command::new(path).args(rest).exec();
-    failed(format_args!("{} cannot be started: {error}", Path::new(path).display()))
+    exit_failed(format_args!("{} cannot be started: {error}", Path::new(path).display()))
 }
 
 /// Groups first: whoever is no longer root cannot choose them.
-fn become_user(user: &User) -> rustix::io::Result<()> {
+fn become_user(user: &RunAsUser) -> rustix::io::Result<()> {
     let groups: Vec<Gid> = user.groups.iter().map(|group| Gid::from_raw(*group)).collect();
     let (uid, gid) = (Uid::from_raw(user.uid), Gid::from_raw(user.gid));
     // This process has one thread, so that the thread's are its own.
@@ -104,8 +105,8 @@ fn become_user(user: &User) -> rustix::io::Result<()> {
 }
 
 /// What root could undo the rest with. Others have none of it, and may not drop it.
-fn drop_powers() {
-    for power in [
+fn drop_capabilities() {
+    for capability in [
         CapabilitySet::SYS_ADMIN,
         CapabilitySet::SYS_PTRACE,
         // Opens `/proc/PID/environ` of any process, ours and its secrets among them, whatever Landlock says.
@@ -116,36 +117,36 @@ fn drop_powers() {
         CapabilitySet::SYS_BOOT,
         CapabilitySet::BPF,
     ] {
-        let _ = remove_capability_from_bounding_set(power);
+        let _ = remove_capability_from_bounding_set(capability);
     }
 }
 
 /// What cannot be set stays as it is: a limit that is lower already, for example.
-fn take_limits(limits: &ProcessLimits) {
-    let running = tasks_of_all();
-    let both = |most: u64| Rlimit { current: Some(most), maximum: Some(most) };
-    let _ = setrlimit(Resource::Core, both(0));
-    let _ = setrlimit(Resource::Data, both(limits.memory_bytes_max));
-    let _ = setrlimit(Resource::Fsize, both(limits.file_bytes_max));
-    let _ = setrlimit(Resource::Nofile, both(limits.open_files_max));
+fn set_rlimits(limits: &ProcessLimits) {
+    let running = system_task_count();
+    let hard_limit = |most: u64| Rlimit { current: Some(most), maximum: Some(most) };
+    let _ = setrlimit(Resource::Core, hard_limit(0));
+    let _ = setrlimit(Resource::Data, hard_limit(limits.memory_bytes_max));
+    let _ = setrlimit(Resource::Fsize, hard_limit(limits.file_bytes_max));
+    let _ = setrlimit(Resource::Nofile, hard_limit(limits.open_files_max));
     if let Some(running) = running {
         // It counts everything that our user runs, of which all that runs is a bound.
-        let _ = setrlimit(Resource::Nproc, both(running.saturating_add(limits.processes_max)));
+        let _ = setrlimit(Resource::Nproc, hard_limit(running.saturating_add(limits.processes_max)));
     }
 }
 
 /// Processes and threads on this machine.
-pub(super) fn tasks_of_all() -> Option<u64> {
+pub(super) fn system_task_count() -> Option<u64> {
     // `0.00 0.01 0.05 2/345 6789`: the number behind the slash.
     let loadavg = std::fs::read_to_string("/proc/loadavg").ok()?;
     loadavg.split(' ').nth(3)?.split_once('/')?.1.parse().ok()
 }
 
 /// Confines this thread, which is all of this process, for ever.
-fn confine(rules: &SandboxRules, program: &Path, private: &Path) -> Sandbox {
+fn confine(rules: &SandboxRules, program: &Path, private: &Path) -> SandboxStatus {
     match restrict(rules, program, private) {
-        Err(error) => Sandbox::Unavailable { why: error.to_string() },
-        Ok(status) => sandbox_of(&status),
+        Err(error) => SandboxStatus::Unavailable { why: error.to_string() },
+        Ok(status) => sandbox_status(&status),
     }
 }
 
@@ -158,14 +159,19 @@ fn restrict(
         .handle_access(AccessFs::from_all(ABI_USED))?
         // Signals and abstract sockets reach only what the child itself has started.
         .scope(Scope::Signal | Scope::AbstractUnixSocket)?;
-    if rules.network == Network::Deny {
+    if rules.network == NetworkAccess::Deny {
         ruleset = ruleset.handle_access(AccessNet::from_all(ABI_USED))?;
     }
     let read: Vec<PathBuf> = match &rules.read {
         None => vec!["/".into()],
         Some(named) => {
-            let own = program.parent().map(Path::to_owned);
-            SYSTEM.iter().map(PathBuf::from).chain(named.iter().cloned()).chain(own).collect()
+            let program_folder = program.parent().map(Path::to_owned);
+            SYSTEM_PATHS
+                .iter()
+                .map(PathBuf::from)
+                .chain(named.iter().cloned())
+                .chain(program_folder)
+                .collect()
         }
     };
     let write: Vec<&Path> =
@@ -177,24 +183,26 @@ fn restrict(
         .restrict_self()
 }
 
-fn sandbox_of(status: &RestrictionStatus) -> Sandbox {
+fn sandbox_status(status: &RestrictionStatus) -> SandboxStatus {
     let abi = match status.landlock {
         LandlockStatus::Available { effective_abi, kernel_abi } => {
             kernel_abi.and_then(|abi| u32::try_from(abi).ok()).unwrap_or(effective_abi as u32)
         }
         LandlockStatus::NotEnabled => {
-            return Sandbox::Unavailable { why: "Landlock is not switched on in this kernel".to_owned() };
+            return SandboxStatus::Unavailable {
+                why: "Landlock is not switched on in this kernel".to_owned(),
+            };
         }
         LandlockStatus::NotImplemented => {
-            return Sandbox::Unavailable {
+            return SandboxStatus::Unavailable {
                 why: "this kernel has no Landlock (it came with Linux 5.13)".to_owned(),
             };
         }
     };
     if status.ruleset == RulesetStatus::NotEnforced {
-        return Sandbox::Unavailable { why: "Landlock enforces nothing here".to_owned() };
+        return SandboxStatus::Unavailable { why: "Landlock enforces nothing here".to_owned() };
     }
-    let gained = [
+    let features = [
         (2, "moving files between folders"),
         (3, "truncating files"),
         (4, "TCP"),
@@ -202,8 +210,8 @@ fn sandbox_of(status: &RestrictionStatus) -> Sandbox {
         (6, "signals to other programs"),
     ];
     let missing =
-        gained.iter().filter(|(since, _)| abi < *since).map(|(_, what)| (*what).to_owned()).collect();
-    Sandbox::Landlock { abi, missing }
+        features.iter().filter(|(since, _)| abi < *since).map(|(_, what)| (*what).to_owned()).collect();
+    SandboxStatus::Landlock { abi, missing }
 }
 
 /// Tries everything on this process, which ends then, and prints what worked.
@@ -213,7 +221,7 @@ pub(super) fn probe() -> ExitCode {
     let sandbox = confine(&rules, Path::new("/"), Path::new("/dev/null"));
     let cannot_deny_sockets =
         set_no_new_privs(true).map_err(|error| error.to_string()).and_then(|()| deny_sockets());
-    let probe = Probe {
+    let probe = SandboxProbe {
         sandbox,
         cannot_supervise,
         processes_limited: !getuid().is_root(),
@@ -224,6 +232,6 @@ pub(super) fn probe() -> ExitCode {
             println!("{text}");
             ExitCode::SUCCESS
         }
-        Err(error) => failed(error),
+        Err(error) => exit_failed(error),
     }
 }

@@ -10,9 +10,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 /// Where we are ourselves: a group that has others in it may hold no process of its own.
-const OWN: &str = "throughline";
+const OWN_GROUP: &str = "throughline";
 /// In front of the names of the groups of programs.
-const PROGRAM: &str = "program-";
+const PROGRAM_PREFIX: &str = "program-";
 
 /// A group that was delegated to us.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -30,16 +30,16 @@ impl ControlGroups {
     /// # Errors
     /// Why there is none that could be used.
     pub fn of_this_process() -> Result<Self, String> {
-        Self::claim(&Self::folder_of_this_process()?)
+        Self::claim(&Self::current_folder()?)
     }
 
     /// Where the group that this process runs in is.
     ///
     /// # Errors
     /// It is in none of version 2.
-    pub fn folder_of_this_process() -> Result<PathBuf, String> {
+    pub fn current_folder() -> Result<PathBuf, String> {
         let read = |path: &str| fs::read_to_string(path).map_err(|error| format!("{path}: {error}"));
-        let hierarchy = mounted(&read("/proc/self/mountinfo")?)
+        let hierarchy = cgroup2_mount(&read("/proc/self/mountinfo")?)
             .ok_or("no hierarchy of version 2 is mounted (cgroup2)")?;
         let text = read("/proc/self/cgroup")?;
         let own = text.lines().find_map(|line| line.strip_prefix("0::/"));
@@ -51,15 +51,15 @@ impl ControlGroups {
     ///
     /// # Errors
     /// Why not.
-    pub fn look(folder: &Path) -> Result<Self, String> {
+    pub fn inspect(folder: &Path) -> Result<Self, String> {
         let shown = folder.display();
         if !folder.join("cgroup.events").exists() {
             return Err(format!("{shown} is the system's own group, and none was delegated"));
         }
         let members = folder.join("cgroup.procs");
         let text = fs::read_to_string(&members).map_err(|error| format!("{shown}: {error}"))?;
-        let us = std::process::id().to_string();
-        if text.lines().any(|pid| pid != us) {
+        let own_pid = std::process::id().to_string();
+        if text.lines().any(|pid| pid != own_pid) {
             return Err(format!("other programs run in {shown}, too: it was not delegated to this one"));
         }
         fs::OpenOptions::new()
@@ -82,27 +82,27 @@ impl ControlGroups {
     /// It is the system's own, somebody else runs in it, or it may not be written.
     pub fn claim(folder: &Path) -> Result<Self, String> {
         // Moved already, by us or by `DelegateSubgroup=` of systemd.
-        let is_own = folder.file_name().is_some_and(|name| name == OWN);
+        let is_own = folder.file_name().is_some_and(|name| name == OWN_GROUP);
         let folder = folder.parent().filter(|_| is_own).unwrap_or(folder);
-        let found = Self::look(folder)?;
+        let inspected = Self::inspect(folder)?;
         let at = |name: &str| folder.join(name);
         let denied =
             |error: io::Error| format!("{} was not delegated to this user: {error}", folder.display());
         // Whoever is in it by now is this process.
         if !fs::read_to_string(at("cgroup.procs")).map_err(denied)?.is_empty() {
-            make(&at(OWN)).map_err(denied)?;
-            fs::write(at(OWN).join("cgroup.procs"), std::process::id().to_string()).map_err(denied)?;
+            create_folder(&at(OWN_GROUP)).map_err(denied)?;
+            fs::write(at(OWN_GROUP).join("cgroup.procs"), std::process::id().to_string()).map_err(denied)?;
         }
         let counts = |offered: bool, controller: &str| {
             offered && fs::write(at("cgroup.subtree_control"), format!("+{controller}")).is_ok()
         };
         let groups = Self {
-            counts_processes: counts(found.counts_processes, "pids"),
-            counts_memory: counts(found.counts_memory, "memory"),
-            ..found
+            counts_processes: counts(inspected.counts_processes, "pids"),
+            counts_memory: counts(inspected.counts_memory, "memory"),
+            ..inspected
         };
         groups.probe().map_err(denied)?;
-        groups.end_leftovers();
+        groups.kill_leftovers();
         Ok(groups)
     }
 
@@ -113,26 +113,26 @@ impl ControlGroups {
 
     /// Whether groups can be made here at all.
     fn probe(&self) -> io::Result<()> {
-        let probe = self.folder.join(format!("{PROGRAM}probe"));
-        make(&probe)?;
+        let probe = self.folder.join(format!("{PROGRAM_PREFIX}probe"));
+        create_folder(&probe)?;
         fs::remove_dir(probe)
     }
 
     /// What a server before us left when it was killed, and whose supervisors were killed with it.
-    fn end_leftovers(&self) {
+    fn kill_leftovers(&self) {
         let Ok(entries) = fs::read_dir(&self.folder) else { return };
         for entry in entries.flatten() {
             let name = entry.file_name();
-            if let Some(mark) = name.to_str().and_then(|name| name.strip_prefix(PROGRAM)) {
-                let group = self.of_program(mark);
+            if let Some(mark) = name.to_str().and_then(|name| name.strip_prefix(PROGRAM_PREFIX)) {
+                let group = self.program_group(mark);
                 group.kill();
                 group.remove();
             }
         }
     }
 
-    pub(super) fn of_program(&self, mark: &str) -> ProgramGroup {
-        ProgramGroup { folder: self.folder.join(format!("{PROGRAM}{mark}")), groups: self.clone() }
+    pub(super) fn program_group(&self, mark: &str) -> ProgramGroup {
+        ProgramGroup { folder: self.folder.join(format!("{PROGRAM_PREFIX}{mark}")), groups: self.clone() }
     }
 }
 
@@ -145,8 +145,8 @@ pub(super) struct ProgramGroup {
 
 impl ProgramGroup {
     /// Makes it, with its limits.
-    pub(super) fn make(&self, limits: &ProcessLimits) -> io::Result<()> {
-        make(&self.folder)?;
+    pub(super) fn create(&self, limits: &ProcessLimits) -> io::Result<()> {
+        create_folder(&self.folder)?;
         let write = |name: &str, value: u64| fs::write(self.folder.join(name), value.to_string());
         if self.groups.counts_processes {
             write("pids.max", limits.processes_max)?;
@@ -181,22 +181,22 @@ impl ProgramGroup {
 
     /// Whether something in it was ended because memory was at its limit.
     pub(super) fn ran_out_of_memory(&self) -> bool {
-        self.event("memory.events", "oom_kill")
+        self.event_occurred("memory.events", "oom_kill")
     }
 
     /// Whether a process was not begun because there were too many.
     pub(super) fn ran_out_of_processes(&self) -> bool {
-        self.event("pids.events", "max")
+        self.event_occurred("pids.events", "max")
     }
 
-    fn event(&self, file: &str, name: &str) -> bool {
+    fn event_occurred(&self, file: &str, name: &str) -> bool {
         let text = fs::read_to_string(self.folder.join(file)).unwrap_or_default();
         let count = text.lines().find_map(|line| line.strip_prefix(name)?.trim().parse::<u64>().ok());
         count.is_some_and(|count| count > 0)
     }
 }
 
-fn make(folder: &Path) -> io::Result<()> {
+fn create_folder(folder: &Path) -> io::Result<()> {
     match fs::create_dir(folder) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
         made => made,
@@ -204,7 +204,7 @@ fn make(folder: &Path) -> io::Result<()> {
 }
 
 /// `25 30 0:22 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw`: the fifth field, where the type is the first behind ` - `.
-fn mounted(mountinfo: &str) -> Option<PathBuf> {
+fn cgroup2_mount(mountinfo: &str) -> Option<PathBuf> {
     mountinfo.lines().find_map(|line| {
         let (before, after) = line.split_once(" - ")?;
         let is_v2 = after.split(' ').next() == Some("cgroup2");
@@ -234,20 +234,20 @@ mod tests {
     // R: L5, R2
     #[test]
     fn a_delegated_group_is_claimed_and_a_program_gets_its_limits() {
-        let us = format!("{}\n", std::process::id());
-        let tree = fake("cpuset cpu io memory pids\n", &us);
+        let own_pid = format!("{}\n", std::process::id());
+        let tree = fake("cpuset cpu io memory pids\n", &own_pid);
         let groups = ControlGroups::claim(tree.path()).unwrap();
         assert!(groups.counts_processes && groups.counts_memory);
-        assert_eq!(read(tree.path(), "throughline/cgroup.procs"), us.trim());
+        assert_eq!(read(tree.path(), "throughline/cgroup.procs"), own_pid.trim());
         assert_eq!(read(tree.path(), "cgroup.subtree_control"), "+memory");
-        let program = groups.of_program("7");
-        program.make(&ProcessLimits::default()).unwrap();
+        let program = groups.program_group("7");
+        program.create(&ProcessLimits::default()).unwrap();
         assert_eq!(read(&program.folder, "pids.max"), "512");
         assert_eq!(read(&program.folder, "memory.max"), (4_u64 << 30).to_string());
         assert_eq!(read(&program.folder, "memory.oom.group"), "1");
         program.enter().unwrap();
         program.kill();
-        assert_eq!(read(&program.folder, "cgroup.procs"), us.trim());
+        assert_eq!(read(&program.folder, "cgroup.procs"), own_pid.trim());
         assert_eq!(read(&program.folder, "cgroup.kill"), "1");
         assert!(!program.ran_out_of_memory() && !program.ran_out_of_processes());
         fs::write(program.folder.join("memory.events"), "low 0\noom 1\noom_kill 1\n").unwrap();
@@ -270,7 +270,7 @@ mod tests {
         let tree = fake("hugetlb", "");
         let groups = ControlGroups::claim(tree.path()).unwrap();
         assert!(!groups.counts_processes && !groups.counts_memory);
-        groups.of_program("1").make(&ProcessLimits::default()).unwrap();
+        groups.program_group("1").create(&ProcessLimits::default()).unwrap();
         assert!(!tree.path().join("program-1/pids.max").exists());
 
         let root = tempfile::tempdir().unwrap();
@@ -282,7 +282,7 @@ mod tests {
     fn the_hierarchy_of_version_2_is_found_among_others() {
         let hybrid = "40 39 0:36 / /sys/fs/cgroup/memory rw shared:9 - cgroup cgroup rw,memory\n\
                       41 39 0:37 / /sys/fs/cgroup/unified rw shared:10 - cgroup2 cgroup2 rw\n";
-        assert_eq!(mounted(hybrid), Some("/sys/fs/cgroup/unified".into()));
-        assert_eq!(mounted("40 39 0:36 / /a rw - tmpfs cgroup2 rw\n"), None);
+        assert_eq!(cgroup2_mount(hybrid), Some("/sys/fs/cgroup/unified".into()));
+        assert_eq!(cgroup2_mount("40 39 0:36 / /a rw - tmpfs cgroup2 rw\n"), None);
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Its words are an interface between two builds of the same version, not between releases.
 
-use super::sandbox::Sandbox;
+use super::sandbox::SandboxStatus;
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -10,16 +10,16 @@ use std::process::ExitCode;
 
 /// A program that calls [`helper_main`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Helper {
+pub struct ExecHelper {
     pub(super) program: PathBuf,
     pub(super) arguments: Vec<OsString>,
 }
 
 /// What can be confined on this machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Probe {
+pub struct SandboxProbe {
     /// How children are confined if they want to be.
-    pub sandbox: Sandbox,
+    pub sandbox: SandboxStatus,
     /// Whether descendants that detach can be kept: `None`, or why not.
     pub cannot_supervise: Option<String>,
     /// Whether the system counts and limits processes: root is exempt, and is counted every tenth of a second instead.
@@ -28,7 +28,7 @@ pub struct Probe {
     pub cannot_deny_sockets: Option<String>,
 }
 
-impl Helper {
+impl ExecHelper {
     /// A program that hands what follows `arguments` to [`helper_main`].
     pub fn new(program: impl Into<PathBuf>, arguments: impl IntoIterator<Item = OsString>) -> Self {
         Self { program: program.into(), arguments: arguments.into_iter().collect() }
@@ -46,7 +46,7 @@ impl Helper {
     ///
     /// # Errors
     /// It cannot be started, or is not a helper.
-    pub async fn probe(&self) -> Result<Probe, String> {
+    pub async fn probe(&self) -> Result<SandboxProbe, String> {
         let mut command = tokio::process::Command::new(&self.program);
         command.args(&self.arguments).arg("probe").env_clear().stdin(std::process::Stdio::null());
         let output = command.kill_on_drop(true).output().await;
@@ -65,7 +65,7 @@ pub fn hide_this_process() {
 }
 
 /// Becomes the helper: for the first lines of `main`, before there are threads. `arguments` are those behind what the
-/// [`Helper`] was made with.
+/// [`ExecHelper`] was made with.
 ///
 /// ```no_run
 /// use std::process::ExitCode;
@@ -75,7 +75,7 @@ pub fn hide_this_process() {
 ///     if arguments.next().is_some_and(|first| first == "__exec") {
 ///         return throughline_tools::process::helper_main(arguments);
 ///     }
-///     // the program itself: tools get Helper::this_program("__exec")
+///     // the program itself: tools get ExecHelper::this_program("__exec")
 ///     ExitCode::SUCCESS
 /// }
 /// ```
@@ -87,18 +87,18 @@ pub fn helper_main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
             Some((verb, rest)) if verb == "supervise" => super::supervise::supervise(rest),
             Some((verb, rest)) if verb == "become" => super::confine::become_program(rest),
             Some((verb, [])) if verb == "probe" => super::confine::probe(),
-            _ => failed("this is the helper of Throughline's tools; it is not for people"),
+            _ => exit_failed("this is the helper of Throughline's tools; it is not for people"),
         }
     }
     #[cfg(not(target_os = "linux"))]
     {
         drop(arguments);
-        failed("the helper is for Linux")
+        exit_failed("the helper is for Linux")
     }
 }
 
 /// How the helper says that it could not do its work; no shell gives this code to a program that ran.
-pub(super) fn failed(why: impl std::fmt::Display) -> ExitCode {
+pub(super) fn exit_failed(why: impl std::fmt::Display) -> ExitCode {
     eprintln!("throughline: {why}");
     ExitCode::from(125)
 }

@@ -3,7 +3,7 @@
 //! Never uses a shell, never hands on an environment variable that was not asked for, never leaves a process behind
 //! that it can find. Decides nothing about what a program's output means.
 //!
-//! On Linux a child has a *supervisor* between itself and us: the [`Helper`], which is our own binary, or
+//! On Linux a child has a *supervisor* between itself and us: the [`ExecHelper`], which is our own binary, or
 //! any program that calls [`helper_main`]. It is what makes "everything that they started" true: it is the
 //! [subreaper](https://man7.org/linux/man-pages/man2/PR_SET_CHILD_SUBREAPER.2const.html) of the child, so that whatever
 //! forks, detaches or becomes a daemon stays its descendant, and it kills its descendants until there is none, also when
@@ -14,7 +14,7 @@
 //! group of its own, and on Linux everything that carries its mark in the environment is found and killed. What such a
 //! child can do and one with a helper cannot: outlive us when we are killed with SIGKILL; detach *and* replace its
 //! environment, and so escape; use more memory and files than allowed; read and write what our user can.
-//! [`Sandbox::Unavailable`] says so.
+//! [`SandboxStatus::Unavailable`] says so.
 //!
 //! Where a control group was delegated to us ([`ControlGroups`]), a child has one of its own: its processes and its memory
 //! are bounded together, and the kernel ends them at one word.
@@ -23,15 +23,15 @@
 //! file system). Such a call says that not everything has ended yet, and what is left goes on being killed.
 // R: L2, L5, R4
 
-mod complaints;
+mod child;
 mod control_groups;
-mod exchange;
+mod escapes;
 mod limits;
-mod plain;
 mod program;
+mod run;
 mod run_as;
-mod running;
 mod sandbox;
+mod stderr_log;
 
 #[cfg(target_os = "linux")]
 mod confine;
@@ -43,13 +43,13 @@ mod supervise;
 #[cfg(unix)]
 mod sweep;
 
-pub use complaints::{COMPLAINTS_BYTES_MAX, PROGRESS_PREFIX};
+pub use child::{ChildExit, ChildProcess, StartError};
 pub use control_groups::ControlGroups;
-pub(crate) use exchange::{Exchange, Stdout, exchange, failure};
-pub use helper::{Helper, Probe, helper_main, hide_this_process};
+pub use helper::{ExecHelper, SandboxProbe, helper_main, hide_this_process};
 pub use limits::ProcessLimits;
-pub use program::{ENVIRONMENT_ALLOWED, Program, ProgramError, Surroundings, child_environment};
+pub use program::{ENVIRONMENT_ALLOWED, ProgramError, ProgramSpec, SpawnContext, child_environment};
+pub(crate) use run::{ProgramOutput, StdoutMode, failure_text, run_program};
 pub(crate) use run_as::RUN_AS_REMEDY;
-pub use run_as::{RunAs, User, is_root};
-pub use running::{Ended, Running, StartError};
-pub use sandbox::{Network, Sandbox, SandboxMode, SandboxRules, SandboxSettings};
+pub use run_as::{RunAs, RunAsUser, is_root};
+pub use sandbox::{NetworkAccess, SandboxMode, SandboxRules, SandboxSettings, SandboxStatus};
+pub use stderr_log::{PROGRESS_PREFIX, STDERR_LOG_BYTES_MAX};

@@ -1,10 +1,10 @@
 //! A program that can be started: found once, with its arguments, environment and folder.
 
 use super::control_groups::ControlGroups;
-use super::helper::Helper;
+use super::helper::ExecHelper;
 use super::limits::ProcessLimits;
 use super::run_as::RunAs;
-use super::sandbox::{Sandbox, SandboxRules, full_path};
+use super::sandbox::{SandboxRules, SandboxStatus, full_path};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -15,20 +15,20 @@ pub const ENVIRONMENT_ALLOWED: [&str; 6] = ["PATH", "HOME", "LANG", "LC_ALL", "L
 
 /// From where programs are started: what a source is given to find and confine them.
 #[derive(Clone, Debug, Default)]
-pub struct Surroundings {
+pub struct SpawnContext {
     /// Our environment, out of which settings pick.
     pub environment: BTreeMap<String, String>,
     /// Where relative paths of settings begin: the folder of the configuration file.
     pub folder: PathBuf,
     /// Who supervises and confines; `None` = nobody.
-    pub helper: Option<Helper>,
+    pub helper: Option<ExecHelper>,
     /// Whose rights programs have.
     pub run_as: RunAs,
     /// Where each program gets a control group of its own; `None` = nowhere.
     pub control_groups: Option<ControlGroups>,
 }
 
-impl Surroundings {
+impl SpawnContext {
     /// Those of this process, without a helper.
     pub fn of_this_process() -> Self {
         // Variables that are not Unicode cannot be meant for us.
@@ -40,13 +40,13 @@ impl Surroundings {
 
     /// With a helper.
     #[must_use]
-    pub fn with_helper(mut self, helper: Helper) -> Self {
+    pub fn with_helper(mut self, helper: ExecHelper) -> Self {
         self.helper = Some(helper);
         self
     }
 
     /// A path of the settings, from the root. `~/` is our user's home.
-    pub fn path(&self, path: &Path) -> PathBuf {
+    pub fn resolve_path(&self, path: &Path) -> PathBuf {
         full_path(path, &self.folder, self.home())
     }
 
@@ -59,7 +59,7 @@ impl Surroundings {
     ///
     /// # Errors
     /// The variable is not set.
-    pub fn value(&self, text: &str) -> Result<String, String> {
+    pub fn resolve_value(&self, text: &str) -> Result<String, String> {
         match text.strip_prefix('$') {
             None => Ok(text.to_owned()),
             Some(name) => match self.environment.get(name).filter(|value| !value.is_empty()) {
@@ -73,12 +73,12 @@ impl Surroundings {
     ///
     /// # Errors
     /// Why not.
-    pub async fn confinable(&self) -> Result<(), String> {
+    pub async fn check_sandbox(&self) -> Result<(), String> {
         let Some(helper) = &self.helper else {
             return Err("this program has no helper that could confine others".to_owned());
         };
         match helper.probe().await?.sandbox {
-            Sandbox::Landlock { .. } => Ok(()),
+            SandboxStatus::Landlock { .. } => Ok(()),
             other => Err(other.to_string()),
         }
     }
@@ -87,32 +87,32 @@ impl Surroundings {
     ///
     /// # Errors
     /// It is not there, or cannot be run, or nobody can be who it is to be run as.
-    pub fn find(&self, name: &str) -> Result<PathBuf, ProgramError> {
-        if let RunAs::Impossible { why } = &self.run_as {
-            return Err(ProgramError::NobodyToRunAs { why: why.clone() });
+    pub fn find_program(&self, name: &str) -> Result<PathBuf, ProgramError> {
+        if let RunAs::Unavailable { why } = &self.run_as {
+            return Err(ProgramError::RunAsUnavailable { why: why.clone() });
         }
         if name.is_empty() {
             return Err(ProgramError::NoName);
         }
         if name.contains(std::path::is_separator) {
-            let path = self.path(Path::new(name));
-            return match runnable(&path) {
-                Runnable::Yes => Ok(path),
-                Runnable::No => Err(ProgramError::NotExecutable { path }),
-                Runnable::Absent => Err(ProgramError::NotThere { path }),
+            let path = self.resolve_path(Path::new(name));
+            return match check_executable(&path) {
+                ExecutableCheck::Yes => Ok(path),
+                ExecutableCheck::No => Err(ProgramError::NotExecutable { path }),
+                ExecutableCheck::Absent => Err(ProgramError::NotFound { path }),
             };
         }
         let path = self.environment.get("PATH").map_or("", String::as_str);
         let folders = std::env::split_paths(path).filter(|folder| folder.is_absolute());
-        let mut seen = None;
+        let mut not_executable = None;
         for candidate in folders.flat_map(|folder| candidates(&folder, name)) {
-            match runnable(&candidate) {
-                Runnable::Yes => return Ok(candidate),
-                Runnable::No => seen = Some(candidate),
-                Runnable::Absent => {}
+            match check_executable(&candidate) {
+                ExecutableCheck::Yes => return Ok(candidate),
+                ExecutableCheck::No => not_executable = Some(candidate),
+                ExecutableCheck::Absent => {}
             }
         }
-        Err(match seen {
+        Err(match not_executable {
             Some(path) => ProgramError::NotExecutable { path },
             None => ProgramError::NotInPath { name: name.to_owned(), path: path.to_owned() },
         })
@@ -129,23 +129,27 @@ fn candidates(folder: &Path, name: &str) -> [PathBuf; 3] {
     [folder.join(name), folder.join(format!("{name}.exe")), folder.join(format!("{name}.cmd"))]
 }
 
-enum Runnable {
+enum ExecutableCheck {
     Yes,
     No,
     Absent,
 }
 
-fn runnable(path: &Path) -> Runnable {
+fn check_executable(path: &Path) -> ExecutableCheck {
     match std::fs::metadata(path) {
-        Err(_) => Runnable::Absent,
-        Ok(metadata) if !metadata.is_file() => Runnable::No,
+        Err(_) => ExecutableCheck::Absent,
+        Ok(metadata) if !metadata.is_file() => ExecutableCheck::No,
         #[cfg(unix)]
         Ok(metadata) => {
             use std::os::unix::fs::PermissionsExt;
-            if metadata.permissions().mode() & 0o111 == 0 { Runnable::No } else { Runnable::Yes }
+            if metadata.permissions().mode() & 0o111 == 0 {
+                ExecutableCheck::No
+            } else {
+                ExecutableCheck::Yes
+            }
         }
         #[cfg(not(unix))]
-        Ok(_) => Runnable::Yes,
+        Ok(_) => ExecutableCheck::Yes,
     }
 }
 
@@ -166,13 +170,13 @@ pub enum ProgramError {
     },
     /// Nothing there.
     #[error("there is no program {}", path.display())]
-    NotThere {
+    NotFound {
         /// Where it was looked for.
         path: PathBuf,
     },
     /// It is to be run as somebody whom we cannot become.
     #[error("{why}")]
-    NobodyToRunAs {
+    RunAsUnavailable {
         /// Why not.
         why: String,
     },
@@ -187,29 +191,29 @@ pub enum ProgramError {
 /// The environment of a child: the variables of [`ENVIRONMENT_ALLOWED`] and those `also` allowed, as we have them, and
 /// over them those `set`.
 pub fn child_environment(
-    surroundings: &Surroundings,
-    also: &[String],
-    set: &BTreeMap<String, String>,
+    spawn_context: &SpawnContext,
+    extra_allowed: &[String],
+    overrides: &BTreeMap<String, String>,
 ) -> BTreeMap<String, String> {
-    let allowed = ENVIRONMENT_ALLOWED.into_iter().chain(also.iter().map(String::as_str));
-    let ours = allowed.filter_map(|name| surroundings.environment.get_key_value(name));
+    let allowed = ENVIRONMENT_ALLOWED.into_iter().chain(extra_allowed.iter().map(String::as_str));
+    let ours = allowed.filter_map(|name| spawn_context.environment.get_key_value(name));
     let ours = ours.map(|(name, value)| (name.clone(), value.clone()));
     // Our home is not theirs.
-    let home = surroundings.run_as.user().and_then(|user| Some(user.home.as_ref()?.display().to_string()));
+    let home = spawn_context.run_as.user().and_then(|user| Some(user.home.as_ref()?.display().to_string()));
     let theirs = home.map(|home| ("HOME".to_owned(), home));
-    ours.chain(theirs).chain(set.iter().map(|(name, value)| (name.clone(), value.clone()))).collect()
+    ours.chain(theirs).chain(overrides.iter().map(|(name, value)| (name.clone(), value.clone()))).collect()
 }
 
 /// A program with everything that it is started with. [`start`](Self::start) starts one child.
 ///
 /// ```
 /// # #[cfg(unix)]
-/// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
-/// use throughline_tools::process::{Program, Surroundings};
+/// # tokio::runtime::ThroughlineBuilder::new_current_thread().enable_all().build()?.block_on(async {
+/// use throughline_tools::process::{ProgramSpec, SpawnContext};
 /// use tokio::io::AsyncReadExt;
 ///
-/// let surroundings = Surroundings::of_this_process();
-/// let echo = Program::new(surroundings.find("echo")?, &surroundings).argument("hello; rm -rf /");
+/// let spawn_context = SpawnContext::of_this_process();
+/// let echo = ProgramSpec::new(spawn_context.find_program("echo")?, &spawn_context).argument("hello; rm -rf /");
 /// let mut running = echo.start()?;
 /// let mut said = String::new();
 /// running.stdout.take().unwrap().read_to_string(&mut said).await?;
@@ -219,7 +223,7 @@ pub fn child_environment(
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug)]
-pub struct Program {
+pub struct ProgramSpec {
     /// Full path.
     pub path: PathBuf,
     /// Arguments, each of them one.
@@ -233,26 +237,26 @@ pub struct Program {
     /// What it may reach.
     pub sandbox: SandboxRules,
     /// Who supervises and confines it; `None` = nobody.
-    pub helper: Option<Helper>,
+    pub helper: Option<ExecHelper>,
     /// Whose rights it has.
     pub run_as: RunAs,
     /// Where it gets a control group of its own; needs a helper.
     pub control_groups: Option<ControlGroups>,
 }
 
-impl Program {
+impl ProgramSpec {
     /// A program without arguments, with the environment that all children get.
-    pub fn new(path: PathBuf, surroundings: &Surroundings) -> Self {
+    pub fn new(path: PathBuf, spawn_context: &SpawnContext) -> Self {
         Self {
             path,
             arguments: Vec::new(),
-            environment: child_environment(surroundings, &[], &BTreeMap::new()),
+            environment: child_environment(spawn_context, &[], &BTreeMap::new()),
             folder: None,
             limits: ProcessLimits::default(),
             sandbox: SandboxRules::default(),
-            helper: surroundings.helper.clone(),
-            run_as: surroundings.run_as.clone(),
-            control_groups: surroundings.control_groups.clone(),
+            helper: spawn_context.helper.clone(),
+            run_as: spawn_context.run_as.clone(),
+            control_groups: spawn_context.control_groups.clone(),
         }
     }
 
@@ -268,16 +272,16 @@ impl Program {
 mod tests {
     use super::*;
 
-    fn surroundings(pairs: &[(&str, &str)]) -> Surroundings {
+    fn spawn_context(pairs: &[(&str, &str)]) -> SpawnContext {
         let environment =
             pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-        Surroundings { environment, folder: "/somewhere".into(), ..Surroundings::default() }
+        SpawnContext { environment, folder: "/somewhere".into(), ..SpawnContext::default() }
     }
 
     // R: L2
     #[test]
     fn a_program_that_cannot_be_run_is_named_at_once() {
-        let here = surroundings(&[("PATH", "/usr/bin:/bin:relative"), ("HOME", "/home/me")]);
+        let here = spawn_context(&[("PATH", "/usr/bin:/bin:relative"), ("HOME", "/home/me")]);
         for (name, expected) in [
             ("", "no program is named"),
             ("no-such-program", "there is no program `no-such-program` in PATH (/usr/bin:/bin:relative)"),
@@ -286,11 +290,11 @@ mod tests {
             ("/etc/passwd", "/etc/passwd is not a program that may be run"),
             ("/tmp/", "/tmp/ is not a program that may be run"),
         ] {
-            assert_eq!(here.find(name).unwrap_err().to_string(), expected, "{name}");
+            assert_eq!(here.find_program(name).unwrap_err().to_string(), expected, "{name}");
         }
-        assert!(here.find("sh").unwrap().is_absolute());
+        assert!(here.find_program("sh").unwrap().is_absolute());
         assert_eq!(
-            surroundings(&[]).find("sh").unwrap_err().to_string(),
+            spawn_context(&[]).find_program("sh").unwrap_err().to_string(),
             "there is no program `sh` in PATH ()"
         );
     }
@@ -298,9 +302,9 @@ mod tests {
     // R: R4
     #[test]
     fn only_what_is_allowed_is_handed_on() {
-        let ours = surroundings(&[("PATH", "/bin"), ("OPENAI_API_KEY", "sk-1"), ("CITY", "Paris")]);
-        let set = BTreeMap::from([("LANG".to_owned(), "C".to_owned())]);
-        let theirs = child_environment(&ours, &["CITY".to_owned(), "ABSENT".to_owned()], &set);
+        let ours = spawn_context(&[("PATH", "/bin"), ("OPENAI_API_KEY", "sk-1"), ("CITY", "Paris")]);
+        let overrides = BTreeMap::from([("LANG".to_owned(), "C".to_owned())]);
+        let theirs = child_environment(&ours, &["CITY".to_owned(), "ABSENT".to_owned()], &overrides);
         let names: Vec<&str> = theirs.keys().map(String::as_str).collect();
         assert_eq!(names, ["CITY", "LANG", "PATH"]);
     }
@@ -309,25 +313,26 @@ mod tests {
     #[test]
     fn nobody_is_a_program_run_as_whom_we_cannot_become_and_the_home_is_that_of_who_it_is() {
         let why = "run_as = \"x\": there is no such user".to_owned();
-        let nobody = Surroundings {
-            run_as: RunAs::Impossible { why: why.clone() },
-            ..surroundings(&[("PATH", "/bin")])
+        let nobody = SpawnContext {
+            run_as: RunAs::Unavailable { why: why.clone() },
+            ..spawn_context(&[("PATH", "/bin")])
         };
-        assert_eq!(nobody.find("sh").unwrap_err().to_string(), why);
-        let user = super::super::User { uid: 7, gid: 7, groups: Vec::new(), home: Some("/srv/tools".into()) };
-        let other = Surroundings { run_as: RunAs::User(user), ..surroundings(&[("HOME", "/root")]) };
+        assert_eq!(nobody.find_program("sh").unwrap_err().to_string(), why);
+        let user =
+            super::super::RunAsUser { uid: 7, gid: 7, groups: Vec::new(), home: Some("/srv/tools".into()) };
+        let other = SpawnContext { run_as: RunAs::User(user), ..spawn_context(&[("HOME", "/root")]) };
         assert_eq!(child_environment(&other, &[], &BTreeMap::new())["HOME"], "/srv/tools");
-        let set = BTreeMap::from([("HOME".to_owned(), "/elsewhere".to_owned())]);
-        assert_eq!(child_environment(&other, &[], &set)["HOME"], "/elsewhere");
+        let overrides = BTreeMap::from([("HOME".to_owned(), "/elsewhere".to_owned())]);
+        assert_eq!(child_environment(&other, &[], &overrides)["HOME"], "/elsewhere");
     }
 
     #[test]
     fn values_come_from_variables_or_are_as_they_stand() {
-        let here = surroundings(&[("TOKEN", "t"), ("EMPTY", "")]);
-        assert_eq!(here.value("plain"), Ok("plain".to_owned()));
-        assert_eq!(here.value("$TOKEN"), Ok("t".to_owned()));
+        let here = spawn_context(&[("TOKEN", "t"), ("EMPTY", "")]);
+        assert_eq!(here.resolve_value("plain"), Ok("plain".to_owned()));
+        assert_eq!(here.resolve_value("$TOKEN"), Ok("t".to_owned()));
         for missing in ["$EMPTY", "$NONE"] {
-            assert!(here.value(missing).unwrap_err().ends_with("is not set"));
+            assert!(here.resolve_value(missing).unwrap_err().ends_with("is not set"));
         }
     }
 }

@@ -11,7 +11,7 @@ pub(crate) const RUN_AS_REMEDY: &str =
 
 /// A user that programs are run as.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct User {
+pub struct RunAsUser {
     /// Its number.
     pub uid: u32,
     /// Its own group.
@@ -27,11 +27,11 @@ pub struct User {
 pub enum RunAs {
     /// Ours.
     #[default]
-    Ourselves,
+    CurrentUser,
     /// Those of another user, whom we become since we are root.
-    User(User),
+    User(RunAsUser),
     /// Nobody's: no program is started.
-    Impossible {
+    Unavailable {
         /// Why not.
         why: String,
     },
@@ -51,20 +51,20 @@ pub fn is_root() -> bool {
 
 impl RunAs {
     /// `run_as` of the settings: a name of `/etc/passwd`, a number, or `user:group` in numbers.
-    pub fn named(name: &str) -> Self {
+    pub fn from_setting(name: &str) -> Self {
         #[cfg(unix)]
         {
             let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
             let ours = rustix::process::geteuid().as_raw();
-            match User::among(name, &read("/etc/passwd"), &read("/etc/group")) {
-                Ok(user) if user.uid == ours => Self::Ourselves,
+            match RunAsUser::lookup(name, &read("/etc/passwd"), &read("/etc/group")) {
+                Ok(user) if user.uid == ours => Self::CurrentUser,
                 Ok(user) if ours == 0 => Self::User(user),
-                Ok(_) => Self::Impossible {
+                Ok(_) => Self::Unavailable {
                     why: format!(
                         "run_as = \"{name}\": only root can become another user, and this is user {ours}"
                     ),
                 },
-                Err(why) => Self::Impossible { why: format!("run_as = \"{name}\": {why}") },
+                Err(why) => Self::Unavailable { why: format!("run_as = \"{name}\": {why}") },
             }
         }
         #[cfg(not(unix))]
@@ -73,13 +73,13 @@ impl RunAs {
         }
     }
 
-    pub(super) fn user(&self) -> Option<&User> {
+    pub(super) fn user(&self) -> Option<&RunAsUser> {
         if let Self::User(user) = self { Some(user) } else { None }
     }
 }
 
-impl User {
-    fn among(name: &str, passwd: &str, group: &str) -> Result<Self, String> {
+impl RunAsUser {
+    fn lookup(name: &str, passwd: &str, group: &str) -> Result<Self, String> {
         let numbers: Option<Vec<u32>> = name.split(':').map(|number| number.parse().ok()).collect();
         let (uid, gid) = match numbers.as_deref() {
             Some([uid]) => (Some(*uid), None),
@@ -90,13 +90,13 @@ impl User {
             let fields: Vec<&str> = line.split(':').collect();
             let [login, _, number, own, _, home, ..] = fields.as_slice() else { return None };
             let (number, own): (u32, u32) = (number.parse().ok()?, own.parse().ok()?);
-            let is_meant = if let Some(uid) = uid { uid == number } else { *login == name };
-            is_meant.then(|| ((*login).to_owned(), number, own, PathBuf::from(home)))
+            let is_match = if let Some(uid) = uid { uid == number } else { *login == name };
+            is_match.then(|| ((*login).to_owned(), number, own, PathBuf::from(home)))
         });
         match (line, uid) {
             (Some((login, uid, own, home)), _) => {
                 let gid = gid.unwrap_or(own);
-                Ok(Self { uid, gid, groups: groups_of(&login, gid, group), home: Some(home) })
+                Ok(Self { uid, gid, groups: supplementary_groups(&login, gid, group), home: Some(home) })
             }
             // A number needs no line. Its group is the one of the same number, as with `useradd`.
             (None, Some(uid)) => Ok(Self { uid, gid: gid.unwrap_or(uid), groups: Vec::new(), home: None }),
@@ -105,7 +105,7 @@ impl User {
     }
 }
 
-fn groups_of(login: &str, own: u32, group: &str) -> Vec<u32> {
+fn supplementary_groups(login: &str, own: u32, group: &str) -> Vec<u32> {
     let member = |line: &str| {
         let fields: Vec<&str> = line.split(':').collect();
         let [_, _, number, members] = fields.as_slice() else { return None };
@@ -124,12 +124,12 @@ mod tests {
     fn a_user_is_found_by_name_and_by_number() {
         let passwd = "root:x:0:0:root:/root:/bin/sh\nbroken\ntools:x:990:980::/srv/tools:/usr/sbin/nologin\n";
         let group = "tools:x:980:\nvideo:x:44:anna,tools\naudio:x:29:anna\n";
-        let tools = User { uid: 990, gid: 980, groups: vec![44], home: Some("/srv/tools".into()) };
-        let unknown = |uid, gid| User { uid, gid, groups: Vec::new(), home: None };
+        let tools = RunAsUser { uid: 990, gid: 980, groups: vec![44], home: Some("/srv/tools".into()) };
+        let unknown = |uid, gid| RunAsUser { uid, gid, groups: Vec::new(), home: None };
         for (name, expected) in [
             ("tools", Some(tools.clone())),
             ("990", Some(tools.clone())),
-            ("990:44", Some(User { gid: 44, groups: Vec::new(), ..tools })),
+            ("990:44", Some(RunAsUser { gid: 44, groups: Vec::new(), ..tools })),
             ("1234", Some(unknown(1234, 1234))),
             ("1234:5", Some(unknown(1234, 5))),
             ("nobody-such", None),
@@ -137,9 +137,9 @@ mod tests {
             ("1:2:3", None),
             ("-1", None),
         ] {
-            assert_eq!(User::among(name, passwd, group).ok(), expected, "{name}");
+            assert_eq!(RunAsUser::lookup(name, passwd, group).ok(), expected, "{name}");
         }
-        let why = User::among("tolos", passwd, group).unwrap_err();
+        let why = RunAsUser::lookup("tolos", passwd, group).unwrap_err();
         assert_eq!(why, "there is no such user in /etc/passwd; a number works, too");
     }
 }

@@ -16,7 +16,7 @@ pub struct SandboxSettings {
     /// Folders and files that may be written (and read). The child's private folder always may.
     pub write: Vec<PathBuf>,
     /// `allow` (default) or `deny`: sockets of every kind.
-    pub network: Network,
+    pub network: NetworkAccess,
 }
 
 /// Whether a child is confined.
@@ -35,7 +35,7 @@ pub enum SandboxMode {
 /// Whether a child may open sockets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Network {
+pub enum NetworkAccess {
     /// Yes.
     #[default]
     Allow,
@@ -53,7 +53,7 @@ pub struct SandboxRules {
     /// Besides the private folder.
     pub write: Vec<PathBuf>,
     /// See [`SandboxSettings::network`].
-    pub network: Network,
+    pub network: NetworkAccess,
 }
 
 impl SandboxSettings {
@@ -91,7 +91,7 @@ pub(super) fn full_path(path: &Path, folder: &Path, home: Option<&str>) -> PathB
 /// How a child is confined, as far as can be said.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
-pub enum Sandbox {
+pub enum SandboxStatus {
     /// By Landlock.
     Landlock {
         /// Version of the kernel's interface.
@@ -108,7 +108,7 @@ pub enum Sandbox {
     },
 }
 
-impl fmt::Display for Sandbox {
+impl fmt::Display for SandboxStatus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Landlock { abi, missing } if missing.is_empty() => write!(f, "Landlock {abi}"),

@@ -4,11 +4,11 @@ use seccompiler::{BpfProgram, SeccompAction, SeccompFilter, TargetArch, apply_fi
 use std::collections::BTreeMap;
 
 /// `EACCES`, which programs know of firewalls.
-const DENIED: u32 = 13;
+const EACCES: u32 = 13;
 /// `socket`, then `io_uring_setup`, with which one could be made without calling it. A pair of connected sockets reaches
 /// nobody, and many programs talk to their children by one.
 #[cfg(target_arch = "x86_64")]
-const CALLS: [i64; 4] = [41, 425, X32 + 41, X32 + 425];
+const DENIED_SYSCALLS: [i64; 4] = [41, 425, X32 + 41, X32 + 425];
 #[cfg(not(target_arch = "x86_64"))]
 const CALLS: [i64; 2] = [198, 425];
 /// The same calls as programs with 32-bit pointers make them.
@@ -22,8 +22,8 @@ const X32: i64 = 0x4000_0000;
 pub(super) fn deny_sockets() -> Result<(), String> {
     let architecture = TargetArch::try_from(std::env::consts::ARCH)
         .map_err(|_| format!("seccomp is not known for {}", std::env::consts::ARCH))?;
-    let rules: BTreeMap<i64, _> = CALLS.into_iter().map(|call| (call, Vec::new())).collect();
-    let filter = SeccompFilter::new(rules, SeccompAction::Allow, SeccompAction::Errno(DENIED), architecture);
+    let rules: BTreeMap<i64, _> = DENIED_SYSCALLS.into_iter().map(|call| (call, Vec::new())).collect();
+    let filter = SeccompFilter::new(rules, SeccompAction::Allow, SeccompAction::Errno(EACCES), architecture);
     let program: Result<BpfProgram, _> = filter.and_then(TryInto::try_into);
     let program = program.map_err(|error| error.to_string())?;
     apply_filter(&program).map_err(|error| error.to_string())

@@ -8,11 +8,11 @@ use std::fs;
 use std::time::Duration;
 
 /// The variable that marks a child and, as long as they keep their environment, all that it starts.
-pub(super) const MARK: &str = "THROUGHLINE_CHILD";
+pub(super) const MARK_VARIABLE: &str = "THROUGHLINE_CHILD";
 
 /// A process as `/proc/PID/stat` has it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Process {
+pub(super) struct ProcessEntry {
     pub(super) pid: Pid,
     parent: i32,
     group: i32,
@@ -20,9 +20,9 @@ pub(super) struct Process {
     threads: u32,
 }
 
-impl Process {
+impl ProcessEntry {
     /// Dead, and only kept for its parent. One whose first thread has ended looks dead, and runs on by its others.
-    fn is_gone(self) -> bool {
+    fn is_dead(self) -> bool {
         matches!(self.state, b'Z' | b'X') && self.threads <= 1
     }
 
@@ -41,19 +41,19 @@ impl Process {
 }
 
 /// Everything that runs, as far as we may see it.
-fn all() -> Vec<Process> {
+fn all_processes() -> Vec<ProcessEntry> {
     let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
     let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
-    names.filter_map(|name| Process::read(Pid::from_raw(name.parse().ok()?)?)).collect()
+    names.filter_map(|name| ProcessEntry::read(Pid::from_raw(name.parse().ok()?)?)).collect()
 }
 
 /// The living descendants of these processes, themselves not among them.
-fn descendants(all: &[Process], roots: &BTreeSet<i32>) -> Vec<Process> {
-    let mut children: BTreeMap<i32, Vec<Process>> = BTreeMap::new();
+fn descendants(all: &[ProcessEntry], roots: &BTreeSet<i32>) -> Vec<ProcessEntry> {
+    let mut children: BTreeMap<i32, Vec<ProcessEntry>> = BTreeMap::new();
     for process in all {
         children.entry(process.parent).or_default().push(*process);
     }
-    let mut found = Vec::new();
+    let mut living = Vec::new();
     let mut seen = roots.clone();
     let mut next: Vec<i32> = roots.iter().copied().collect();
     while let Some(parent) = next.pop() {
@@ -61,32 +61,32 @@ fn descendants(all: &[Process], roots: &BTreeSet<i32>) -> Vec<Process> {
             let raw = child.pid.as_raw_nonzero().get();
             if seen.insert(raw) {
                 next.push(raw);
-                if !child.is_gone() {
-                    found.push(*child);
+                if !child.is_dead() {
+                    living.push(*child);
                 }
             }
         }
     }
-    found
+    living
 }
 
 /// The living descendants of one process.
-pub(super) fn descendants_of(root: Pid) -> Vec<Process> {
-    descendants(&all(), &BTreeSet::from([root.as_raw_nonzero().get()]))
+pub(super) fn descendants_of(root: Pid) -> Vec<ProcessEntry> {
+    descendants(&all_processes(), &BTreeSet::from([root.as_raw_nonzero().get()]))
 }
 
 /// Whether groups of processes are signalled as a whole, so that nothing in them can fork away in between.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Groups {
+pub(super) enum GroupScope {
     /// All but our own: the family is the only one in its session.
-    Whole { own: i32 },
+    All { own: i32 },
     /// None: others are in its session, and it could have joined their groups.
-    Spared,
+    Skip,
 }
 
 /// Sends a signal to processes, and to their groups.
-pub(super) fn signal(processes: &[Process], signal: Signal, groups: Groups) {
-    if let Groups::Whole { own } = groups {
+pub(super) fn send_signal(processes: &[ProcessEntry], signal: Signal, groups: GroupScope) {
+    if let GroupScope::All { own } = groups {
         let groups: BTreeSet<i32> = processes.iter().map(|process| process.group).collect();
         for group in groups.into_iter().filter(|group| *group != own && *group > 1) {
             if let Some(group) = Pid::from_raw(group) {
@@ -101,16 +101,16 @@ pub(super) fn signal(processes: &[Process], signal: Signal, groups: Groups) {
 }
 
 /// The living processes that carry the mark, and what descends from such.
-fn marked(mark: &str) -> Vec<Process> {
-    let wanted = format!("{MARK}={mark}");
-    let carries = |process: &Process| {
+fn marked_processes(mark: &str) -> Vec<ProcessEntry> {
+    let wanted = format!("{MARK_VARIABLE}={mark}");
+    let carries = |process: &ProcessEntry| {
         let environment =
             fs::read(format!("/proc/{}/environ", process.pid.as_raw_nonzero())).unwrap_or_default();
         environment.split(|byte| *byte == 0).any(|entry| entry == wanted.as_bytes())
     };
-    let all = all();
-    let mut marked: Vec<Process> =
-        all.iter().copied().filter(|process| !process.is_gone() && carries(process)).collect();
+    let all = all_processes();
+    let mut marked: Vec<ProcessEntry> =
+        all.iter().copied().filter(|process| !process.is_dead() && carries(process)).collect();
     let roots = marked.iter().map(|process| process.pid.as_raw_nonzero().get()).collect();
     marked.extend(descendants(&all, &roots));
     marked
@@ -118,44 +118,44 @@ fn marked(mark: &str) -> Vec<Process> {
 
 /// After so many looks each of which found somebody new, all that are known are killed: to wait for a look without a
 /// newcomer would fill the machine with those that are stopped.
-const STOPPING_LOOKS_MAX: u32 = 50;
+const STOP_ROUNDS_MAX: u32 = 50;
 
 /// Ends a family that may fork faster than it can be listed: everybody is stopped first, and keeps the room of one more.
 // R: L5
 #[derive(Debug, Default)]
-pub(super) struct Hunt {
+pub(super) struct ProcessKiller {
     stopped: BTreeSet<i32>,
-    looks: u32,
+    rounds: u32,
 }
 
-impl Hunt {
+impl ProcessKiller {
     /// Takes one look's find. What is stopped forks nothing, so that with a look in which nobody is new everybody is
     /// known, and killed.
-    pub(super) fn take(&mut self, found: &[Process], groups: Groups) {
-        signal(found, Signal::STOP, groups);
-        let now: BTreeSet<i32> = found.iter().map(|process| process.pid.as_raw_nonzero().get()).collect();
-        self.looks += 1;
-        if now.is_subset(&self.stopped) || self.looks > STOPPING_LOOKS_MAX {
-            signal(found, Signal::KILL, groups);
+    pub(super) fn kill_round(&mut self, processes: &[ProcessEntry], groups: GroupScope) {
+        send_signal(processes, Signal::STOP, groups);
+        let now: BTreeSet<i32> = processes.iter().map(|process| process.pid.as_raw_nonzero().get()).collect();
+        self.rounds += 1;
+        if now.is_subset(&self.stopped) || self.rounds > STOP_ROUNDS_MAX {
+            send_signal(processes, Signal::KILL, groups);
         }
         self.stopped = now;
     }
 }
 
 /// Between two looks at what is left: short at first, long when only the kernel can keep it so long.
-pub(super) fn pause_before_look(looks: u32) -> Duration {
-    if looks < 500 { Duration::from_millis(4) } else { Duration::from_millis(250) }
+pub(super) fn round_pause(round: u32) -> Duration {
+    if round < 500 { Duration::from_millis(4) } else { Duration::from_millis(250) }
 }
 
 /// Hunts what carries the mark, until nothing does. Blocks.
-pub(super) fn end_marked(mark: &str) {
-    let mut hunt = Hunt::default();
-    for looks in 0.. {
-        let found = marked(mark);
-        if found.is_empty() {
+pub(super) fn kill_marked(mark: &str) {
+    let mut killer = ProcessKiller::default();
+    for round in 0.. {
+        let processes = marked_processes(mark);
+        if processes.is_empty() {
             return;
         }
-        hunt.take(&found, Groups::Spared);
-        std::thread::sleep(pause_before_look(looks));
+        killer.kill_round(&processes, GroupScope::Skip);
+        std::thread::sleep(round_pause(round));
     }
 }

@@ -24,13 +24,13 @@ pub(super) fn parse(text: &str) -> BTreeMap<String, String> {
                 Some((quote, &inner[..end], &inner[end + 1..]))
             });
         match quoted {
-            Some((quote, inner, behind)) => {
+            Some((quote, inner, remainder)) => {
                 let value = match quote {
                     '"' => inner.replace("\\n", "\n").replace("\\r", "\r"),
                     _ => inner.to_owned(),
                 };
                 values.insert(name.to_owned(), value);
-                rest = behind.split_once('\n').map_or("", |(_, lines)| lines);
+                rest = remainder.split_once('\n').map_or("", |(_, lines)| lines);
             }
             None => {
                 let value = value.split('#').next().unwrap_or_default();

@@ -1,6 +1,6 @@
 //! `plugin-manifest.json`: what is read of it, and what it means.
 
-use crate::settings::Wrong;
+use crate::settings::ToolSettingError;
 use regex::Regex;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -19,7 +19,7 @@ const HINT_CHARS_MAX: usize = 200;
 /// Unknown fields are other programs' business.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Manifest {
+pub(super) struct PluginManifest {
     #[serde(default)]
     pub(super) name: String,
     #[serde(default)]
@@ -31,12 +31,12 @@ pub(super) struct Manifest {
     #[serde(default)]
     entry_point: EntryPoint,
     #[serde(default)]
-    communication: Communication,
+    communication: PluginCommunication,
     /// Name to type, as a text or as a table with a `type`.
     #[serde(default)]
     config_schema: Option<Map<String, Value>>,
     #[serde(default)]
-    capabilities: Capabilities,
+    capabilities: PluginCapabilities,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -48,7 +48,7 @@ struct EntryPoint {
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
-struct Communication {
+struct PluginCommunication {
     #[serde(default)]
     protocol: Option<String>,
     /// In milliseconds.
@@ -58,14 +58,14 @@ struct Communication {
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Capabilities {
+struct PluginCapabilities {
     #[serde(default)]
-    invocation_commands: Vec<Invocation>,
+    invocation_commands: Vec<InvocationCommand>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Invocation {
+struct InvocationCommand {
     #[serde(default)]
     command_identifier: Option<String>,
     /// Some manifests call it so.
@@ -79,35 +79,35 @@ struct Invocation {
 
 /// An invocation command.
 #[derive(Clone, Debug)]
-pub(super) struct Command {
+pub(super) struct PluginCommand {
     pub(super) identifier: String,
     /// What the field `command` of its requests says; `None` = they have none.
-    pub(super) sent: Option<String>,
+    pub(super) command_field: Option<String>,
     description: String,
     example: Option<String>,
 }
 
-impl Manifest {
-    pub(super) fn read(path: &Path) -> Result<Self, Wrong> {
-        let wrong = |why: String| {
-            Wrong::new(
+impl PluginManifest {
+    pub(super) fn read(path: &Path) -> Result<Self, ToolSettingError> {
+        let invalid = |why: String| {
+            ToolSettingError::new(
                 format!("its manifest cannot be used: {why}"),
                 "It must be JSON with name, pluginType and entryPoint.",
             )
         };
-        let size = std::fs::metadata(path).map_err(|error| wrong(error.to_string()))?.len();
+        let size = std::fs::metadata(path).map_err(|error| invalid(error.to_string()))?.len();
         if size > MANIFEST_BYTES_MAX {
-            return Err(wrong(format!("{size} bytes are too many")));
+            return Err(invalid(format!("{size} bytes are too many")));
         }
-        let text = std::fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
+        let text = std::fs::read_to_string(path).map_err(|error| invalid(error.to_string()))?;
         let manifest: Self = serde_json::from_str(text.trim_start_matches('\u{feff}'))
-            .map_err(|error| wrong(error.to_string()))?;
-        if manifest.name.is_empty() { Err(wrong("it has no name".to_owned())) } else { Ok(manifest) }
+            .map_err(|error| invalid(error.to_string()))?;
+        if manifest.name.is_empty() { Err(invalid("it has no name".to_owned())) } else { Ok(manifest) }
     }
 
     /// # Errors
     /// Why a plugin of this kind is not run here.
-    pub(super) fn check_kind(&self) -> Result<(), Wrong> {
+    pub(super) fn check_kind(&self) -> Result<(), ToolSettingError> {
         let what = match self.plugin_type.as_str() {
             "synchronous" => {
                 let protocol = self.communication.protocol.as_deref().unwrap_or("none");
@@ -115,7 +115,10 @@ impl Manifest {
                     Ok(())
                 } else {
                     let message = format!("{} speaks `{protocol}`, and only stdio is understood", self.name);
-                    Err(Wrong::new(message, "Only plugins with communication.protocol \"stdio\" are run."))
+                    Err(ToolSettingError::new(
+                        message,
+                        "Only plugins with communication.protocol \"stdio\" are run.",
+                    ))
                 };
             }
             "asynchronous" => "which answers later by calling the VCP server back",
@@ -126,7 +129,7 @@ impl Manifest {
             _ => "which is not known here",
         };
         let message = format!("{} is of the kind `{}`, {what}", self.name, self.plugin_type);
-        Err(Wrong::new(
+        Err(ToolSettingError::new(
             message,
             "Only synchronous plugins are run; leave this one to VCP, or take it out of the folders.",
         ))
@@ -143,7 +146,7 @@ impl Manifest {
     }
 
     /// The words of the entry point. VCP hands it to a shell; here there is none.
-    pub(super) fn words(&self) -> Result<Vec<String>, Wrong> {
+    pub(super) fn command_words(&self) -> Result<Vec<String>, ToolSettingError> {
         let line = self.entry_point.command.as_deref().unwrap_or_default();
         let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
         for c in line.chars() {
@@ -152,7 +155,7 @@ impl Manifest {
                 (Some('"'), '$' | '`')
                 | (None, '|' | '&' | ';' | '<' | '>' | '$' | '`' | '(' | ')' | '*' | '\n') => {
                     let message = format!("its entry point `{line}` needs a shell, and there is none");
-                    return Err(Wrong::new(
+                    return Err(ToolSettingError::new(
                         message,
                         "Put the line into a script and name that: \"sh run.sh\".",
                     ));
@@ -167,7 +170,7 @@ impl Manifest {
         }
         words.extend(word);
         if words.is_empty() {
-            Err(Wrong::new("its entry point names no program", "entryPoint.command"))
+            Err(ToolSettingError::new("its entry point names no program", "entryPoint.command"))
         } else {
             Ok(words)
         }
@@ -179,7 +182,7 @@ impl Manifest {
         values: &BTreeMap<String, String>,
         folder: &Path,
     ) -> BTreeMap<String, String> {
-        let mut set = BTreeMap::new();
+        let mut env_vars = BTreeMap::new();
         for (name, entry) in self.config_schema.iter().flatten() {
             let Some(value) = values.get(name) else { continue };
             let kind = entry.get("type").unwrap_or(entry).as_str().unwrap_or_default();
@@ -192,23 +195,26 @@ impl Manifest {
                 },
                 _ => value.clone(),
             };
-            set.insert(name.clone(), value);
+            env_vars.insert(name.clone(), value);
         }
         let debug = values.get("DebugMode").is_some_and(|value| value.eq_ignore_ascii_case("true"));
-        set.insert("DebugMode".to_owned(), debug.to_string());
-        set.insert("PYTHONIOENCODING".to_owned(), "utf-8".to_owned());
-        // Plugins stand in `Plugin/NAME` of the project.
+        env_vars.insert("DebugMode".to_owned(), debug.to_string());
+        env_vars.insert("PYTHONIOENCODING".to_owned(), "utf-8".to_owned());
+        // Plugins stand in `VcpPlugin/NAME` of the project.
         if let Some(base) = folder.parent().and_then(Path::parent) {
-            set.insert("PROJECT_BASE_PATH".to_owned(), base.display().to_string());
+            env_vars.insert("PROJECT_BASE_PATH".to_owned(), base.display().to_string());
         }
-        set
+        env_vars
     }
 
-    pub(super) fn commands(&self) -> Result<Vec<Command>, Wrong> {
+    pub(super) fn commands(&self) -> Result<Vec<PluginCommand>, ToolSettingError> {
         let invocations = &self.capabilities.invocation_commands;
         if invocations.is_empty() {
             let message = format!("{} has no invocation commands", self.name);
-            return Err(Wrong::new(message, "capabilities.invocationCommands lists what can be called."));
+            return Err(ToolSettingError::new(
+                message,
+                "capabilities.invocationCommands lists what can be called.",
+            ));
         }
         let several = invocations.len() > 1;
         Ok(invocations.iter().map(|invocation| invocation.command(&self.name, several)).collect())
@@ -223,20 +229,20 @@ fn leading_integer(text: &str) -> Option<i64> {
 }
 
 /// A field of a request, as examples and descriptions show them.
-static FIELD: LazyLock<Option<Regex>> = LazyLock::new(|| {
+static FIELD_PATTERN: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(r"(?s)([A-Za-z_][A-Za-z0-9_-]*)\s*[:：]\s*「始(?:ESCAPE)?」(.*?)「末(?:ESCAPE)?」").ok()
 });
 
-fn fields(text: &str) -> Vec<(&str, &str)> {
-    let Some(pattern) = FIELD.as_ref() else { return Vec::new() };
-    let found = pattern
+fn request_fields(text: &str) -> Vec<(&str, &str)> {
+    let Some(pattern) = FIELD_PATTERN.as_ref() else { return Vec::new() };
+    let captures = pattern
         .captures_iter(text)
         .filter_map(|field| Some((field.get(1)?.as_str(), field.get(2)?.as_str())));
-    found.map(|(name, value)| (name, value.trim())).collect()
+    captures.map(|(name, value)| (name, value.trim())).collect()
 }
 
-impl Invocation {
-    fn command(&self, plugin: &str, several: bool) -> Command {
+impl InvocationCommand {
+    fn command(&self, plugin: &str, several: bool) -> PluginCommand {
         let named =
             self.command_identifier.as_ref().or(self.command.as_ref()).filter(|name| !name.trim().is_empty());
         let identifier = named.map_or(plugin, |name| name.trim()).to_owned();
@@ -244,25 +250,30 @@ impl Invocation {
         // shown without any.
         let shown = [self.example.as_deref().unwrap_or_default(), &self.description]
             .into_iter()
-            .flat_map(fields)
+            .flat_map(request_fields)
             .find(|(name, _)| *name == "command")
             .map(|(_, value)| value.to_owned());
         let is_name = |text: &String| {
             !text.is_empty() && text.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-' | '.'))
         };
-        let sent = match shown {
+        let command_field = match shown {
             Some(shown) if is_name(&shown) => Some(shown),
             Some(_) => Some(identifier.clone()),
             None if several || self.command.is_some() => Some(identifier.clone()),
             None => None,
         };
-        Command { identifier, sent, description: self.description.clone(), example: self.example.clone() }
+        PluginCommand {
+            identifier,
+            command_field,
+            description: self.description.clone(),
+            example: self.example.clone(),
+        }
     }
 }
 
-impl Command {
+impl PluginCommand {
     /// As it is given, with the example behind it.
-    pub(super) fn description(&self, manifest: &Manifest) -> String {
+    pub(super) fn description(&self, manifest: &PluginManifest) -> String {
         let description = match self.description.trim() {
             "" => manifest.description.as_deref().unwrap_or_default(),
             own => own,
@@ -276,8 +287,8 @@ impl Command {
     /// Texts, whatever their names. Those that the description shows are named, for models that want to be told.
     pub(super) fn parameters(&self) -> Value {
         let mut properties = Map::new();
-        let described = fields(&self.description).into_iter().map(|field| (field, ""));
-        let example = fields(self.example.as_deref().unwrap_or_default())
+        let described = request_fields(&self.description).into_iter().map(|field| (field, ""));
+        let example = request_fields(self.example.as_deref().unwrap_or_default())
             .into_iter()
             .map(|field| (field, "for example: "));
         for ((name, hint), prefix) in described.chain(example) {
@@ -299,7 +310,7 @@ impl Command {
 mod tests {
     use super::*;
 
-    fn manifest(more: Value) -> Manifest {
+    fn manifest(more: Value) -> PluginManifest {
         let mut value = json!({
             "name": "Demo", "pluginType": "synchronous", "entryPoint": {"command": "node demo.js"},
             "communication": {"protocol": "stdio"},
@@ -310,7 +321,7 @@ mod tests {
         serde_json::from_value(value).unwrap()
     }
 
-    fn command(invocation: Value) -> Command {
+    fn command(invocation: Value) -> PluginCommand {
         let mut commands =
             manifest(json!({"capabilities": {"invocationCommands": [invocation]}})).commands().unwrap();
         commands.remove(0)
@@ -318,7 +329,7 @@ mod tests {
 
     #[test]
     fn the_field_command_is_sent_where_it_is_shown() {
-        for (invocation, identifier, sent) in [
+        for (invocation, identifier, command_field) in [
             (
                 json!({"commandIdentifier": "Calc", "description": "tool_name:「始」Demo「末」\nexpression:「始」1+1「末」"}),
                 "Calc",
@@ -338,12 +349,19 @@ mod tests {
             (json!({"description": "nameless"}), "Demo", None),
         ] {
             let command = command(invocation);
-            assert_eq!((command.identifier.as_str(), command.sent.as_deref()), (identifier, sent));
+            assert_eq!(
+                (command.identifier.as_str(), command.command_field.as_deref()),
+                (identifier, command_field)
+            );
         }
         let two = json!({"capabilities": {"invocationCommands": [{"commandIdentifier": "a"}, {"commandIdentifier": "b"}]}});
-        let sent: Vec<_> =
-            manifest(two).commands().unwrap().into_iter().map(|command| command.sent.unwrap()).collect();
-        assert_eq!(sent, ["a", "b"]);
+        let command_field: Vec<_> = manifest(two)
+            .commands()
+            .unwrap()
+            .into_iter()
+            .map(|command| command.command_field.unwrap())
+            .collect();
+        assert_eq!(command_field, ["a", "b"]);
     }
 
     #[test]
@@ -382,8 +400,9 @@ mod tests {
             ),
             ("", Err("its entry point names no program")),
         ] {
-            let words =
-                manifest(json!({"entryPoint": {"command": line}})).words().map_err(|wrong| wrong.message);
+            let words = manifest(json!({"entryPoint": {"command": line}}))
+                .command_words()
+                .map_err(|invalid| invalid.message);
             let expected =
                 expected.map(|words| words.into_iter().map(str::to_owned).collect()).map_err(str::to_owned);
             assert_eq!(words, expected, "{line}");
@@ -403,10 +422,11 @@ mod tests {
             ("DebugMode", "TRUE"),
         ];
         let values = values.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
-        let set = manifest(schema).environment(&values, Path::new("/vcp/Plugin/Demo"));
-        let set: Vec<String> = set.into_iter().map(|(name, value)| format!("{name}={value}")).collect();
+        let env_vars = manifest(schema).environment(&values, Path::new("/vcp/Plugin/Demo"));
+        let env_vars: Vec<String> =
+            env_vars.into_iter().map(|(name, value)| format!("{name}={value}")).collect();
         assert_eq!(
-            set,
+            env_vars,
             [
                 "DebugMode=true",
                 "Key=k",

@@ -1,13 +1,13 @@
 //! What a plugin answers: `{"status": "success", "result": …}` or `{"status": "error", "error": …}`.
 
 use serde_json::Value;
-use throughline_wire::{Media, Output};
+use throughline_wire::{Media, ToolOutput};
 
 /// The result, or the plugin's error.
 ///
 /// # Errors
 /// It is no such answer.
-pub(super) fn read(stdout: &[u8]) -> Result<Result<Value, String>, String> {
+pub(super) fn parse_reply(stdout: &[u8]) -> Result<Result<Value, String>, String> {
     let text = String::from_utf8_lossy(stdout);
     let text = text.trim().trim_start_matches('\u{feff}');
     if text.is_empty() {
@@ -18,9 +18,9 @@ pub(super) fn read(stdout: &[u8]) -> Result<Result<Value, String>, String> {
     match answer["status"].as_str() {
         Some("success") => Ok(Ok(answer["result"].take())),
         Some("error") => {
-            let told =
+            let error_value =
                 [answer["error"].take(), answer["result"].take()].into_iter().find(|value| !value.is_null());
-            Ok(Err(told.map_or_else(|| "it failed and does not say why".to_owned(), as_text)))
+            Ok(Err(error_value.map_or_else(|| "it failed and does not say why".to_owned(), as_text)))
         }
         _ => Err("its answer has no `status` of `success` or `error`".to_owned()),
     }
@@ -28,25 +28,25 @@ pub(super) fn read(stdout: &[u8]) -> Result<Result<Value, String>, String> {
 
 /// A result as an output. A text that is JSON counts as what it says, as in VCP; parts of `content` become text and
 /// pictures.
-pub(super) fn output(result: Value) -> Output {
+pub(super) fn output_from_result(result: Value) -> ToolOutput {
     let result = match result {
         Value::String(text) => match serde_json::from_str::<Value>(&text) {
             Ok(value @ (Value::Object(_) | Value::Array(_))) => value,
-            _ => return Output::text(text),
+            _ => return ToolOutput::text(text),
         },
         other => other,
     };
     let mut result = result;
     let Some(parts) = result.get_mut("content").and_then(Value::as_array_mut).map(std::mem::take) else {
         let text = if result.is_null() { String::new() } else { result.to_string() };
-        return Output { value: Some(result).filter(|value| !value.is_null()), ..Output::text(text) };
+        return ToolOutput { value: Some(result).filter(|value| !value.is_null()), ..ToolOutput::text(text) };
     };
     let (mut texts, mut media) = (Vec::new(), Vec::new());
     for part in parts {
         let url = part["image_url"]["url"].as_str().or_else(|| part["image_url"].as_str());
         match (part["type"].as_str(), url) {
             (Some("text"), _) => texts.push(as_text(part["text"].clone())),
-            (Some("image_url"), Some(url)) => match picture(url) {
+            (Some("image_url"), Some(url)) => match parse_image(url) {
                 Some(picture) => media.push(picture),
                 None => texts.push(format!("[image: {url}]")),
             },
@@ -61,11 +61,11 @@ pub(super) fn output(result: Value) -> Output {
     if texts.is_empty() {
         texts.extend(media.iter().map(Media::note));
     }
-    Output { value, media, ..Output::text(texts.join("\n")) }
+    ToolOutput { value, media, ..ToolOutput::text(texts.join("\n")) }
 }
 
 /// `data:image/png;base64,…`
-fn picture(url: &str) -> Option<Media> {
+fn parse_image(url: &str) -> Option<Media> {
     let (head, data) = url.strip_prefix("data:")?.split_once(',')?;
     let media_type = head.strip_suffix(";base64")?;
     let is_base64 = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '/' | '=');
@@ -98,14 +98,14 @@ mod tests {
             ("[1]", "Err(\"its answer has no `status` of `success` or `error`\")"),
             ("oops", "Err(\"its answer is not JSON: expected value at line 1 column 1\")"),
         ] {
-            assert_eq!(format!("{:?}", read(stdout.as_bytes())), expected, "{stdout}");
+            assert_eq!(format!("{:?}", parse_reply(stdout.as_bytes())), expected, "{stdout}");
         }
     }
 
     #[test]
     fn results_become_text_and_pictures() {
         let check = |result: Value, text: &str, value: Option<Value>, pictures: usize| {
-            let output = output(result.clone());
+            let output = output_from_result(result.clone());
             assert_eq!(
                 (output.text.as_str(), output.value, output.media.len()),
                 (text, value, pictures),

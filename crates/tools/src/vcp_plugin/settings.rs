@@ -1,8 +1,8 @@
 //! What `[vcp_plugins]` may say.
 
 use super::dotenv;
-use crate::process::{ProcessLimits, SandboxSettings, Surroundings};
-use crate::settings::{Wrong, is_secret_name};
+use crate::process::{ProcessLimits, SandboxSettings, SpawnContext};
+use crate::settings::{ToolSettingError, is_secret_name};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use throughline_engine::Effect;
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct VcpPlugins {
-    /// Folders of plugins, or folders that hold such folders (VCP's `Plugin`).
+    /// Folders of plugins, or folders that hold such folders (VCP's `VcpPlugin`).
     pub folders: Vec<PathBuf>,
     /// What a plugin (`SciCalculator`) or one of its commands (`FileOperator.ReadFile`) may do. Default: `external`.
     #[serde(deserialize_with = "crate::settings::effects")]
@@ -35,12 +35,17 @@ impl VcpPlugins {
 
     /// Values that nobody may see of what all plugins get: what is let through or stands in `env_file`, and is named like a
     /// secret. R: R4
-    pub fn secret_values(&self, from: &Surroundings) -> Vec<String> {
-        let allowed = self.env_allow.iter().filter_map(|name| from.environment.get_key_value(name));
+    pub fn secret_values(&self, spawn_context: &SpawnContext) -> Vec<String> {
+        let allowed = self.env_allow.iter().filter_map(|name| spawn_context.environment.get_key_value(name));
         let mut values: BTreeMap<String, String> =
             allowed.map(|(name, value)| (name.clone(), value.clone())).collect();
         // A file that cannot be read is told of where the plugins are loaded.
-        values.extend(self.env_file.iter().filter_map(|file| read(&from.path(file)).ok()).flatten());
+        values.extend(
+            self.env_file
+                .iter()
+                .filter_map(|file| read_env_file(&spawn_context.resolve_path(file)).ok())
+                .flatten(),
+        );
         values.into_iter().filter(|(name, _)| is_secret_name(name)).map(|(_, value)| value).collect()
     }
 
@@ -48,25 +53,25 @@ impl VcpPlugins {
     pub(super) fn values(
         &self,
         plugin: &Path,
-        from: &Surroundings,
-    ) -> Result<BTreeMap<String, String>, Wrong> {
-        let allowed = self.env_allow.iter().filter_map(|name| from.environment.get_key_value(name));
+        spawn_context: &SpawnContext,
+    ) -> Result<BTreeMap<String, String>, ToolSettingError> {
+        let allowed = self.env_allow.iter().filter_map(|name| spawn_context.environment.get_key_value(name));
         let mut values: BTreeMap<String, String> =
             allowed.map(|(name, value)| (name.clone(), value.clone())).collect();
         if let Some(file) = &self.env_file {
-            values.extend(read(&from.path(file))?);
+            values.extend(read_env_file(&spawn_context.resolve_path(file))?);
         }
         let own = plugin.join("config.env");
         if own.exists() {
-            values.extend(read(&own)?);
+            values.extend(read_env_file(&own)?);
         }
         Ok(values)
     }
 }
 
-fn read(path: &Path) -> Result<BTreeMap<String, String>, Wrong> {
+fn read_env_file(path: &Path) -> Result<BTreeMap<String, String>, ToolSettingError> {
     let text = std::fs::read_to_string(path).map_err(|error| {
-        Wrong::new(
+        ToolSettingError::new(
             format!("{} cannot be read: {error}", path.display()),
             "It is a text file of NAME=value lines.",
         )

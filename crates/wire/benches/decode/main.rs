@@ -10,14 +10,14 @@
 //! Each answer is compared with what the workload says; a wrong one ends the run.
 // R: P1
 
+mod baseline;
 mod clock;
-mod floor;
 mod workload;
 
-use floor::Floor;
+use baseline::BaselineDecoder;
 use std::process::ExitCode;
-use throughline_wire::{DecodeOptions, Limits, Reply, StepDecoder};
-use workload::{Answer, Workload};
+use throughline_wire::{DecodeLimits, DecodeOptions, ModelReply, StepDecoder};
+use workload::{ExpectedReply, Workload};
 
 /// Decoders that take their turns on a workload.
 const DECODERS: [&str; 5] = ["throughline", "memo", "straight", "lines", "copy"];
@@ -29,7 +29,7 @@ fn main() -> ExitCode {
     let words: Vec<_> = words.iter().map(String::as_str).collect();
     match words[..] {
         ["measure", ref flags @ ..] => {
-            let effort = if flags.contains(&"--quick") { Effort::Quick } else { Effort::Full };
+            let effort = if flags.contains(&"--quick") { BenchEffort::Quick } else { BenchEffort::Full };
             for name in workload::NAMES {
                 measure(name, effort);
             }
@@ -67,16 +67,16 @@ fn check_all() {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Effort {
+enum BenchEffort {
     Quick,
     Full,
 }
 
 /// Measures all decoders on a workload by turns and prints a JSON line.
-fn measure(name: &str, effort: Effort) {
+fn measure(name: &str, effort: BenchEffort) {
     let Some(workload) = Workload::new(name) else { return };
     let is_long = workload.events() > 500_000;
-    if effort == Effort::Quick && is_long {
+    if effort == BenchEffort::Quick && is_long {
         return;
     }
     let decoders: Vec<_> = DECODERS
@@ -90,9 +90,9 @@ fn measure(name: &str, effort: Effort) {
     }
     let (rounds, passes) = match (effort, workload.events()) {
         (_, 500_001..) => (3, 1),
-        (Effort::Quick, _) => (5, 3),
-        (Effort::Full, 100_000..) => (9, 1),
-        (Effort::Full, _) => (15, 8),
+        (BenchEffort::Quick, _) => (5, 3),
+        (BenchEffort::Full, 100_000..) => (9, 1),
+        (BenchEffort::Full, _) => (15, 8),
     };
     // Decoders take turns, so that a busy moment of the machine meets all of them.
     let mut rounds: Vec<Vec<f64>> = (0..rounds)
@@ -140,21 +140,22 @@ fn median(values: &mut [f64]) -> f64 {
 }
 
 /// Decodes the workload once.
-fn run(decoder: &str, workload: &Workload) -> Answer {
+fn run(decoder: &str, workload: &Workload) -> ExpectedReply {
     if decoder != "throughline" {
-        let mut floor = Floor::new(decoder);
+        let mut floor = BaselineDecoder::new(decoder);
         workload.pass(&mut |event| floor.push(event));
         return floor.into_answer();
     }
     // Everything on, as in a turn; only what the longest workload needs is raised.
-    let limits = Limits { arguments_bytes_max: 64 << 20, step_bytes_max: 4 << 30, ..Limits::default() };
+    let limits =
+        DecodeLimits { arguments_bytes_max: 64 << 20, step_bytes_max: 4 << 30, ..DecodeLimits::default() };
     let mut decoder =
         StepDecoder::new(workload.dialect(), DecodeOptions { limits, ..DecodeOptions::default() });
-    let mut reply = Reply::default();
+    let mut reply = ModelReply::default();
     workload.pass(&mut |event| decoder.push(event, &mut |event| reply.apply(event)));
     decoder.finish(&mut |event| reply.apply(event));
     let calls = reply.calls.into_iter().map(|call| (call.name.into_string(), call.text));
-    Answer { text: reply.text, calls: calls.collect() }
+    ExpectedReply { text: reply.text, calls: calls.collect() }
 }
 
 fn check(decoder: &str, workload: &Workload) {

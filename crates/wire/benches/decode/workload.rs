@@ -32,7 +32,7 @@ const FRAGMENTS: usize = 200;
 
 /// What a right decoder arrives at.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Answer {
+pub struct ExpectedReply {
     pub text: String,
     /// Name and argument text, in order.
     pub calls: Vec<(String, String)>,
@@ -42,24 +42,24 @@ pub struct Answer {
 pub struct Workload {
     name: String,
     dialect: Dialect,
-    second: Second,
-    events: Vec<Event>,
-    answer: Answer,
+    changing_field: ChangingField,
+    events: Vec<ScriptEvent>,
+    answer: ExpectedReply,
     /// The bytes, and where each event ends; empty where they would be too many to keep.
-    kept: (Vec<u8>, Vec<usize>),
+    cached: (Vec<u8>, Vec<usize>),
     bytes: usize,
 }
 
 /// A second field that changes in every event.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Second {
+enum ChangingField {
     None,
     Obfuscation,
     Created,
 }
 
 /// What an event says, as places in the answer.
-enum Event {
+enum ScriptEvent {
     Begin,
     Text { from: usize, to: usize },
     Open { call: usize },
@@ -71,19 +71,19 @@ enum Event {
 }
 
 /// Bytes that are kept in memory; longer workloads are written anew in each pass.
-const KEPT_BYTES_MAX: usize = 128 << 20;
+const CACHED_BYTES_MAX: usize = 128 << 20;
 
 impl Workload {
     /// The workload of this name.
     pub fn new(name: &str) -> Option<Self> {
-        let (base, second) = match name.split_once('+') {
-            None => (name, Second::None),
-            Some((base, "obfuscation")) => (base, Second::Obfuscation),
-            Some((base, "created")) => (base, Second::Created),
+        let (base, changing_field) = match name.split_once('+') {
+            None => (name, ChangingField::None),
+            Some((base, "obfuscation")) => (base, ChangingField::Obfuscation),
+            Some((base, "created")) => (base, ChangingField::Created),
             Some(_) => return None,
         };
         let mut dialect = Dialect::OpenaiChat;
-        let mut script = Script::default();
+        let mut script = ReplyScript::default();
         match base.split_once('.') {
             None if base == "w1-text" => script.words(TEXT_EVENTS),
             None if base == "w2-calls" => script.many_calls(),
@@ -98,27 +98,28 @@ impl Workload {
             }
             _ => return None,
         }
-        let Script { mut events, answer, .. } = script;
-        events.extend([Event::Finish, Event::Usage, Event::Done]);
+        let ReplyScript { mut events, answer, .. } = script;
+        events.extend([ScriptEvent::Finish, ScriptEvent::Usage, ScriptEvent::Done]);
         let mut workload = Self {
             name: name.to_owned(),
             dialect,
-            second,
+            changing_field,
             events,
             answer,
-            kept: (Vec::new(), Vec::new()),
+            cached: (Vec::new(), Vec::new()),
             bytes: 0,
         };
         let mut bytes = 0;
         workload.pass(&mut |event| bytes += event.len());
         workload.bytes = bytes;
-        if bytes <= KEPT_BYTES_MAX {
-            let (mut kept, mut ends) = (Vec::with_capacity(bytes), Vec::with_capacity(workload.events.len()));
+        if bytes <= CACHED_BYTES_MAX {
+            let (mut cached, mut ends) =
+                (Vec::with_capacity(bytes), Vec::with_capacity(workload.events.len()));
             workload.pass(&mut |event| {
-                kept.extend_from_slice(event);
-                ends.push(kept.len());
+                cached.extend_from_slice(event);
+                ends.push(cached.len());
             });
-            workload.kept = (kept, ends);
+            workload.cached = (cached, ends);
         }
         Some(workload)
     }
@@ -149,13 +150,13 @@ impl Workload {
     }
 
     /// What must come of it.
-    pub fn answer(&self) -> &Answer {
+    pub fn answer(&self) -> &ExpectedReply {
         &self.answer
     }
 
     /// Hands out the bytes, one event at a time.
     pub fn pass(&self, each: &mut dyn FnMut(&[u8])) {
-        let (bytes, ends) = &self.kept;
+        let (bytes, ends) = &self.cached;
         if ends.is_empty() {
             let mut line = String::new();
             for (number, event) in self.events.iter().enumerate() {
@@ -172,26 +173,26 @@ impl Workload {
         }
     }
 
-    fn write(&self, number: usize, event: &Event, line: &mut String) {
+    fn write(&self, number: usize, event: &ScriptEvent, line: &mut String) {
         match self.dialect {
             Dialect::OpenaiChat => self.write_chat(number, event, line),
             _ => self.write_text(number, event, line),
         }
     }
 
-    fn write_chat(&self, number: usize, event: &Event, line: &mut String) {
+    fn write_chat(&self, number: usize, event: &ScriptEvent, line: &mut String) {
         match event {
-            Event::Comment => return line.push_str(": still here\n\n"),
-            Event::Done => return line.push_str("data: [DONE]\n\n"),
+            ScriptEvent::Comment => return line.push_str(": still here\n\n"),
+            ScriptEvent::Done => return line.push_str("data: [DONE]\n\n"),
             _ => {}
         }
-        let created = 1_767_225_600 + if self.second == Second::Created { number } else { 0 };
+        let created = 1_767_225_600 + if self.changing_field == ChangingField::Created { number } else { 0 };
         line.push_str(
             r#"data: {"id":"chatcmpl-Br7wXo2Kd0aVqT5eYc9hGmLzUfNs1","object":"chat.completion.chunk","created":"#,
         );
         push_number(line, created);
         line.push_str(r#","model":"bench-large-2026-01-01","service_tier":"default","system_fingerprint":"fp_62a0c5e1d7","choices":["#);
-        if matches!(event, Event::Usage) {
+        if matches!(event, ScriptEvent::Usage) {
             line.push_str(r#"],"usage":{"prompt_tokens":211,"completion_tokens":"#);
             push_number(line, number);
             line.push_str(r#","total_tokens":"#);
@@ -201,19 +202,19 @@ impl Workload {
         }
         line.push_str(r#"{"index":0,"delta":{"#);
         match event {
-            Event::Begin => line.push_str(r#""role":"assistant","content":"","refusal":null"#),
-            Event::Text { from, to } => {
+            ScriptEvent::Begin => line.push_str(r#""role":"assistant","content":"","refusal":null"#),
+            ScriptEvent::Text { from, to } => {
                 line.push_str(r#""content":"#);
                 push_json(line, &self.answer.text[*from..*to]);
             }
-            Event::Open { call } => {
+            ScriptEvent::Open { call } => {
                 let name = &self.answer.calls[*call].0;
                 let _ = write!(
                     line,
                     r#""tool_calls":[{{"index":{call},"id":"call_{call:024}","type":"function","function":{{"name":"{name}","arguments":""}}}}]"#
                 );
             }
-            Event::Arguments { call, from, to } => {
+            ScriptEvent::Arguments { call, from, to } => {
                 line.push_str(r#""tool_calls":[{"index":"#);
                 push_number(line, *call);
                 line.push_str(r#","function":{"arguments":"#);
@@ -224,60 +225,60 @@ impl Workload {
         }
         line.push_str(r#"},"logprobs":null,"finish_reason":"#);
         let finish = match event {
-            Event::Finish if self.answer.calls.is_empty() => "\"stop\"",
-            Event::Finish => "\"tool_calls\"",
+            ScriptEvent::Finish if self.answer.calls.is_empty() => "\"stop\"",
+            ScriptEvent::Finish => "\"tool_calls\"",
             _ => "null",
         };
         line.push_str(finish);
         line.push_str(r#"}],"usage":null"#);
-        if self.second == Second::Obfuscation {
+        if self.changing_field == ChangingField::Obfuscation {
             // Padding that hides the length of tokens: 1 to 16 letters.
             let noise = (number as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
             line.push_str(r#","obfuscation":""#);
-            (0..=noise >> 60).for_each(|place| line.push(char::from(b'A' + (noise >> place & 15) as u8)));
+            (0..=noise >> 60).for_each(|index| line.push(char::from(b'A' + (noise >> index & 15) as u8)));
             line.push('"');
         }
         line.push_str("}\n\n");
     }
 
     /// Text in a dialect other than Chat Completions, with what changes from event to event there.
-    fn write_text(&self, number: usize, event: &Event, line: &mut String) {
+    fn write_text(&self, number: usize, event: &ScriptEvent, line: &mut String) {
         use Dialect as D;
         match (self.dialect, event) {
-            (D::OpenaiResponses, Event::Begin) => {
+            (D::OpenaiResponses, ScriptEvent::Begin) => {
                 sse(line, "response.created", r#"{"type":"response.created","sequence_number":0,"response":{"id":"resp_1","object":"response","status":"in_progress","output":[]}}"#);
                 sse(line, "response.output_item.added", r#"{"type":"response.output_item.added","sequence_number":1,"output_index":0,"item":{"id":"msg_1","type":"message","status":"in_progress","role":"assistant","content":[]}}"#);
                 sse(line, "response.content_part.added", r#"{"type":"response.content_part.added","sequence_number":2,"item_id":"msg_1","output_index":0,"content_index":0,"part":{"type":"output_text","annotations":[],"text":""}}"#);
             }
-            (D::OpenaiResponses, Event::Text { from, to }) => {
+            (D::OpenaiResponses, ScriptEvent::Text { from, to }) => {
                 line.push_str("event: response.output_text.delta\ndata: {\"type\":\"response.output_text.delta\",\"sequence_number\":");
                 push_number(line, number + 3);
                 line.push_str(r#","item_id":"msg_0a91c5d27e3b48f6","output_index":0,"content_index":0,"delta":"#);
                 push_json(line, &self.answer.text[*from..*to]);
                 line.push_str(r#","logprobs":[],"obfuscation":""#);
-                (0..number % 13).for_each(|place| line.push(char::from(b'a' + ((number + place) % 26) as u8)));
+                (0..number % 13).for_each(|index| line.push(char::from(b'a' + ((number + index) % 26) as u8)));
                 line.push_str("\"}\n\n");
             }
-            (D::OpenaiResponses, Event::Finish) => sse(
+            (D::OpenaiResponses, ScriptEvent::Finish) => sse(
                 line,
                 "response.completed",
                 r#"{"type":"response.completed","sequence_number":99999,"response":{"id":"resp_1","object":"response","status":"completed","output":[],"usage":{"input_tokens":9,"output_tokens":9,"total_tokens":18}}}"#,
             ),
-            (D::Anthropic, Event::Begin) => {
+            (D::Anthropic, ScriptEvent::Begin) => {
                 sse(line, "message_start", r#"{"type":"message_start","message":{"id":"msg_1","type":"message","role":"assistant","model":"bench","content":[],"stop_reason":null,"usage":{"input_tokens":9,"output_tokens":1}}}"#);
                 sse(line, "content_block_start", r#"{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}"#);
             }
-            (D::Anthropic, Event::Text { from, to }) => {
+            (D::Anthropic, ScriptEvent::Text { from, to }) => {
                 line.push_str("event: content_block_delta\ndata: {\"type\":\"content_block_delta\",\"index\":0,\"delta\":{\"type\":\"text_delta\",\"text\":");
                 push_json(line, &self.answer.text[*from..*to]);
                 line.push_str("}}\n\n");
             }
-            (D::Anthropic, Event::Finish) => {
+            (D::Anthropic, ScriptEvent::Finish) => {
                 sse(line, "content_block_stop", r#"{"type":"content_block_stop","index":0}"#);
                 sse(line, "message_delta", r#"{"type":"message_delta","delta":{"stop_reason":"end_turn","stop_sequence":null},"usage":{"output_tokens":9}}"#);
                 sse(line, "message_stop", r#"{"type":"message_stop"}"#);
             }
-            (D::Gemini, Event::Text { from, to }) => {
+            (D::Gemini, ScriptEvent::Text { from, to }) => {
                 line.push_str(r#"data: {"candidates":[{"content":{"parts":[{"text":"#);
                 push_json(line, &self.answer.text[*from..*to]);
                 line.push_str(r#"}],"role":"model"},"index":0}],"usageMetadata":{"promptTokenCount":9,"candidatesTokenCount":"#);
@@ -286,25 +287,25 @@ impl Workload {
                 push_number(line, number + 9);
                 line.push_str("},\"modelVersion\":\"bench-flash\",\"responseId\":\"aBcDeFgHiJkLmNoP\"}\r\n\r\n");
             }
-            (D::Gemini, Event::Finish) => line.push_str(
+            (D::Gemini, ScriptEvent::Finish) => line.push_str(
                 "data: {\"candidates\":[{\"content\":{\"parts\":[{\"text\":\"\"}],\"role\":\"model\"},\"finishReason\":\"STOP\",\"index\":0}],\"usageMetadata\":{\"promptTokenCount\":9,\"candidatesTokenCount\":9,\"totalTokenCount\":18}}\r\n\r\n",
             ),
-            (D::Ollama, Event::Text { from, to }) => {
+            (D::Ollama, ScriptEvent::Text { from, to }) => {
                 let _ = write!(line, r#"{{"model":"bench:8b","created_at":"2026-01-01T00:00:{:02}.{:09}Z","message":{{"role":"assistant","content":"#, number / 200 % 60, number * 7919 % 1_000_000_000);
                 push_json(line, &self.answer.text[*from..*to]);
                 line.push_str("},\"done\":false}\n");
             }
-            (D::Ollama, Event::Finish) => line.push_str("{\"model\":\"bench:8b\",\"created_at\":\"2026-01-01T00:00:59Z\",\"message\":{\"role\":\"assistant\",\"content\":\"\"},\"done\":true,\"done_reason\":\"stop\",\"prompt_eval_count\":9,\"eval_count\":9}\n"),
-            (D::Cohere, Event::Begin) => {
+            (D::Ollama, ScriptEvent::Finish) => line.push_str("{\"model\":\"bench:8b\",\"created_at\":\"2026-01-01T00:00:59Z\",\"message\":{\"role\":\"assistant\",\"content\":\"\"},\"done\":true,\"done_reason\":\"stop\",\"prompt_eval_count\":9,\"eval_count\":9}\n"),
+            (D::Cohere, ScriptEvent::Begin) => {
                 sse(line, "message-start", r#"{"id":"m1","type":"message-start","delta":{"message":{"role":"assistant","content":[],"tool_plan":"","tool_calls":[],"citations":[]}}}"#);
                 sse(line, "content-start", r#"{"type":"content-start","index":0,"delta":{"message":{"content":{"type":"text","text":""}}}}"#);
             }
-            (D::Cohere, Event::Text { from, to }) => {
+            (D::Cohere, ScriptEvent::Text { from, to }) => {
                 line.push_str("event: content-delta\ndata: {\"type\":\"content-delta\",\"index\":0,\"delta\":{\"message\":{\"content\":{\"text\":");
                 push_json(line, &self.answer.text[*from..*to]);
                 line.push_str("}}}}\n\n");
             }
-            (D::Cohere, Event::Finish) => {
+            (D::Cohere, ScriptEvent::Finish) => {
                 sse(line, "content-end", r#"{"type":"content-end","index":0}"#);
                 sse(line, "message-end", r#"{"type":"message-end","delta":{"finish_reason":"COMPLETE","usage":{"tokens":{"input_tokens":9,"output_tokens":9}}}}"#);
             }
@@ -338,37 +339,37 @@ fn push_json(line: &mut String, text: &str) {
 
 /// A reply in the making.
 #[derive(Default)]
-struct Script {
-    events: Vec<Event>,
-    answer: Answer,
-    dice: Dice,
+struct ReplyScript {
+    events: Vec<ScriptEvent>,
+    answer: ExpectedReply,
+    dice: BenchRng,
 }
 
-impl Script {
+impl ReplyScript {
     fn begin(&mut self) {
         if self.events.is_empty() {
-            self.events.push(Event::Begin);
+            self.events.push(ScriptEvent::Begin);
         }
     }
 
     fn text(&mut self, text: &str) {
         let from = self.answer.text.len();
         self.answer.text.push_str(text);
-        self.events.push(Event::Text { from, to: from + text.len() });
+        self.events.push(ScriptEvent::Text { from, to: from + text.len() });
     }
 
     /// A call whose arguments come in pieces of about so many bytes.
-    fn call(&mut self, name: &str, arguments: String, piece: impl Fn(&mut Dice) -> usize) {
+    fn call(&mut self, name: &str, arguments: String, piece: impl Fn(&mut BenchRng) -> usize) {
         self.begin();
         let call = self.answer.calls.len();
-        self.events.push(Event::Open { call });
+        self.events.push(ScriptEvent::Open { call });
         let mut from = 0;
         while from < arguments.len() {
             let mut to = (from + piece(&mut self.dice)).min(arguments.len());
             while !arguments.is_char_boundary(to) {
                 to += 1;
             }
-            self.events.push(Event::Arguments { call, from, to });
+            self.events.push(ScriptEvent::Arguments { call, from, to });
             from = to;
         }
         self.answer.calls.push((name.to_owned(), arguments));
@@ -441,7 +442,7 @@ impl Script {
         self.begin();
         for number in 0..3_000 {
             if number % 400 == 399 {
-                self.events.push(Event::Comment);
+                self.events.push(ScriptEvent::Comment);
             }
             let token = TOKENS[self.dice.below(TOKENS.len())];
             self.text(token);
@@ -459,9 +460,9 @@ impl Script {
 
 /// Chance that is the same everywhere (splitmix64).
 #[derive(Default)]
-struct Dice(u64);
+struct BenchRng(u64);
 
-impl Dice {
+impl BenchRng {
     fn below(&mut self, n: usize) -> usize {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut mixed = self.0;

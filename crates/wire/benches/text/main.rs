@@ -14,10 +14,12 @@
 mod clock;
 mod prose;
 
-use prose::Prose;
+use prose::ProseStream;
 use std::process::ExitCode;
 use throughline_wire::text::{CallFormat, PROTOCOLS, ResultRole, TextCalls};
-use throughline_wire::{DecodeOptions, Dialect, Limits, StepDecoder, StepEvent, Think, ToolDefinition};
+use throughline_wire::{
+    DecodeLimits, DecodeOptions, Dialect, StepDecoder, StepEvent, ThinkMode, ToolDefinition,
+};
 
 /// Lengths of the text.
 const SIZES: [(&str, usize); 5] =
@@ -30,19 +32,19 @@ fn main() -> ExitCode {
         ["measure", ref flags @ ..] => {
             let is_quick = flags.contains(&"--quick");
             for (name, bytes) in SIZES.into_iter().filter(|(_, bytes)| !is_quick || *bytes <= 1 << 20) {
-                measure(name, &Prose::new(bytes));
+                measure(name, &ProseStream::new(bytes));
             }
         }
         ["count", size, format, passes] => {
             let Some((_, bytes)) = SIZES.iter().find(|(name, _)| *name == size) else { return usage() };
-            let prose = Prose::new(*bytes);
+            let prose = ProseStream::new(*bytes);
             println!("events {}", prose.deltas());
             for _ in 0..passes.parse().unwrap_or(1_u32) {
                 std::hint::black_box(run(format, &prose));
             }
         }
         // `cargo bench` and `cargo test --benches` without words: that it runs and is right.
-        [] => check_all(&Prose::new(64 << 10)),
+        [] => check_all(&ProseStream::new(64 << 10)),
         _ => return usage(),
     }
     ExitCode::SUCCESS
@@ -58,7 +60,7 @@ fn formats() -> Vec<&'static str> {
 }
 
 /// All formats must say the whole text and no calls, or there is nothing to compare.
-fn check_all(prose: &Prose) {
+fn check_all(prose: &ProseStream) {
     for format in formats() {
         let (text, calls) = run(format, prose);
         assert!(text == prose.bytes() && calls == 0, "{format} reads {text} bytes of text and {calls} calls");
@@ -66,7 +68,7 @@ fn check_all(prose: &Prose) {
 }
 
 /// Measures all formats on a text by turns and prints a JSON line.
-fn measure(name: &str, prose: &Prose) {
+fn measure(name: &str, prose: &ProseStream) {
     check_all(prose);
     let formats = formats();
     let (rounds, passes) = match prose.bytes() {
@@ -110,7 +112,7 @@ fn median(values: impl Iterator<Item = f64>) -> f64 {
 }
 
 /// Decodes the reply once; bytes of visible text and number of calls.
-fn run(format: &str, prose: &Prose) -> (usize, usize) {
+fn run(format: &str, prose: &ProseStream) -> (usize, usize) {
     let calls = match PROTOCOLS.iter().find(|protocol| protocol.name() == format) {
         None => CallFormat::Native,
         Some(protocol) => CallFormat::Text(TextCalls {
@@ -121,8 +123,8 @@ fn run(format: &str, prose: &Prose) -> (usize, usize) {
     };
     // Everything on, as in a turn; only what the longest text needs is raised.
     let options = DecodeOptions {
-        limits: Limits { step_bytes_max: 4 << 30, ..Limits::default() },
-        think: Think::Split,
+        limits: DecodeLimits { step_bytes_max: 4 << 30, ..DecodeLimits::default() },
+        think: ThinkMode::Split,
         offered: tools().iter().map(|tool| tool.name.as_str().to_owned()).collect(),
         calls,
         ..DecodeOptions::default()

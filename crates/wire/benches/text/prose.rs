@@ -9,7 +9,7 @@ const WORDS: [&str; 24] = [
 const CODE: &str = "\n\n```rust\nlet pieces: Vec<&str> = text.split(\"<\").collect();\n```\n\n";
 
 /// A reply of so many bytes of text as Chat Completions events.
-pub struct Prose {
+pub struct ProseStream {
     /// The events one after the other, and where each ends.
     stream: Vec<u8>,
     ends: Vec<usize>,
@@ -17,7 +17,7 @@ pub struct Prose {
     deltas: usize,
 }
 
-impl Prose {
+impl ProseStream {
     /// At least `bytes_min` bytes of text.
     pub fn new(bytes_min: usize) -> Self {
         let mut prose = Self { stream: Vec::new(), ends: Vec::new(), bytes: 0, deltas: 0 };
@@ -26,26 +26,28 @@ impl Prose {
             // Numerical Recipes' generator: any will do that is the same everywhere.
             state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
             match state >> 16 {
-                number if number % 640 == 0 => CODE.split_inclusive(' ').for_each(|piece| prose.say(piece)),
-                number if number % 60 == 1 => prose.say(".\n"),
-                number => prose.say(WORDS[number as usize % WORDS.len()]),
+                number if number % 640 == 0 => {
+                    CODE.split_inclusive(' ').for_each(|piece| prose.push_delta(piece))
+                }
+                number if number % 60 == 1 => prose.push_delta(".\n"),
+                number => prose.push_delta(WORDS[number as usize % WORDS.len()]),
             }
         }
-        prose.event("{\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}");
-        prose.event("[DONE]");
+        prose.push_event("{\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}");
+        prose.push_event("[DONE]");
         prose
     }
 
-    fn say(&mut self, text: &str) {
+    fn push_delta(&mut self, text: &str) {
         let quoted = serde_json::Value::from(text);
-        self.event(&format!(
+        self.push_event(&format!(
             "{{\"id\":\"chatcmpl-1\",\"choices\":[{{\"index\":0,\"delta\":{{\"content\":{quoted}}}}}]}}"
         ));
         self.bytes += text.len();
         self.deltas += 1;
     }
 
-    fn event(&mut self, data: &str) {
+    fn push_event(&mut self, data: &str) {
         for part in ["data: ", data, "\n\n"] {
             self.stream.extend_from_slice(part.as_bytes());
         }

@@ -4,17 +4,17 @@
 //! whether a fragment opens a call or continues one (`resolve`). Its arguments are data: appended, never
 //! deduplicated, and judged once, when the call ends (`settle`). // R: W3, W4
 
+mod finalize;
 mod resolve;
-mod settle;
 
-use crate::json::{ArgumentsReader, Json, Surrogates, decode_string};
-use crate::limits::Limits;
-use crate::profile::{LeakedCalls, Profile};
-use crate::step::{Sink, excerpt_of};
+use crate::json::{ArgumentsReader, JsonRef, SurrogateCarry, decode_string};
+use crate::limits::DecodeLimits;
+use crate::profile::{LeakedCalls, UpstreamProfile};
+use crate::step::{EventSink, excerpt_of};
 use crate::text::clean_name;
 use crate::vocabulary::{
-    BrokenCall, CallKind, Problem, ProblemKind, RawArguments, Repair, Seal, Slot, StepEvent, UpstreamCallId,
-    WireName,
+    ArgumentRepair, BrokenCall, CallKind, CallSlot, ProblemKind, RawArguments, SealEvidence, StepEvent,
+    StepProblem, UpstreamCallId, WireName,
 };
 use std::borrow::Cow;
 
@@ -39,26 +39,26 @@ pub(crate) struct CallDelta<'a> {
     /// `function.name`; empty = none.
     pub name: &'a str,
     /// `function.arguments` (any JSON type) or `custom.input`.
-    pub arguments: Option<&'a Json<'a>>,
+    pub arguments: Option<&'a JsonRef<'a>>,
     /// JSON or free text.
     pub kind: CallKind,
 }
 
 /// The calls of one choice.
-pub(crate) struct Assembly {
+pub(crate) struct CallAssembler {
     calls: Vec<CallInProgress>,
     arguments_bytes_max: usize,
     calls_per_step_max: usize,
-    profile: Profile,
+    profile: UpstreamProfile,
     offered: Vec<String>,
     /// Changes whenever a fragment without a head could go to another call than before.
     generation: u64,
     /// `calls_per_step_max` has been reported.
-    too_many: bool,
+    limit_reported: bool,
 }
 
 /// Stands for a call beyond `calls_per_step_max`: nothing that is said of it has any effect.
-const DROPPED: Slot = Slot(u32::MAX);
+const DROPPED: CallSlot = CallSlot(u32::MAX);
 
 /// One call while it arrives.
 struct CallInProgress {
@@ -75,20 +75,20 @@ struct CallInProgress {
     reader: ArgumentsReader,
     /// Text of a custom tool, which is not JSON.
     free_text: String,
-    carry: Surrogates,
+    carry: SurrogateCarry,
     /// Fragments so far, where the last one begins, and whether each began with the one before (quirk A5).
     fragments: u32,
     last_fragment_at: usize,
     cumulative: bool,
     announced: bool,
-    ending: Ending,
+    ending: SealState,
     too_large: bool,
-    source: Source,
+    source: CallSource,
 }
 
 /// Where a call came from: it decides what counts as evidence, and what may be added to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Source {
+enum CallSource {
     /// The upstream's own field for calls.
     Field,
     /// A block in the text (text mode): only its END marker seals it, and no field adds to it.
@@ -96,9 +96,9 @@ enum Source {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Ending {
+enum SealState {
     Open,
-    Sealed(Seal),
+    Sealed(SealEvidence),
     Broken,
 }
 
@@ -114,7 +114,7 @@ impl CallInProgress {
         !self.text().is_empty()
     }
 
-    fn forget_text(&mut self) {
+    fn clear_text(&mut self) {
         self.reader = ArgumentsReader::default();
         self.free_text.clear();
         self.fragments = 0;
@@ -123,8 +123,8 @@ impl CallInProgress {
     }
 }
 
-impl Assembly {
-    pub(crate) fn new(limits: &Limits, profile: &Profile, offered: &[String]) -> Self {
+impl CallAssembler {
+    pub(crate) fn new(limits: &DecodeLimits, profile: &UpstreamProfile, offered: &[String]) -> Self {
         Self {
             calls: Vec::new(),
             arguments_bytes_max: limits.arguments_bytes_max,
@@ -132,7 +132,7 @@ impl Assembly {
             profile: profile.clone(),
             offered: offered.to_vec(),
             generation: 0,
-            too_many: false,
+            limit_reported: false,
         }
     }
 
@@ -142,11 +142,11 @@ impl Assembly {
     }
 
     /// Names and argument texts of the calls so far.
-    pub(crate) fn structured(&self) -> impl Iterator<Item = (&str, &str)> {
+    pub(crate) fn names_and_arguments(&self) -> impl Iterator<Item = (&str, &str)> {
         self.calls.iter().map(|call| (call.name.as_str(), call.text()))
     }
 
-    /// See [`Assembly::generation`] (the field).
+    /// See [`CallAssembler::generation`] (the field).
     pub(crate) fn generation(&self) -> u64 {
         self.generation
     }
@@ -154,14 +154,20 @@ impl Assembly {
     // --- opening ---
 
     /// A call with a known head.
-    pub(crate) fn open(&mut self, head: CallHead<'_>, out: Sink<'_>, at: u64) -> Slot {
+    pub(crate) fn open(&mut self, head: CallHead<'_>, out: EventSink<'_>, at: u64) -> CallSlot {
         let slot = self.open_at(None, 0, head, out, at);
         self.announce_if_named(slot, out);
         slot
     }
 
     /// A call of a numbered block; `key` names it from now on.
-    pub(crate) fn open_block(&mut self, key: u64, head: CallHead<'_>, out: Sink<'_>, at: u64) -> Slot {
+    pub(crate) fn open_block(
+        &mut self,
+        key: u64,
+        head: CallHead<'_>,
+        out: EventSink<'_>,
+        at: u64,
+    ) -> CallSlot {
         let slot = self.open_at(None, 0, head, out, at);
         if let Some(call) = self.call_mut(slot) {
             call.block = Some(key);
@@ -171,19 +177,19 @@ impl Assembly {
     }
 
     /// A call that the model writes as a block of text. An empty name is that of a block that has none. // R: X3
-    pub(crate) fn open_text_block(&mut self, name: &str, out: Sink<'_>, at: u64) -> Slot {
+    pub(crate) fn open_text_block(&mut self, name: &str, out: EventSink<'_>, at: u64) -> CallSlot {
         let slot = self.open_at(None, 0, CallHead { name, ..CallHead::default() }, out, at);
         if let Some(call) = self.call_mut(slot) {
-            call.source = Source::Block;
+            call.source = CallSource::Block;
         }
         self.announce(slot, out);
         slot
     }
 
     /// The newest call of a numbered block.
-    pub(crate) fn block(&self, key: u64) -> Option<Slot> {
+    pub(crate) fn slot_of_block(&self, key: u64) -> Option<CallSlot> {
         let at = self.calls.iter().rposition(|call| call.block == Some(key))?;
-        Some(Slot(at as u32))
+        Some(CallSlot(at as u32))
     }
 
     fn open_at(
@@ -191,18 +197,18 @@ impl Assembly {
         index: Option<i64>,
         position: u32,
         head: CallHead<'_>,
-        out: Sink<'_>,
+        out: EventSink<'_>,
         at: u64,
-    ) -> Slot {
+    ) -> CallSlot {
         if self.calls.len() >= self.calls_per_step_max {
-            if !std::mem::replace(&mut self.too_many, true) {
+            if !std::mem::replace(&mut self.limit_reported, true) {
                 let limit = "calls_per_step_max".to_owned();
                 report(out, ProblemKind::LimitReached { limit }, at, head.name, None);
             }
             return DROPPED;
         }
         self.generation += 1;
-        let slot = Slot(self.calls.len() as u32);
+        let slot = CallSlot(self.calls.len() as u32);
         let id_is_usable = !head.id.is_empty() && self.calls.iter().all(|call| call.id != head.id);
         if !head.id.is_empty() && !id_is_usable {
             report(out, ProblemKind::IdChanged, at, head.id, Some(slot));
@@ -217,20 +223,20 @@ impl Assembly {
             kind: head.kind,
             reader: ArgumentsReader::default(),
             free_text: String::new(),
-            carry: Surrogates::default(),
+            carry: SurrogateCarry::default(),
             fragments: 0,
             last_fragment_at: 0,
             cumulative: true,
             announced: false,
-            ending: Ending::Open,
+            ending: SealState::Open,
             too_large: false,
-            source: Source::Field,
+            source: CallSource::Field,
         });
         // A call that opens tells that the names before it are whole.
         for earlier in 0..slot.0 {
-            self.announce_if_named(Slot(earlier), out);
+            self.announce_if_named(CallSlot(earlier), out);
             if self.profile.sequential_calls {
-                self.seal_if_whole(Slot(earlier), Seal::Successor, out, at);
+                self.seal_if_complete(CallSlot(earlier), SealEvidence::Successor, out, at);
             }
         }
         self.announce_if_offered(slot, out);
@@ -240,19 +246,19 @@ impl Assembly {
     // --- announcing: as soon as the name is known to be whole ---
 
     /// The name equals an offered tool's. // R: T5
-    fn announce_if_offered(&mut self, slot: Slot, out: Sink<'_>) {
+    fn announce_if_offered(&mut self, slot: CallSlot, out: EventSink<'_>) {
         if self.call(slot).is_some_and(|call| self.offered.contains(&call.name)) {
             self.announce_if_named(slot, out);
         }
     }
 
-    fn announce_if_named(&mut self, slot: Slot, out: Sink<'_>) {
+    fn announce_if_named(&mut self, slot: CallSlot, out: EventSink<'_>) {
         if self.call(slot).is_some_and(|call| !call.name.is_empty()) {
             self.announce(slot, out);
         }
     }
 
-    fn announce(&mut self, slot: Slot, out: Sink<'_>) {
+    fn announce(&mut self, slot: CallSlot, out: EventSink<'_>) {
         let Some(call) = self.calls.get_mut(slot.0 as usize) else { return };
         if call.announced {
             return;
@@ -280,12 +286,12 @@ impl Assembly {
     // --- arguments ---
 
     /// Nothing but the head has arrived.
-    pub(crate) fn is_empty(&self, slot: Slot) -> bool {
+    pub(crate) fn is_empty(&self, slot: CallSlot) -> bool {
         self.call(slot).is_none_or(|call| !call.has_text())
     }
 
     /// Appends the body of a JSON string (escapes still in it), joining halves of surrogate pairs.
-    pub(crate) fn append_body(&mut self, slot: Slot, body: &str, out: Sink<'_>, at: u64) {
+    pub(crate) fn append_json_body(&mut self, slot: CallSlot, body: &str, out: EventSink<'_>, at: u64) {
         let Some(call) = self.calls.get_mut(slot.0 as usize) else { return };
         let mut carry = std::mem::take(&mut call.carry);
         let text = decode_string(body, &mut carry);
@@ -294,13 +300,13 @@ impl Assembly {
     }
 
     /// Appends argument text.
-    pub(crate) fn append(&mut self, slot: Slot, text: &str, out: Sink<'_>, at: u64) {
+    pub(crate) fn append(&mut self, slot: CallSlot, text: &str, out: EventSink<'_>, at: u64) {
         if text.is_empty() {
             return;
         }
         let Some(call) = self.calls.get(slot.0 as usize) else { return };
         let fits = call.text().len() + text.len() <= self.arguments_bytes_max;
-        let is_flowing = fits && call.announced && call.ending == Ending::Open;
+        let is_flowing = fits && call.announced && call.ending == SealState::Open;
         if !is_flowing && self.prepare(slot, text, fits, out, at).is_none() {
             return;
         }
@@ -325,13 +331,13 @@ impl Assembly {
                 && call.reader.text().trim_ascii_start().starts_with('{')
                 && !is_empty_object(call.reader.text())
             {
-                self.seal_if_whole(slot, Seal::Balanced, out, at);
+                self.seal_if_complete(slot, SealEvidence::Balanced, out, at);
             }
         }
     }
 
     /// What has to happen before text can be appended to a call that is not simply flowing; `None`: it cannot be.
-    fn prepare(&mut self, slot: Slot, text: &str, fits: bool, out: Sink<'_>, at: u64) -> Option<()> {
+    fn prepare(&mut self, slot: CallSlot, text: &str, fits: bool, out: EventSink<'_>, at: u64) -> Option<()> {
         let call = self.call_mut(slot)?;
         if !fits {
             if !std::mem::replace(&mut call.too_large, true) {
@@ -340,8 +346,8 @@ impl Assembly {
             }
             return None;
         }
-        if call.ending != Ending::Open {
-            if call.ending == Ending::Broken || text.trim_ascii().is_empty() {
+        if call.ending != SealState::Open {
+            if call.ending == SealState::Broken || text.trim_ascii().is_empty() {
                 return None;
             }
             self.reopen(slot, text, out, at);
@@ -351,27 +357,27 @@ impl Assembly {
     }
 
     /// The whole argument text, once more or for the first time: a snapshot replaces, it is never appended (P3).
-    pub(crate) fn restate(&mut self, slot: Slot, text: &str, out: Sink<'_>, at: u64) {
+    pub(crate) fn apply_snapshot(&mut self, slot: CallSlot, text: &str, out: EventSink<'_>, at: u64) {
         let Some(call) = self.call(slot) else { return };
         let blank = text.trim_ascii().is_empty() || (is_empty_object(text) && call.has_text());
-        if blank || call.text() == text || call.ending == Ending::Broken {
+        if blank || call.text() == text || call.ending == SealState::Broken {
             return;
         }
-        if call.has_text() || call.ending != Ending::Open {
+        if call.has_text() || call.ending != SealState::Open {
             if is_same_document(call.text(), text) {
                 return;
             }
-            self.reset(slot, text, out, at);
+            self.reset_arguments(slot, text, out, at);
         }
         self.append(slot, text, out, at);
     }
 
     /// Bytes after a seal: what is known so far is said again, then the rest follows.
-    fn reopen(&mut self, slot: Slot, text: &str, out: Sink<'_>, at: u64) {
+    fn reopen(&mut self, slot: CallSlot, text: &str, out: EventSink<'_>, at: u64) {
         report(out, ProblemKind::ContradictedSeal, at, text, Some(slot));
         out(StepEvent::CallReopened { slot });
         if let Some(call) = self.call_mut(slot) {
-            call.ending = Ending::Open;
+            call.ending = SealState::Open;
             if call.has_text() {
                 out(StepEvent::CallArguments { slot, delta: Cow::Borrowed(call.text()) });
             }
@@ -379,22 +385,22 @@ impl Assembly {
     }
 
     /// What is known so far is void.
-    fn reset(&mut self, slot: Slot, text: &str, out: Sink<'_>, at: u64) {
+    fn reset_arguments(&mut self, slot: CallSlot, text: &str, out: EventSink<'_>, at: u64) {
         report(out, ProblemKind::ContradictedSeal, at, text, Some(slot));
         if self.call(slot).is_some_and(|call| call.announced) {
             out(StepEvent::CallReopened { slot });
         }
         if let Some(call) = self.call_mut(slot) {
-            call.ending = Ending::Open;
-            call.forget_text();
+            call.ending = SealState::Open;
+            call.clear_text();
         }
     }
 
     /// The arguments of an open block begin again (a field was written twice and the last one counts).
-    pub(crate) fn begin_again(&mut self, slot: Slot, out: Sink<'_>) {
-        let Some(call) = self.call_mut(slot).filter(|call| call.ending == Ending::Open) else { return };
+    pub(crate) fn restart_arguments(&mut self, slot: CallSlot, out: EventSink<'_>) {
+        let Some(call) = self.call_mut(slot).filter(|call| call.ending == SealState::Open) else { return };
         if call.has_text() {
-            call.forget_text();
+            call.clear_text();
             out(StepEvent::CallReopened { slot });
         }
     }
@@ -402,79 +408,87 @@ impl Assembly {
     // --- ending ---
 
     /// The upstream says that the call is complete.
-    pub(crate) fn seal_explicit(&mut self, slot: Slot, out: Sink<'_>, at: u64) {
-        self.end_call(slot, Seal::Explicit, Cut::No, out, at);
+    pub(crate) fn seal_explicit(&mut self, slot: CallSlot, out: EventSink<'_>, at: u64) {
+        self.end_call(slot, SealEvidence::Explicit, StepCut::No, out, at);
     }
 
     /// The upstream began a second generation: nothing before it is to be run.
-    pub(crate) fn void_all(&mut self, out: Sink<'_>, _at: u64) {
-        for slot in (0..self.calls.len() as u32).map(Slot) {
+    pub(crate) fn void_all(&mut self, out: EventSink<'_>, _at: u64) {
+        for slot in (0..self.calls.len() as u32).map(CallSlot) {
             self.announce(slot, out);
             let Some(call) = self.call_mut(slot) else { continue };
-            match std::mem::replace(&mut call.ending, Ending::Broken) {
-                Ending::Broken => continue,
-                Ending::Sealed(_) => out(StepEvent::CallReopened { slot }),
-                Ending::Open => {}
+            match std::mem::replace(&mut call.ending, SealState::Broken) {
+                SealState::Broken => continue,
+                SealState::Sealed(_) => out(StepEvent::CallReopened { slot }),
+                SealState::Open => {}
             }
             let raw = RawArguments(call.text().to_owned());
             // Its number and id may come again for a call of the new generation.
             (call.index, call.block) = (None, None);
             call.id.clear();
             let message = "the upstream began the reply again".to_owned();
-            out(StepEvent::CallBroken { slot, why: BrokenCall::Ambiguous { message }, raw });
+            out(StepEvent::CallBroken { slot, reason: BrokenCall::Ambiguous { message }, raw });
         }
         self.generation += 1;
     }
 
     /// A call that must not run, whatever was said of it before. `raw` is what the model wrote; `None` = its
     /// arguments so far.
-    pub(crate) fn break_call(&mut self, slot: Slot, why: BrokenCall, raw: Option<&str>, out: Sink<'_>) {
+    pub(crate) fn break_call(
+        &mut self,
+        slot: CallSlot,
+        why: BrokenCall,
+        raw: Option<&str>,
+        out: EventSink<'_>,
+    ) {
         self.announce(slot, out);
         let bytes_max = self.arguments_bytes_max;
         let Some(call) = self.call_mut(slot) else { return };
-        match std::mem::replace(&mut call.ending, Ending::Broken) {
-            Ending::Broken => return,
-            Ending::Sealed(_) => out(StepEvent::CallReopened { slot }),
-            Ending::Open => {}
+        match std::mem::replace(&mut call.ending, SealState::Broken) {
+            SealState::Broken => return,
+            SealState::Sealed(_) => out(StepEvent::CallReopened { slot }),
+            SealState::Open => {}
         }
         let raw = raw.unwrap_or_else(|| call.text());
         let raw = RawArguments(raw[..raw.floor_char_boundary(bytes_max)].to_owned());
-        out(StepEvent::CallBroken { slot, why, raw });
+        out(StepEvent::CallBroken { slot, reason: why, raw });
     }
 
     /// Name and argument text of a call that is sealed.
-    pub(crate) fn sealed(&self, slot: Slot) -> Option<(&str, &str)> {
+    pub(crate) fn sealed_call(&self, slot: CallSlot) -> Option<(&str, &str)> {
         self.call(slot)
-            .filter(|call| matches!(call.ending, Ending::Sealed(_)))
+            .filter(|call| matches!(call.ending, SealState::Sealed(_)))
             .map(|call| (call.name.as_str(), call.text()))
     }
 
     /// The step is over.
-    pub(crate) fn close(&mut self, cut: bool, out: Sink<'_>, at: u64) {
-        let cut = if cut { Cut::Yes } else { Cut::No };
-        for slot in (0..self.calls.len() as u32).map(Slot) {
+    pub(crate) fn close(&mut self, cut: bool, out: EventSink<'_>, at: u64) {
+        let cut = if cut { StepCut::Yes } else { StepCut::No };
+        for slot in (0..self.calls.len() as u32).map(CallSlot) {
             match self.call(slot).map(|call| (call.source, call.ending)) {
-                Some((Source::Block, Ending::Open)) => self.break_call(slot, BrokenCall::Cut, None, out),
-                _ => self.end_call(slot, Seal::Terminal, cut, out, at),
+                Some((CallSource::Block, SealState::Open)) => {
+                    self.break_call(slot, BrokenCall::Cut, None, out)
+                }
+                _ => self.end_call(slot, SealEvidence::Terminal, cut, out, at),
             }
         }
     }
 
-    fn seal_if_whole(&mut self, slot: Slot, seal: Seal, out: Sink<'_>, at: u64) {
+    fn seal_if_complete(&mut self, slot: CallSlot, seal: SealEvidence, out: EventSink<'_>, at: u64) {
         if self.call(slot).is_some_and(|call| {
-            call.ending == Ending::Open
-                && call.source == Source::Field
+            call.ending == SealState::Open
+                && call.source == CallSource::Field
                 && !call.too_large
                 && call.announced
-                && call.reader.check_whole().is_ok()
+                && call.reader.check_complete().is_ok()
         }) {
-            self.end_call(slot, seal, Cut::No, out, at);
+            self.end_call(slot, seal, StepCut::No, out, at);
         }
     }
 
-    fn end_call(&mut self, slot: Slot, seal: Seal, cut: Cut, out: Sink<'_>, at: u64) {
+    fn end_call(&mut self, slot: CallSlot, seal: SealEvidence, cut: StepCut, out: EventSink<'_>, at: u64) {
         let Some(call) = self.call_mut(slot) else { return };
-        if call.ending != Ending::Open {
+        if call.ending != SealState::Open {
             return;
         }
         if let Some(lone) = call.carry.finish() {
@@ -483,44 +497,44 @@ impl Assembly {
         self.announce(slot, out);
         let profile = &self.profile;
         let Some(call) = self.calls.get_mut(slot.0 as usize) else { return };
-        match settle::settle(call, cut, profile) {
+        match finalize::finalize_arguments(call, cut, profile) {
             Ok(mut arguments) => {
                 if call.carry.had_lone() {
-                    arguments.repairs.push(Repair::LoneSurrogate);
+                    arguments.repairs.push(ArgumentRepair::LoneSurrogate);
                 }
-                call.ending = Ending::Sealed(seal);
+                call.ending = SealState::Sealed(seal);
                 for repair in &arguments.repairs {
                     // Nothing sent for a call without arguments is what most servers do, not a finding.
-                    if *repair != Repair::EmptyIsObject || call.has_text() {
+                    if *repair != ArgumentRepair::EmptyIsObject || call.has_text() {
                         report(out, ProblemKind::Repaired { repair: *repair }, at, call.text(), Some(slot));
                     }
                 }
                 // What has merely closed before the stream was cut is not what the model may have meant to say.
-                let seal = if cut == Cut::Yes { seal.min(Seal::Balanced) } else { seal };
+                let seal = if cut == StepCut::Yes { seal.min(SealEvidence::Balanced) } else { seal };
                 out(StepEvent::CallSealed { slot, seal, arguments });
             }
             Err(why) => {
-                call.ending = Ending::Broken;
+                call.ending = SealState::Broken;
                 let raw = RawArguments(call.text().to_owned());
-                out(StepEvent::CallBroken { slot, why, raw });
+                out(StepEvent::CallBroken { slot, reason: why, raw });
             }
         }
     }
 
     // --- inside ---
 
-    fn call(&self, slot: Slot) -> Option<&CallInProgress> {
+    fn call(&self, slot: CallSlot) -> Option<&CallInProgress> {
         self.calls.get(slot.0 as usize)
     }
 
-    fn call_mut(&mut self, slot: Slot) -> Option<&mut CallInProgress> {
+    fn call_mut(&mut self, slot: CallSlot) -> Option<&mut CallInProgress> {
         self.calls.get_mut(slot.0 as usize)
     }
 }
 
 /// Whether the stream or the token budget ended inside the step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Cut {
+enum StepCut {
     Yes,
     No,
 }
@@ -532,12 +546,12 @@ fn is_empty_object(text: &str) -> bool {
 
 /// Equal as JSON values; texts that are not JSON are never equal.
 fn is_same_document(a: &str, b: &str) -> bool {
-    match (Json::parse(a), Json::parse(b)) {
+    match (JsonRef::parse(a), JsonRef::parse(b)) {
         (Ok(a), Ok(b)) => a.to_value() == b.to_value(),
         _ => false,
     }
 }
 
-fn report(out: Sink<'_>, kind: ProblemKind, at: u64, excerpt: &str, slot: Option<Slot>) {
-    out(StepEvent::Problem(Problem { kind, at, excerpt: excerpt_of(excerpt), slot }));
+fn report(out: EventSink<'_>, kind: ProblemKind, at: u64, excerpt: &str, slot: Option<CallSlot>) {
+    out(StepEvent::Problem(StepProblem { kind, at, excerpt: excerpt_of(excerpt), slot }));
 }

@@ -2,25 +2,30 @@
 //!
 //! Rules in the order they are asked; each carries the quirk that it answers (`docs/conformance.md`).
 
-use super::{Assembly, CallDelta, CallHead, DROPPED, Ending, Source, report};
-use crate::json::{Json, Surrogates, decode_string};
-use crate::step::Sink;
-use crate::vocabulary::{CallKind, ProblemKind, Slot};
+use super::{CallAssembler, CallDelta, CallHead, CallSource, DROPPED, SealState, report};
+use crate::json::{JsonRef, SurrogateCarry, decode_string};
+use crate::step::EventSink;
+use crate::vocabulary::{CallKind, CallSlot, ProblemKind};
 use std::borrow::Cow;
 
 /// What an entry is to its candidate.
-enum Meaning {
+enum DeltaKind {
     /// A call of its own.
-    Opens,
+    NewCall,
     /// More of the candidate.
-    Continues,
+    Continuation,
     /// The candidate once more, to the letter (T15).
-    Repeats,
+    Repetition,
 }
 
-impl Assembly {
+impl CallAssembler {
     /// Takes one entry; the call that it belongs to, if any.
-    pub(crate) fn delta(&mut self, delta: CallDelta<'_>, out: Sink<'_>, at: u64) -> Option<Slot> {
+    pub(crate) fn apply_delta(
+        &mut self,
+        delta: CallDelta<'_>,
+        out: EventSink<'_>,
+        at: u64,
+    ) -> Option<CallSlot> {
         let arguments = argument_text(delta.arguments);
         let is_phantom = delta.id.is_empty() && delta.name.is_empty() && arguments.is_none_or(str::is_empty);
         let candidate = self.candidate(&delta);
@@ -31,11 +36,11 @@ impl Assembly {
             }
             return None;
         }
-        let meaning = candidate.map_or(Meaning::Opens, |slot| self.meaning(slot, &delta, arguments));
-        let slot = match (meaning, candidate) {
-            (Meaning::Repeats, _) => return None,
-            (Meaning::Continues, Some(slot)) => {
-                self.take_head(slot, &delta, out, at);
+        let delta_kind = candidate.map_or(DeltaKind::NewCall, |slot| self.classify(slot, &delta, arguments));
+        let slot = match (delta_kind, candidate) {
+            (DeltaKind::Repetition, _) => return None,
+            (DeltaKind::Continuation, Some(slot)) => {
+                self.merge_head(slot, &delta, out, at);
                 slot
             }
             _ => {
@@ -46,7 +51,7 @@ impl Assembly {
         match delta.arguments {
             Some(json) if json.is_string() => {
                 if let Some(body) = json.string_body() {
-                    self.append_body(slot, body, out, at);
+                    self.append_json_body(slot, body, out, at);
                 }
             }
             // A3: arguments as a value instead of text.
@@ -59,12 +64,12 @@ impl Assembly {
     }
 
     /// The call that this entry would continue, if it continues one.
-    fn candidate(&self, delta: &CallDelta<'_>) -> Option<Slot> {
+    fn candidate(&self, delta: &CallDelta<'_>) -> Option<CallSlot> {
         let newest = |test: &dyn Fn(&super::CallInProgress) -> bool| {
-            self.calls.iter().rposition(test).map(|at| Slot(at as u32))
+            self.calls.iter().rposition(test).map(|at| CallSlot(at as u32))
         };
         // A block of the text is whole or refused; nothing that comes in the field for calls belongs to it.
-        let last = newest(&|call| call.source == Source::Field);
+        let last = newest(&|call| call.source == CallSource::Field);
         match delta.index {
             Some(index) => newest(&|call| call.index == Some(index)).or_else(|| {
                 // T5: a number that first appears on a continuation names the call just opened.
@@ -83,44 +88,44 @@ impl Assembly {
         }
     }
 
-    fn meaning(&self, slot: Slot, delta: &CallDelta<'_>, arguments: Option<&str>) -> Meaning {
-        let Some(call) = self.call(slot) else { return Meaning::Opens };
+    fn classify(&self, slot: CallSlot, delta: &CallDelta<'_>, arguments: Option<&str>) -> DeltaKind {
+        let Some(call) = self.call(slot) else { return DeltaKind::NewCall };
         let closed = call.reader.is_closed();
         let is_new_id = !delta.id.is_empty() && !call.id.is_empty() && delta.id != call.id;
-        let brings_text = arguments.is_some_and(|text| !text.trim_ascii().is_empty());
+        let has_new_text = arguments.is_some_and(|text| !text.trim_ascii().is_empty());
         if delta.name.is_empty() {
             // T11: an id alone never opens a call. T4 (a second object in one slot) is judged by its arguments.
-            return Meaning::Continues;
+            return DeltaKind::Continuation;
         }
         if call.name.is_empty() {
             // T8: the name comes late.
-            return Meaning::Continues;
+            return DeltaKind::Continuation;
         }
         if delta.name == call.name {
             return match (closed, is_new_id) {
                 // T2: a new id and a complete call on this number.
-                (true, true) => Meaning::Opens,
+                (true, true) => DeltaKind::NewCall,
                 // T6, T11: name repeated, perhaps with a changing id.
-                (false, _) => Meaning::Continues,
-                (true, false) if !brings_text => Meaning::Continues,
+                (false, _) => DeltaKind::Continuation,
+                (true, false) if !has_new_text => DeltaKind::Continuation,
                 // T15: identical is the same call; T3: anything else is another.
-                (true, false) if self.is_repetition(slot, delta.arguments) => Meaning::Repeats,
-                (true, false) => Meaning::Opens,
+                (true, false) if self.is_repetition(slot, delta.arguments) => DeltaKind::Repetition,
+                (true, false) => DeltaKind::NewCall,
             };
         }
         let both_offered = self.is_offered(&call.name) && self.is_offered(delta.name);
-        if is_new_id || call.has_text() || both_offered || call.ending != Ending::Open {
+        if is_new_id || call.has_text() || both_offered || call.ending != SealState::Open {
             // T2, T3: another name on an occupied number.
-            return Meaning::Opens;
+            return DeltaKind::NewCall;
         }
         // T9: a name in pieces.
-        Meaning::Continues
+        DeltaKind::Continuation
     }
 
-    fn is_repetition(&self, slot: Slot, arguments: Option<&Json<'_>>) -> bool {
+    fn is_repetition(&self, slot: CallSlot, arguments: Option<&JsonRef<'_>>) -> bool {
         let Some((call, json)) = self.call(slot).zip(arguments) else { return false };
         let text = match json.string_body() {
-            Some(body) => decode_string(body, &mut Surrogates::default()),
+            Some(body) => decode_string(body, &mut SurrogateCarry::default()),
             None => Cow::Borrowed(json.raw()),
         };
         call.text().trim_ascii() == text.trim_ascii()
@@ -131,8 +136,8 @@ impl Assembly {
     }
 
     /// What a continuing entry adds to what is known of its call.
-    fn take_head(&mut self, slot: Slot, delta: &CallDelta<'_>, out: Sink<'_>, at: u64) {
-        let id_is_taken = self.calls.iter().any(|call| call.id == delta.id);
+    fn merge_head(&mut self, slot: CallSlot, delta: &CallDelta<'_>, out: EventSink<'_>, at: u64) {
+        let id_in_use = self.calls.iter().any(|call| call.id == delta.id);
         let Some(call) = self.call_mut(slot) else { return };
         if call.index.is_none() && delta.index.is_some() {
             call.index = delta.index;
@@ -143,7 +148,7 @@ impl Assembly {
             if call.id.is_empty() && !call.announced {
                 // T10: the id comes late. After the announcement nobody would hear of it.
                 call.id = delta.id.to_owned();
-                call.id_is_usable = !id_is_taken;
+                call.id_is_usable = !id_in_use;
             } else if call.id != delta.id {
                 report(out, ProblemKind::IdChanged, at, delta.id, Some(slot));
             }
@@ -179,7 +184,7 @@ impl Assembly {
 }
 
 /// The argument text as it stands on the wire, escapes and all; only its emptiness and white space matter here.
-fn argument_text<'a>(arguments: Option<&Json<'a>>) -> Option<&'a str> {
+fn argument_text<'a>(arguments: Option<&JsonRef<'a>>) -> Option<&'a str> {
     let json = arguments.filter(|json| !json.is_null())?;
     Some(json.string_body().unwrap_or_else(|| json.raw()))
 }

@@ -1,29 +1,29 @@
 //! A body that is not a stream: a whole reply, an error as JSON, an HTML page, plain text (quirk E3).
 
-use super::Stage;
-use crate::json::Json;
-use crate::step::{Step, error_of, excerpt_of};
+use super::PayloadDecoder;
+use crate::json::JsonRef;
+use crate::step::{StepWriter, error_of, excerpt_of};
 use crate::vocabulary::{StepEvent, UpstreamError};
 
-impl Stage {
-    pub(super) fn whole_body(&mut self, body: &[u8], sink: &mut dyn FnMut(StepEvent<'_>)) {
+impl PayloadDecoder {
+    pub(super) fn decode_body(&mut self, body: &[u8], sink: &mut dyn FnMut(StepEvent<'_>)) {
         let text = String::from_utf8_lossy(body);
         let text = text.trim();
-        let mut step = Step::new(&mut self.state, sink);
-        match Json::parse(text) {
+        let mut step = StepWriter::new(&mut self.state, sink);
+        match JsonRef::parse(text) {
             Ok(json) => match error_of(&json).or_else(|| detail_error(&json)) {
                 Some(error) => step.fail(error),
                 None => self.dialect.body(&json, &mut step),
             },
             // JSON that was cut is a truncated reply, not an error page.
-            Err(error) if error.at >= text.len() && text.starts_with(['{', '[']) => {}
-            Err(_) => step.fail(UpstreamError { message: readable(text), ..UpstreamError::default() }),
+            Err(error) if error.offset >= text.len() && text.starts_with(['{', '[']) => {}
+            Err(_) => step.fail(UpstreamError { message: strip_html(text), ..UpstreamError::default() }),
         }
     }
 }
 
 /// An error whose JSON says so only by where it stands (`event: error`).
-pub(super) fn plain_error(json: &Json<'_>) -> Option<UpstreamError> {
+pub(super) fn plain_error(json: &JsonRef<'_>) -> Option<UpstreamError> {
     let message = json
         .as_str()
         .or_else(|| json.nonempty("message"))
@@ -38,14 +38,14 @@ pub(super) fn plain_error(json: &Json<'_>) -> Option<UpstreamError> {
 
 /// FastAPI's `{"detail": "Not authenticated"}`, and `{"code": 20015, "message": "…", "data": null}` (SiliconFlow,
 /// DashScope).
-fn detail_error(json: &Json<'_>) -> Option<UpstreamError> {
+fn detail_error(json: &JsonRef<'_>) -> Option<UpstreamError> {
     let is_detail = json.get("detail").is_some() && json.get("choices").is_none();
-    let is_code = json.get("code").is_some() && json.get("message").is_some_and(Json::is_string);
+    let is_code = json.get("code").is_some() && json.get("message").is_some_and(JsonRef::is_string);
     (is_detail || is_code).then(|| plain_error(json)).flatten()
 }
 
 /// The text of an HTML page without its tags, or plain text, at most 200 bytes.
-fn readable(text: &str) -> String {
+fn strip_html(text: &str) -> String {
     if !text.starts_with('<') {
         return excerpt_of(text);
     }

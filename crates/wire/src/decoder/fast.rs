@@ -6,33 +6,33 @@
 //! the dialect never reads (`created`, `obfuscation`) are holes as well: checked, then skipped. Anything else takes
 //! the full decode, so this can be slow but never wrong; every equivalence test runs through it.
 
-use crate::json::Json;
-use crate::step::{Effect, Step, StepState, Target};
+use crate::json::JsonRef;
+use crate::step::{FragmentTarget, FrameEffect, StepState, StepWriter};
 use crate::vocabulary::StepEvent;
 
 /// Templates kept at a time: text, reasoning and the calls in progress take turns.
 const TEMPLATES_MAX: usize = 4;
 /// Full decodes without a hit in between, after which learning stops for this stream.
-const FRUITLESS_MAX: u32 = 64;
+const MISSES_MAX: u32 = 64;
 
 pub(super) struct FastPath {
     /// Top-level members that the dialect never reads; `None`: its fragments depend on each other.
     ignored: Option<&'static [&'static str]>,
-    templates: Vec<Template>,
+    templates: Vec<EventTemplate>,
     /// Members among `ignored` that were seen to change.
     changing: Vec<&'static str>,
     last_values: Vec<(&'static str, String)>,
-    fruitless: u32,
+    misses: u32,
 }
 
-struct Template {
-    pieces: Vec<Piece>,
-    target: Target,
+struct EventTemplate {
+    parts: Vec<TemplatePart>,
+    target: FragmentTarget,
     generation: u64,
     epoch: u64,
 }
 
-enum Piece {
+enum TemplatePart {
     Fixed(Vec<u8>),
     /// The body of the one string that matters.
     Content,
@@ -44,11 +44,11 @@ enum Piece {
 
 impl FastPath {
     pub(super) fn new(ignored: Option<&'static [&'static str]>) -> Self {
-        Self { ignored, templates: Vec::new(), changing: Vec::new(), last_values: Vec::new(), fruitless: 0 }
+        Self { ignored, templates: Vec::new(), changing: Vec::new(), last_values: Vec::new(), misses: 0 }
     }
 
     /// Decodes one event at the beginning of `input` if it is like one before; returns its length, or 0.
-    pub(super) fn take(
+    pub(super) fn try_decode(
         &mut self,
         input: &[u8],
         state: &mut StepState,
@@ -59,7 +59,7 @@ impl FastPath {
             if template.epoch != state.epoch() {
                 continue;
             }
-            if let Target::Arguments(_) = template.target
+            if let FragmentTarget::Arguments(_) = template.target
                 && template.generation != state.first.calls.generation()
             {
                 continue;
@@ -69,11 +69,11 @@ impl FastPath {
                 return 0;
             }
             let target = template.target;
-            self.fruitless = 0;
+            self.misses = 0;
             if at > 0 {
                 self.templates.swap(0, at);
             }
-            Step::new(state, sink).fragment_body(target, body);
+            StepWriter::new(state, sink).fragment_body(target, body);
             return len;
         }
         0
@@ -82,41 +82,43 @@ impl FastPath {
     /// Learns from an event that took the full decode. `raw` is everything from its first byte to its blank line.
     pub(super) fn learn(&mut self, raw: &[u8], data: &str, state: &StepState) {
         let Some(ignored) = self.ignored else { return };
-        let Effect::One { target, body_at, body_len } = state.effect() else { return };
-        if self.fruitless >= FRUITLESS_MAX || !raw.ends_with(b"\n") {
+        let FrameEffect::One { target, body_at, body_len } = state.effect() else { return };
+        if self.misses >= MISSES_MAX || !raw.ends_with(b"\n") {
             return;
         }
-        self.fruitless += 1;
-        let Some(template) = self.template(raw, data, ignored, target, body_at, body_len) else { return };
+        self.misses += 1;
+        let Some(template) = self.build_template(raw, data, ignored, target, body_at, body_len) else {
+            return;
+        };
         let generation = state.first.calls.generation();
         self.templates.retain(|known| known.target != target);
-        self.templates.insert(0, Template { generation, epoch: state.epoch(), ..template });
+        self.templates.insert(0, EventTemplate { generation, epoch: state.epoch(), ..template });
         self.templates.truncate(TEMPLATES_MAX);
     }
 
-    fn template(
+    fn build_template(
         &mut self,
         raw: &[u8],
         data: &str,
         ignored: &'static [&'static str],
-        target: Target,
+        target: FragmentTarget,
         body_at: usize,
         body_len: usize,
-    ) -> Option<Template> {
+    ) -> Option<EventTemplate> {
         // The data must stand in the raw bytes as one line, not joined or repaired.
         let data_at = memchr::memmem::find(raw, data.as_bytes())?;
-        let json = Json::parse(data.trim_ascii()).ok()?;
+        let json = JsonRef::parse(data.trim_ascii()).ok()?;
         let offset = |text: &str| (text.as_ptr() as usize).checked_sub(data.as_ptr() as usize);
         let body_at = body_at.checked_sub(data.as_ptr() as usize)?;
         data.get(body_at..body_at + body_len)?;
 
-        let mut holes = vec![(body_at, body_len, Piece::Content)];
+        let mut holes = vec![(body_at, body_len, TemplatePart::Content)];
         for name in ignored {
             let Some((_, value)) = json.members().iter().find(|(key, _)| key == name) else { continue };
             let hole = match value.string_body() {
-                Some(body) => (offset(body)?, body.len(), Piece::IgnoredString),
+                Some(body) => (offset(body)?, body.len(), TemplatePart::IgnoredString),
                 None if is_plain_integer(value.raw().as_bytes()) => {
-                    (offset(value.raw())?, value.raw().len(), Piece::IgnoredNumber)
+                    (offset(value.raw())?, value.raw().len(), TemplatePart::IgnoredNumber)
                 }
                 None => continue,
             };
@@ -136,38 +138,38 @@ impl FastPath {
         }
         holes.sort_by_key(|(at, ..)| *at);
 
-        let mut pieces = Vec::with_capacity(2 * holes.len() + 1);
+        let mut parts = Vec::with_capacity(2 * holes.len() + 1);
         let mut from = 0;
         for (at, len, hole) in holes {
-            pieces.push(Piece::Fixed(raw.get(from..data_at + at)?.to_vec()));
-            pieces.push(hole);
+            parts.push(TemplatePart::Fixed(raw.get(from..data_at + at)?.to_vec()));
+            parts.push(hole);
             from = data_at + at + len;
         }
-        pieces.push(Piece::Fixed(raw.get(from..)?.to_vec()));
-        Some(Template { pieces, target, generation: 0, epoch: 0 })
+        parts.push(TemplatePart::Fixed(raw.get(from..)?.to_vec()));
+        Some(EventTemplate { parts, target, generation: 0, epoch: 0 })
     }
 }
 
-impl Template {
+impl EventTemplate {
     /// The content and the length of the event at the beginning of `input`, if it is one of these.
     fn match_event<'i>(&self, input: &'i [u8]) -> Option<(&'i str, usize)> {
         let mut at = 0;
         let mut content = "";
-        for piece in &self.pieces {
+        for part in &self.parts {
             let rest = input.get(at..)?;
-            at += match piece {
-                Piece::Fixed(bytes) => {
+            at += match part {
+                TemplatePart::Fixed(bytes) => {
                     if !rest.starts_with(bytes) {
                         return None;
                     }
                     bytes.len()
                 }
-                Piece::Content => {
+                TemplatePart::Content => {
                     content = string_body(rest)?;
                     content.len()
                 }
-                Piece::IgnoredString => string_body(rest)?.len(),
-                Piece::IgnoredNumber => {
+                TemplatePart::IgnoredString => string_body(rest)?.len(),
+                TemplatePart::IgnoredNumber => {
                     let len = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
                     if !is_plain_integer(&rest[..len]) {
                         return None;

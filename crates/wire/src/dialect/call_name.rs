@@ -7,8 +7,8 @@ use std::borrow::Cow;
 const NAME_BYTES_MAX: usize = 64;
 
 /// The name with `_` for everything but letters, digits, `_`, `-` and `also`; never empty, never too long.
-pub(super) fn plain<'n>(name: &'n str, also: &[char]) -> Cow<'n, str> {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-' || also.contains(&c);
+pub(super) fn sanitize<'n>(name: &'n str, extra_chars: &[char]) -> Cow<'n, str> {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-' || extra_chars.contains(&c);
     if name.is_empty() {
         return Cow::Borrowed("unnamed");
     }
@@ -24,7 +24,8 @@ mod tests {
 
     #[test]
     fn names_are_plain() {
-        let check = |name: &str, also: &[char], expect: &str| assert_eq!(plain(name, also), expect);
+        let check =
+            |name: &str, extra_chars: &[char], expect: &str| assert_eq!(sanitize(name, extra_chars), expect);
         check("get_weather-2", &[], "get_weather-2");
         check("multi_tool_use.parallel", &[], "multi_tool_use_parallel");
         check("default_api.f:g", &['.', ':'], "default_api.f:g");

@@ -1,6 +1,6 @@
 //! The wire formats, one folder each with `decode.rs` and `encode.rs`.
 //!
-//! A dialect's decoder gets framed payloads and talks to a `Step`: it never sees bytes, never assembles arguments
+//! A dialect's decoder gets framed payloads and talks to a `StepWriter`: it never sees bytes, never assembles arguments
 //! and never decides whether a call is complete. To add one: a folder here, a variant of [`Dialect`], fixtures in
 //! `crates/wire/tests/fixtures`.
 
@@ -9,18 +9,18 @@ pub(crate) mod bedrock;
 mod call_name;
 pub(crate) mod cohere;
 pub(crate) mod extra;
-pub(crate) mod forced;
 pub(crate) mod gemini;
 pub(crate) mod ollama;
 pub(crate) mod openai_chat;
 pub(crate) mod openai_responses;
+pub(crate) mod tool_choice_prompt;
 
-mod fragments;
-mod unproven;
+mod pending_seals;
+mod text_fragments;
 
-use crate::json::Json;
-use crate::profile::Profile;
-use crate::step::Step;
+use crate::json::JsonRef;
+use crate::profile::UpstreamProfile;
+use crate::step::StepWriter;
 use crate::vocabulary::ModelRequest;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -75,22 +75,22 @@ impl Dialect {
         }
     }
 
-    pub(crate) fn framing(self) -> Framing {
+    pub(crate) fn framing(self) -> FramingKind {
         match self {
-            Dialect::Ollama => Framing::Lines,
-            Dialect::BedrockConverse | Dialect::BedrockAnthropic => Framing::EventStream,
-            _ => Framing::Sse,
+            Dialect::Ollama => FramingKind::Lines,
+            Dialect::BedrockConverse | Dialect::BedrockAnthropic => FramingKind::EventStream,
+            _ => FramingKind::Sse,
         }
     }
 
-    pub(crate) fn decoder(self) -> Box<dyn Decode> {
+    pub(crate) fn decoder(self) -> Box<dyn DialectDecoder> {
         match self {
-            Dialect::OpenaiChat => Box::new(openai_chat::Decoder::default()),
-            Dialect::OpenaiResponses => Box::new(openai_responses::Decoder::default()),
-            Dialect::Anthropic => Box::new(anthropic::Decoder::default()),
-            Dialect::Gemini => Box::new(gemini::Decoder::default()),
-            Dialect::Ollama => Box::new(ollama::Decoder::default()),
-            Dialect::Cohere => Box::new(cohere::Decoder::default()),
+            Dialect::OpenaiChat => Box::new(openai_chat::ChatDecoder::default()),
+            Dialect::OpenaiResponses => Box::new(openai_responses::ResponsesDecoder::default()),
+            Dialect::Anthropic => Box::new(anthropic::AnthropicDecoder::default()),
+            Dialect::Gemini => Box::new(gemini::GeminiDecoder::default()),
+            Dialect::Ollama => Box::new(ollama::OllamaDecoder::default()),
+            Dialect::Cohere => Box::new(cohere::CohereDecoder::default()),
             Dialect::BedrockConverse => Box::new(bedrock::ConverseDecoder::default()),
             Dialect::BedrockAnthropic => Box::new(bedrock::AnthropicDecoder::default()),
         }
@@ -115,7 +115,7 @@ impl FromStr for Dialect {
 
 /// How payloads are cut out of bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Framing {
+pub(crate) enum FramingKind {
     /// Server-sent events; a body that begins with `{`, `[` or `<` is read whole (or as a JSON array).
     Sse,
     /// One JSON document a line.
@@ -125,13 +125,13 @@ pub(crate) enum Framing {
 }
 
 /// One framed payload whose data is JSON.
-pub(crate) struct Frame<'a> {
+pub(crate) struct PayloadFrame<'a> {
     /// SSE `event:` (empty if none), or `:event-type` / `:exception-type` of a binary frame.
     pub event: &'a str,
     /// What kind of frame it was.
     pub kind: FrameKind,
     /// The payload.
-    pub json: &'a Json<'a>,
+    pub json: &'a JsonRef<'a>,
 }
 
 /// What kind of frame a payload came in.
@@ -139,20 +139,20 @@ pub(crate) struct Frame<'a> {
 pub(crate) enum FrameKind {
     /// Data.
     Data,
-    /// `:message-type` `exception` or `error` of a binary frame: [`Frame::event`] is the exception's type.
+    /// `:message-type` `exception` or `error` of a binary frame: [`PayloadFrame::event`] is the exception's type.
     Exception,
 }
 
 /// One dialect's decoder. Frames whose payload is not JSON, `[DONE]`, empty data, `error:` fields and
 /// non-JSON error events are dealt with before it is called.
-pub(crate) trait Decode: Send {
+pub(crate) trait DialectDecoder: Send {
     /// One payload of a stream.
-    fn frame(&mut self, frame: &Frame<'_>, step: &mut Step<'_>);
+    fn frame(&mut self, frame: &PayloadFrame<'_>, step: &mut StepWriter<'_>);
     /// A whole JSON document that came instead of a stream: a plain reply (decode it and call
-    /// [`Step::complete`]); error bodies have been recognised before by [`Step`].
-    fn body(&mut self, json: &Json<'_>, step: &mut Step<'_>);
+    /// [`StepWriter::complete`]); error bodies have been recognised before by [`StepWriter`].
+    fn body(&mut self, json: &JsonRef<'_>, step: &mut StepWriter<'_>);
     /// The bytes have ended, or the end marker was seen. For late flushes only (`Opaque` goes here).
-    fn end(&mut self, _step: &mut Step<'_>) {}
+    fn end(&mut self, _step: &mut StepWriter<'_>) {}
     /// For dialects whose fragments mean the same whatever came before (no state of the decoder's own changes with
     /// them): top-level members that are never read, so that events differing only there and in one string may take
     /// the fast path. `None`: no fast path.
@@ -160,7 +160,7 @@ pub(crate) trait Decode: Send {
         None
     }
     /// The dialect also streams as a top-level JSON array (Gemini without `alt=sse`).
-    fn streams_an_array(&self) -> bool {
+    fn streams_json_array(&self) -> bool {
         false
     }
 }
@@ -168,7 +168,7 @@ pub(crate) trait Decode: Send {
 /// Whether the reply is to be streamed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Transfer {
+pub enum TransferMode {
     /// As a stream.
     #[default]
     Stream,
@@ -211,20 +211,20 @@ impl std::error::Error for EncodeError {}
 pub fn encode(
     dialect: Dialect,
     request: &ModelRequest,
-    profile: &Profile,
-    transfer: Transfer,
+    profile: &UpstreamProfile,
+    transfer: TransferMode,
 ) -> Result<EncodedRequest, EncodeError> {
-    let told;
-    let request = if request.has_kept_media() {
-        told = request.without_kept_media();
-        &told
+    let with_notes;
+    let request = if request.has_stored_media() {
+        with_notes = request.without_stored_media();
+        &with_notes
     } else {
         request
     };
-    let in_words;
+    let prompted;
     let request = if request.tool_choice.is_forced() && !can_force(dialect, request, profile) {
-        in_words = request.asking_in_words();
-        &in_words
+        prompted = request.with_prompted_tool_choice();
+        &prompted
     } else {
         request
     };
@@ -242,7 +242,7 @@ pub fn encode(
 
 /// Whether a call can be forced. Ollama has no field for it; Anthropic refuses it while the model thinks ("Thinking may not
 /// be enabled when tool_choice forces tool use", HTTP 400), and thoughts cannot be switched off within a turn.
-fn can_force(dialect: Dialect, request: &ModelRequest, profile: &Profile) -> bool {
+fn can_force(dialect: Dialect, request: &ModelRequest, profile: &UpstreamProfile) -> bool {
     let thinks =
         request.settings.extra.get("thinking").is_some_and(|thinking| thinking["type"] != "disabled");
     match dialect {

@@ -11,7 +11,7 @@
 //! No frame under 16 MiB begins with anything but a zero byte, so a body whose first byte is `{`, `[`, `<` or white
 //! space is not this format (a JSON or HTML error): look before pushing.
 
-use crate::limits::Limits;
+use crate::limits::DecodeLimits;
 use crate::vocabulary::ProblemKind;
 
 /// Both lengths.
@@ -26,14 +26,14 @@ pub struct EventStreamFramer {
     event_bytes_max: usize,
     pending: Vec<u8>,
     /// Offset of the first pending byte, or of the next byte if none is pending.
-    at: u64,
-    reading: Reading,
+    offset: u64,
+    state: FramingState,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Reading {
+enum FramingState {
     /// Frames are cut out.
-    On,
+    InSync,
     /// Something was wrong that makes every later border a guess: bytes are counted, nothing else.
     Lost,
 }
@@ -49,9 +49,9 @@ pub enum EventStreamItem<'a> {
         /// cannot be read skips one frame.
         kind: ProblemKind,
         /// Offset of the frame's first byte.
-        at: u64,
+        offset: u64,
         /// What is wrong.
-        what: &'static str,
+        message: &'static str,
     },
 }
 
@@ -59,7 +59,7 @@ pub enum EventStreamItem<'a> {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EventStreamFrame<'a> {
     /// Offset of its first byte.
-    pub at: u64,
+    pub offset: u64,
     /// `:message-type`: `event`, `exception` or `error`.
     pub message_type: &'a str,
     /// `:event-type` of an event: `contentBlockDelta`, `chunk`.
@@ -83,15 +83,20 @@ impl EventStreamFrame<'_> {
 
 impl EventStreamFramer {
     /// A framer at offset 0.
-    pub fn new(limits: &Limits) -> Self {
-        Self { event_bytes_max: limits.event_bytes_max, pending: Vec::new(), at: 0, reading: Reading::On }
+    pub fn new(limits: &DecodeLimits) -> Self {
+        Self {
+            event_bytes_max: limits.event_bytes_max,
+            pending: Vec::new(),
+            offset: 0,
+            state: FramingState::InSync,
+        }
     }
 
     /// Takes the next bytes.
     pub fn push(&mut self, mut bytes: &[u8], sink: &mut impl FnMut(EventStreamItem<'_>)) {
         while !bytes.is_empty() {
-            if self.reading == Reading::Lost {
-                self.at += bytes.len() as u64;
+            if self.state == FramingState::Lost {
+                self.offset += bytes.len() as u64;
                 return;
             }
             if self.pending.is_empty() {
@@ -99,18 +104,18 @@ impl EventStreamFramer {
                 match self.frame_length(bytes) {
                     Ok(Some(total)) if total <= bytes.len() => {
                         let (frame, rest) = bytes.split_at(total);
-                        self.open(frame, sink);
+                        self.emit_frame(frame, sink);
                         bytes = rest;
                         continue;
                     }
                     Ok(_) => {}
                     Err(lost) => {
-                        self.lose(lost, sink);
+                        self.report_lost(lost, sink);
                         continue;
                     }
                 }
             }
-            bytes = self.gather(bytes, sink);
+            bytes = self.fill_pending(bytes, sink);
         }
     }
 
@@ -118,12 +123,12 @@ impl EventStreamFramer {
     pub fn finish(&mut self, sink: &mut impl FnMut(EventStreamItem<'_>)) {
         if !self.pending.is_empty() {
             self.pending = Vec::new();
-            self.lose((ProblemKind::InvalidEvent, "the bytes end inside a frame"), sink);
+            self.report_lost((ProblemKind::InvalidEvent, "the bytes end inside a frame"), sink);
         }
     }
 
     /// Moves as much of `bytes` to the pending frame as it needs, and returns the rest.
-    fn gather<'b>(&mut self, bytes: &'b [u8], sink: &mut impl FnMut(EventStreamItem<'_>)) -> &'b [u8] {
+    fn fill_pending<'b>(&mut self, bytes: &'b [u8], sink: &mut impl FnMut(EventStreamItem<'_>)) -> &'b [u8] {
         // A pending frame has been measured as soon as its prelude was there, so it cannot be found wrong here.
         let wanted = self.frame_length(&self.pending).ok().flatten().unwrap_or(PRELUDE_BYTES);
         let (taken, rest) = bytes.split_at(bytes.len().min(wanted.saturating_sub(self.pending.len())));
@@ -131,14 +136,14 @@ impl EventStreamFramer {
         match self.frame_length(&self.pending) {
             Ok(Some(total)) if total == self.pending.len() => {
                 let mut frame = std::mem::take(&mut self.pending);
-                self.open(&frame, sink);
+                self.emit_frame(&frame, sink);
                 frame.clear();
                 self.pending = frame;
             }
             Ok(_) => {}
             Err(lost) => {
                 self.pending = Vec::new();
-                self.lose(lost, sink);
+                self.report_lost(lost, sink);
             }
         }
         rest
@@ -162,32 +167,32 @@ impl EventStreamFramer {
     }
 
     /// Shows a frame of the right length, if its checksum is right.
-    fn open(&mut self, frame: &[u8], sink: &mut impl FnMut(EventStreamItem<'_>)) {
+    fn emit_frame(&mut self, frame: &[u8], sink: &mut impl FnMut(EventStreamItem<'_>)) {
         let (content, checksum) = frame.split_at(frame.len() - CHECKSUM_BYTES);
         if crc32fast::hash(content) != number(checksum) {
-            return self.lose((ProblemKind::BadChecksum, "the checksum of a frame is wrong"), sink);
+            return self.report_lost((ProblemKind::BadChecksum, "the checksum of a frame is wrong"), sink);
         }
         let headers = number(&content[4..8]) as usize;
         let (headers, payload) = content[PRELUDE_BYTES..].split_at(headers);
-        let at = self.at;
+        let at = self.offset;
         match read_headers(headers) {
-            Some(named) => sink(EventStreamItem::Frame(EventStreamFrame { at, payload, ..named })),
+            Some(named) => sink(EventStreamItem::Frame(EventStreamFrame { offset: at, payload, ..named })),
             None => sink(EventStreamItem::Problem {
                 kind: ProblemKind::InvalidEvent,
-                at,
-                what: "the headers of a frame cannot be read",
+                offset: at,
+                message: "the headers of a frame cannot be read",
             }),
         }
-        self.at += frame.len() as u64;
+        self.offset += frame.len() as u64;
     }
 
-    fn lose(
+    fn report_lost(
         &mut self,
         (kind, what): (ProblemKind, &'static str),
         sink: &mut impl FnMut(EventStreamItem<'_>),
     ) {
-        self.reading = Reading::Lost;
-        sink(EventStreamItem::Problem { kind, at: self.at, what });
+        self.state = FramingState::Lost;
+        sink(EventStreamItem::Problem { kind, offset: self.offset, message: what });
     }
 }
 
@@ -211,7 +216,7 @@ fn read_headers(mut bytes: &[u8]) -> Option<EventStreamFrame<'_>> {
             _ => return None,
         };
         let value = take(&mut bytes, value_bytes)?;
-        let place = match name {
+        let field = match name {
             b":message-type" => &mut frame.message_type,
             b":event-type" => &mut frame.event_type,
             b":exception-type" | b":error-code" => &mut frame.exception_type,
@@ -219,7 +224,7 @@ fn read_headers(mut bytes: &[u8]) -> Option<EventStreamFrame<'_>> {
             b":content-type" => &mut frame.content_type,
             _ => continue,
         };
-        *place = std::str::from_utf8(value).ok()?;
+        *field = std::str::from_utf8(value).ok()?;
     }
     Some(frame)
 }
@@ -280,16 +285,16 @@ mod tests {
 
     /// One line for each item: `offset type/event/exception/error payload` or `offset PROBLEM`.
     fn read(pieces: &[&[u8]], event_bytes_max: usize) -> Vec<String> {
-        let mut framer = EventStreamFramer::new(&Limits { event_bytes_max, ..Limits::default() });
+        let mut framer = EventStreamFramer::new(&DecodeLimits { event_bytes_max, ..DecodeLimits::default() });
         let mut lines = Vec::new();
         let mut sink = |item: EventStreamItem<'_>| {
             lines.push(match item {
                 EventStreamItem::Frame(f) => {
                     let payload = String::from_utf8_lossy(f.payload);
                     let names = [f.message_type, f.event_type, f.exception_type, f.error_message].join("/");
-                    format!("{} {names} {payload}", f.at)
+                    format!("{} {names} {payload}", f.offset)
                 }
-                EventStreamItem::Problem { kind, at, .. } => format!("{at} {kind:?}"),
+                EventStreamItem::Problem { kind, offset: at, .. } => format!("{at} {kind:?}"),
             });
         };
         for piece in pieces {

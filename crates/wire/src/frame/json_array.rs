@@ -3,7 +3,7 @@
 //! The elements are cut out, not checked: whether an element is JSON is found out by whoever reads it. So a broken
 //! element costs itself and not the stream.
 
-use crate::limits::Limits;
+use crate::limits::DecodeLimits;
 
 /// Cuts a body that is one JSON array into the texts of its elements, as soon as each is complete.
 ///
@@ -11,9 +11,9 @@ use crate::limits::Limits;
 /// push are copied.
 #[derive(Debug)]
 pub struct JsonArrayFramer {
-    place: Place,
+    state: ArrayState,
     /// The beginning of an element that was cut by the end of a push.
-    held: Vec<u8>,
+    pending: Vec<u8>,
     event_bytes_max: usize,
     dropped: u64,
 }
@@ -30,13 +30,13 @@ pub enum ArrayEnd {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum ArrayState {
     /// Nothing but white space (and a byte order mark) so far.
     Before,
     /// In the array, between elements.
     Between,
     /// In an object or array; it ends when `depth` comes back to 0.
-    Composite { depth: usize, string: InString },
+    Composite { depth: usize, string: StringState },
     /// In a string that is an element itself.
     String { escaped: bool },
     /// In a number or a word: it ends where something else begins.
@@ -48,7 +48,7 @@ enum Place {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum InString {
+enum StringState {
     No,
     Yes,
     /// Behind a backslash.
@@ -58,8 +58,13 @@ enum InString {
 impl JsonArrayFramer {
     /// A framer at the beginning of a body. Of the limits it keeps `event_bytes_max`: a longer element is dropped
     /// whole and counted in [`dropped`](Self::dropped).
-    pub fn new(limits: &Limits) -> Self {
-        Self { place: Place::Before, held: Vec::new(), event_bytes_max: limits.event_bytes_max, dropped: 0 }
+    pub fn new(limits: &DecodeLimits) -> Self {
+        Self {
+            state: ArrayState::Before,
+            pending: Vec::new(),
+            event_bytes_max: limits.event_bytes_max,
+            dropped: 0,
+        }
     }
 
     /// Takes the next bytes and hands on each element that they complete.
@@ -68,77 +73,77 @@ impl JsonArrayFramer {
         let mut at = 0;
         while at < bytes.len() {
             let byte = bytes[at];
-            match self.place {
-                Place::Before => match byte {
-                    b'[' => self.place = Place::Between,
+            match self.state {
+                ArrayState::Before => match byte {
+                    b'[' => self.state = ArrayState::Between,
                     b' ' | b'\t' | b'\r' | b'\n' | 0xEF | 0xBB | 0xBF => {}
-                    _ => self.place = Place::Lost,
+                    _ => self.state = ArrayState::Lost,
                 },
-                Place::Between => match byte {
+                ArrayState::Between => match byte {
                     b' ' | b'\t' | b'\r' | b'\n' | b',' => {}
-                    b']' => self.place = Place::After,
+                    b']' => self.state = ArrayState::After,
                     _ => {
                         start = at;
-                        self.place = match byte {
-                            b'{' | b'[' => Place::Composite { depth: 1, string: InString::No },
-                            b'"' => Place::String { escaped: false },
-                            _ => Place::Scalar,
+                        self.state = match byte {
+                            b'{' | b'[' => ArrayState::Composite { depth: 1, string: StringState::No },
+                            b'"' => ArrayState::String { escaped: false },
+                            _ => ArrayState::Scalar,
                         };
                     }
                 },
-                Place::Composite { ref mut depth, ref mut string } => match *string {
-                    InString::Escaped => *string = InString::Yes,
-                    InString::Yes => match memchr::memchr2(b'"', b'\\', &bytes[at..]) {
+                ArrayState::Composite { ref mut depth, ref mut string } => match *string {
+                    StringState::Escaped => *string = StringState::Yes,
+                    StringState::Yes => match memchr::memchr2(b'"', b'\\', &bytes[at..]) {
                         Some(skip) => {
                             at += skip;
-                            *string = if bytes[at] == b'"' { InString::No } else { InString::Escaped };
+                            *string = if bytes[at] == b'"' { StringState::No } else { StringState::Escaped };
                         }
                         None => at = bytes.len() - 1,
                     },
-                    InString::No => match byte {
-                        b'"' => *string = InString::Yes,
+                    StringState::No => match byte {
+                        b'"' => *string = StringState::Yes,
                         b'{' | b'[' => *depth += 1,
                         b'}' | b']' => {
                             *depth -= 1;
                             if *depth == 0 {
-                                self.close(&bytes[start..=at], element);
+                                self.finish_element(&bytes[start..=at], element);
                             }
                         }
                         _ => {}
                     },
                 },
-                Place::String { escaped: true } => self.place = Place::String { escaped: false },
-                Place::String { escaped: false } => match byte {
-                    b'\\' => self.place = Place::String { escaped: true },
-                    b'"' => self.close(&bytes[start..=at], element),
+                ArrayState::String { escaped: true } => self.state = ArrayState::String { escaped: false },
+                ArrayState::String { escaped: false } => match byte {
+                    b'\\' => self.state = ArrayState::String { escaped: true },
+                    b'"' => self.finish_element(&bytes[start..=at], element),
                     _ => {}
                 },
-                Place::Scalar => {
+                ArrayState::Scalar => {
                     if matches!(byte, b' ' | b'\t' | b'\r' | b'\n' | b',' | b']') {
-                        self.close(&bytes[start..at], element);
+                        self.finish_element(&bytes[start..at], element);
                         // The same byte once more, now between elements.
                         continue;
                     }
                 }
-                Place::After => {
+                ArrayState::After => {
                     if !byte.is_ascii_whitespace() {
-                        self.place = Place::Lost;
+                        self.state = ArrayState::Lost;
                     }
                 }
-                Place::Lost => return,
+                ArrayState::Lost => return,
             }
             at += 1;
         }
         if self.is_inside() {
-            self.hold(&bytes[start..]);
+            self.buffer_tail(&bytes[start..]);
         }
     }
 
     /// The bytes have ended.
     pub fn finish(&self) -> ArrayEnd {
-        match self.place {
-            Place::After => ArrayEnd::Closed,
-            Place::Lost => ArrayEnd::NotAnArray,
+        match self.state {
+            ArrayState::After => ArrayEnd::Closed,
+            ArrayState::Lost => ArrayEnd::NotAnArray,
             _ => ArrayEnd::Truncated,
         }
     }
@@ -149,26 +154,26 @@ impl JsonArrayFramer {
     }
 
     fn is_inside(&self) -> bool {
-        matches!(self.place, Place::Composite { .. } | Place::String { .. } | Place::Scalar)
+        matches!(self.state, ArrayState::Composite { .. } | ArrayState::String { .. } | ArrayState::Scalar)
     }
 
-    fn close(&mut self, tail: &[u8], element: &mut impl FnMut(&[u8])) {
-        self.place = Place::Between;
-        if self.held.len() + tail.len() > self.event_bytes_max {
+    fn finish_element(&mut self, tail: &[u8], element: &mut impl FnMut(&[u8])) {
+        self.state = ArrayState::Between;
+        if self.pending.len() + tail.len() > self.event_bytes_max {
             self.dropped += 1;
-        } else if self.held.is_empty() {
+        } else if self.pending.is_empty() {
             element(tail);
         } else {
-            self.held.extend_from_slice(tail);
-            element(&self.held);
+            self.pending.extend_from_slice(tail);
+            element(&self.pending);
         }
-        self.held.clear();
+        self.pending.clear();
     }
 
     /// Keeps half an element, one byte more than allowed at most: enough to know that it is too long.
-    fn hold(&mut self, tail: &[u8]) {
-        let room = (self.event_bytes_max + 1).saturating_sub(self.held.len());
-        self.held.extend_from_slice(&tail[..tail.len().min(room)]);
+    fn buffer_tail(&mut self, tail: &[u8]) {
+        let room = (self.event_bytes_max + 1).saturating_sub(self.pending.len());
+        self.pending.extend_from_slice(&tail[..tail.len().min(room)]);
     }
 }
 
@@ -176,7 +181,7 @@ impl JsonArrayFramer {
 mod tests {
     use super::*;
 
-    fn cut(pieces: &[&[u8]], limits: &Limits) -> (Vec<String>, ArrayEnd, u64) {
+    fn cut(pieces: &[&[u8]], limits: &DecodeLimits) -> (Vec<String>, ArrayEnd, u64) {
         let mut framer = JsonArrayFramer::new(limits);
         let mut elements = Vec::new();
         for piece in pieces {
@@ -187,7 +192,7 @@ mod tests {
 
     /// Byte by byte, and cut in two at every place (the first of them whole).
     fn check(body: &str, expect: &[&str], end: ArrayEnd) {
-        let limits = Limits::default();
+        let limits = DecodeLimits::default();
         let expect = (expect.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>(), end, 0);
         let bytes = body.as_bytes();
         let single: Vec<&[u8]> = bytes.chunks(1).collect();
@@ -225,7 +230,7 @@ mod tests {
 
     #[test]
     fn a_long_element_is_dropped_and_counted() {
-        let limits = Limits { event_bytes_max: 10, ..Limits::default() };
+        let limits = DecodeLimits { event_bytes_max: 10, ..DecodeLimits::default() };
         let body = br#"[{"a":1},{"a":"0123456789"},{"b":2345}]"#;
         let expect = (vec![r#"{"a":1}"#.to_owned(), r#"{"b":2345}"#.to_owned()], ArrayEnd::Closed, 1);
         assert_eq!(cut(&[body], &limits), expect);
@@ -237,11 +242,12 @@ mod tests {
 
     #[test]
     fn no_more_than_the_limit_is_held() {
-        let mut framer = JsonArrayFramer::new(&Limits { event_bytes_max: 100, ..Limits::default() });
+        let mut framer =
+            JsonArrayFramer::new(&DecodeLimits { event_bytes_max: 100, ..DecodeLimits::default() });
         framer.push(b"[\"", &mut |_| {});
         for _ in 0..1000 {
             framer.push(&[b'x'; 64], &mut |_| {});
         }
-        assert!(framer.held.len() <= 101, "{} bytes held", framer.held.len());
+        assert!(framer.pending.len() <= 101, "{} bytes held", framer.pending.len());
     }
 }

@@ -1,6 +1,6 @@
 //! Newline-delimited JSON: one document a line.
 
-use crate::limits::Limits;
+use crate::limits::DecodeLimits;
 
 /// Cuts lines at LF; a CR before it belongs to the line end. Nothing else ends a line, so U+2028 in a string is safe.
 #[derive(Debug)]
@@ -14,11 +14,11 @@ pub struct LineFramer {
 
 /// One line, or that one was too long.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Line<'a> {
+pub enum LineItem<'a> {
     /// Without its end.
     Text {
         /// Offset of its first byte.
-        at: u64,
+        offset: u64,
         /// Its bytes.
         text: &'a [u8],
     },
@@ -28,12 +28,12 @@ pub enum Line<'a> {
 
 impl LineFramer {
     /// A framer at the beginning of a body.
-    pub fn new(limits: &Limits) -> Self {
+    pub fn new(limits: &DecodeLimits) -> Self {
         Self { carry: Vec::new(), line_bytes_max: limits.line_bytes_max, overlong: false, line_at: 0 }
     }
 
     /// Takes the next bytes and hands out every line that ends in them.
-    pub fn push(&mut self, bytes: &[u8], line: &mut dyn FnMut(Line<'_>)) {
+    pub fn push(&mut self, bytes: &[u8], line: &mut dyn FnMut(LineItem<'_>)) {
         let mut rest = bytes;
         while let Some(end) = memchr::memchr(b'\n', rest) {
             let (head, tail) = (&rest[..end], &rest[end + 1..]);
@@ -42,12 +42,15 @@ impl LineFramer {
             self.line_at += (self.carry.len() + head.len() + 1) as u64;
             if std::mem::take(&mut self.overlong) || self.carry.len() + head.len() > self.line_bytes_max {
                 self.carry.clear();
-                line(Line::TooLong);
+                line(LineItem::TooLong);
             } else if self.carry.is_empty() {
-                line(Line::Text { at, text: head.strip_suffix(b"\r").unwrap_or(head) });
+                line(LineItem::Text { offset: at, text: head.strip_suffix(b"\r").unwrap_or(head) });
             } else {
                 self.carry.extend_from_slice(head);
-                line(Line::Text { at, text: self.carry.strip_suffix(b"\r").unwrap_or(&self.carry) });
+                line(LineItem::Text {
+                    offset: at,
+                    text: self.carry.strip_suffix(b"\r").unwrap_or(&self.carry),
+                });
                 self.carry.clear();
             }
         }
@@ -60,12 +63,12 @@ impl LineFramer {
     }
 
     /// The bytes have ended: what is left is a last line without an end.
-    pub fn finish(&mut self, line: &mut dyn FnMut(Line<'_>)) {
+    pub fn finish(&mut self, line: &mut dyn FnMut(LineItem<'_>)) {
         if self.overlong {
-            line(Line::TooLong);
+            line(LineItem::TooLong);
         } else if !self.carry.is_empty() {
             let text = self.carry.strip_suffix(b"\r").unwrap_or(&self.carry);
-            line(Line::Text { at: self.line_at, text });
+            line(LineItem::Text { offset: self.line_at, text });
         }
         self.carry.clear();
         self.overlong = false;
@@ -78,12 +81,12 @@ mod tests {
 
     fn check(body: &[u8], line_bytes_max: usize, expect: &[&str]) {
         for cut in 0..=body.len() {
-            let mut framer = LineFramer::new(&Limits { line_bytes_max, ..Limits::default() });
+            let mut framer = LineFramer::new(&DecodeLimits { line_bytes_max, ..DecodeLimits::default() });
             let mut lines = Vec::new();
-            let mut take = |line: Line<'_>| {
+            let mut take = |line: LineItem<'_>| {
                 lines.push(match line {
-                    Line::Text { text, .. } => String::from_utf8_lossy(text).into_owned(),
-                    Line::TooLong => "TOO LONG".to_owned(),
+                    LineItem::Text { text, .. } => String::from_utf8_lossy(text).into_owned(),
+                    LineItem::TooLong => "TOO LONG".to_owned(),
                 });
             };
             framer.push(&body[..cut], &mut take);

@@ -7,5 +7,5 @@ mod sse;
 
 pub use event_stream::{EventStreamFrame, EventStreamFramer, EventStreamItem};
 pub use json_array::{ArrayEnd, JsonArrayFramer};
-pub use lines::{Line, LineFramer};
+pub use lines::{LineFramer, LineItem};
 pub use sse::{SseEvent, SseFramer, SseItem};

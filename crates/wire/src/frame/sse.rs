@@ -4,7 +4,7 @@
 //! What model servers do beyond the standard is not decided here but handed out: an unterminated last event
 //! ([`SseFramer::finish`]), fields of unknown names (`error:`), and the lines of a multi-line `data`. // R: W2
 
-use crate::limits::Limits;
+use crate::limits::DecodeLimits;
 use std::borrow::Cow;
 
 /// One thing found in the stream.
@@ -17,7 +17,7 @@ pub enum SseItem<'a> {
     /// A field that the standard does not know; some servers report errors so (`error: …`).
     Unknown {
         /// Offset of its line in the stream.
-        at: u64,
+        offset: u64,
         /// The field's name.
         name: Cow<'a, str>,
         /// Its value.
@@ -26,7 +26,7 @@ pub enum SseItem<'a> {
     /// A line or event was over its limit and is dropped.
     TooLarge {
         /// Offset of the line in the stream.
-        at: u64,
+        offset: u64,
         /// The limit's name.
         limit: &'static str,
     },
@@ -34,11 +34,11 @@ pub enum SseItem<'a> {
 
 impl SseItem<'_> {
     /// Offset in the stream: of an event's first line, of anything else's line. Unknown for comments, which nobody asks.
-    pub fn at(&self) -> u64 {
+    pub fn offset(&self) -> u64 {
         match self {
-            SseItem::Event(event) => event.at,
+            SseItem::Event(event) => event.offset,
             SseItem::Comment => 0,
-            SseItem::Unknown { at, .. } | SseItem::TooLarge { at, .. } => *at,
+            SseItem::Unknown { offset: at, .. } | SseItem::TooLarge { offset: at, .. } => *at,
         }
     }
 }
@@ -47,7 +47,7 @@ impl SseItem<'_> {
 #[derive(Debug, PartialEq, Eq)]
 pub struct SseEvent<'a> {
     /// Offset in the stream of its first line.
-    pub at: u64,
+    pub offset: u64,
     /// `event:`, empty if there was none (the standard then says `message`).
     pub event: &'a str,
     /// All `data:` lines joined by LF. Bytes that are not UTF-8 are U+FFFD.
@@ -66,7 +66,7 @@ pub struct SseFramer {
     id: String,
     retry: Option<u64>,
     after_cr: bool,
-    bom_left: usize,
+    bom_matched: usize,
     overlong_line: bool,
     overlong_event: bool,
     dispatched: bool,
@@ -82,7 +82,7 @@ const BOM: &[u8] = b"\xEF\xBB\xBF";
 
 impl SseFramer {
     /// A framer at the beginning of a stream.
-    pub fn new(limits: &Limits) -> Self {
+    pub fn new(limits: &DecodeLimits) -> Self {
         Self {
             line: Vec::new(),
             data: Vec::new(),
@@ -91,7 +91,7 @@ impl SseFramer {
             id: String::new(),
             retry: None,
             after_cr: false,
-            bom_left: 0,
+            bom_matched: 0,
             overlong_line: false,
             overlong_event: false,
             dispatched: false,
@@ -128,7 +128,7 @@ impl SseFramer {
             && !self.overlong_line
             && !self.overlong_event
             && (self.event.is_empty() || self.dispatched)
-            && self.bom_left == BOM.len()
+            && self.bom_matched == BOM.len()
     }
 
     /// The reconnection time last asked for by `retry:`, in milliseconds.
@@ -148,7 +148,7 @@ impl SseFramer {
             self.data.clear();
         }
         while !input.is_empty() {
-            if self.bom_left < BOM.len() && !self.pass_bom(input) {
+            if self.bom_matched < BOM.len() && !self.skip_bom(input) {
                 return None;
             }
             self.skip_line_feed(input);
@@ -170,16 +170,18 @@ impl SseFramer {
             *input = rest;
             // The borrow checker cannot see that only one arm's borrow leaves the loop, so lines are judged first.
             match self.take_line(line) {
-                Taken::Nothing => {}
-                Taken::Comment => return Some(SseItem::Comment),
-                Taken::TooLarge(limit) => return Some(SseItem::TooLarge { at: self.line_at, limit }),
-                Taken::Unknown(name, value) => {
-                    let (name, value) = (Cow::Owned(name), Cow::Owned(value));
-                    return Some(SseItem::Unknown { at: self.line_at, name, value });
+                LineEffect::Nothing => {}
+                LineEffect::Comment => return Some(SseItem::Comment),
+                LineEffect::TooLarge(limit) => {
+                    return Some(SseItem::TooLarge { offset: self.line_at, limit });
                 }
-                Taken::Dispatch => {
+                LineEffect::Unknown(name, value) => {
+                    let (name, value) = (Cow::Owned(name), Cow::Owned(value));
+                    return Some(SseItem::Unknown { offset: self.line_at, name, value });
+                }
+                LineEffect::Dispatch => {
                     self.dispatched = true;
-                    return Some(SseItem::Event(self.pending()));
+                    return Some(SseItem::Event(self.take_event()));
                 }
             }
         }
@@ -197,29 +199,29 @@ impl SseFramer {
         if !line.is_empty() && !self.overlong_line {
             self.take_line(&line);
         }
-        (self.has_data && !self.overlong_event).then(|| self.pending())
+        (self.has_data && !self.overlong_event).then(|| self.take_event())
     }
 
-    fn pending(&mut self) -> SseEvent<'_> {
+    fn take_event(&mut self) -> SseEvent<'_> {
         self.has_data = false;
         let at = self.event_at.take().unwrap_or(self.line_at);
-        SseEvent { at, event: &self.event, data: String::from_utf8_lossy(&self.data), id: &self.id }
+        SseEvent { offset: at, event: &self.event, data: String::from_utf8_lossy(&self.data), id: &self.id }
     }
 
     /// Drops a byte-order mark at the very beginning; false while more bytes are needed to know.
-    fn pass_bom(&mut self, input: &mut &[u8]) -> bool {
-        while self.bom_left < BOM.len() {
+    fn skip_bom(&mut self, input: &mut &[u8]) -> bool {
+        while self.bom_matched < BOM.len() {
             match input.first() {
                 None => return false,
-                Some(byte) if *byte == BOM[self.bom_left] => {
-                    self.bom_left += 1;
+                Some(byte) if *byte == BOM[self.bom_matched] => {
+                    self.bom_matched += 1;
                     self.position += 1;
                     *input = &input[1..];
                 }
                 Some(_) => {
                     // What looked like its beginning was data.
-                    self.line.extend_from_slice(&BOM[..self.bom_left]);
-                    self.bom_left = BOM.len();
+                    self.line.extend_from_slice(&BOM[..self.bom_matched]);
+                    self.bom_matched = BOM.len();
                 }
             }
         }
@@ -235,11 +237,11 @@ impl SseFramer {
         }
     }
 
-    fn take_line(&mut self, line: &[u8]) -> Taken {
+    fn take_line(&mut self, line: &[u8]) -> LineEffect {
         if std::mem::take(&mut self.overlong_line) || self.line.len() + line.len() > self.line_bytes_max {
             self.line.clear();
             self.overlong_event = true;
-            return Taken::TooLarge("line_bytes_max");
+            return LineEffect::TooLarge("line_bytes_max");
         }
         if self.line.is_empty() {
             return self.field(line);
@@ -252,7 +254,7 @@ impl SseFramer {
         taken
     }
 
-    fn field(&mut self, line: &[u8]) -> Taken {
+    fn field(&mut self, line: &[u8]) -> LineEffect {
         if line.is_empty() {
             return self.blank_line();
         }
@@ -260,7 +262,7 @@ impl SseFramer {
             self.event_at.get_or_insert(self.line_at);
         }
         let (name, value) = match memchr::memchr(b':', line) {
-            Some(0) => return Taken::Comment,
+            Some(0) => return LineEffect::Comment,
             Some(colon) => {
                 (&line[..colon], line[colon + 1..].strip_prefix(b" ").unwrap_or(&line[colon + 1..]))
             }
@@ -271,7 +273,7 @@ impl SseFramer {
                 if self.data.len() + value.len() > self.event_bytes_max {
                     self.data.clear();
                     if !std::mem::replace(&mut self.overlong_event, true) {
-                        return Taken::TooLarge("event_bytes_max");
+                        return LineEffect::TooLarge("event_bytes_max");
                     }
                 }
                 if !self.overlong_event {
@@ -301,26 +303,26 @@ impl SseFramer {
             }
             _ => {
                 let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
-                return Taken::Unknown(text(name), text(value));
+                return LineEffect::Unknown(text(name), text(value));
             }
         }
-        Taken::Nothing
+        LineEffect::Nothing
     }
 
-    fn blank_line(&mut self) -> Taken {
+    fn blank_line(&mut self) -> LineEffect {
         if std::mem::take(&mut self.overlong_event) || !self.has_data {
             self.has_data = false;
             self.data.clear();
             self.event.clear();
             self.event_at = None;
-            return Taken::Nothing;
+            return LineEffect::Nothing;
         }
-        Taken::Dispatch
+        LineEffect::Dispatch
     }
 }
 
 /// What a line was.
-enum Taken {
+enum LineEffect {
     Nothing,
     Comment,
     Unknown(String, String),

@@ -5,7 +5,7 @@
 //! date when somebody asks for it, so that reading after every fragment still costs each byte once. // R: W6
 
 use super::document::number;
-use super::string::{Surrogates, decode_string};
+use super::string::{SurrogateCarry, decode_string};
 use serde_json::{Map, Value};
 use std::fmt;
 
@@ -19,14 +19,14 @@ const TYPICAL_BYTES: usize = 512;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ArgumentsError {
     /// Byte offset in the text.
-    pub at: usize,
+    pub offset: usize,
     /// What is wrong there.
-    pub what: &'static str,
+    pub message: &'static str,
 }
 
 impl fmt::Display for ArgumentsError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} at byte {}", self.what, self.at)
+        write!(f, "{} at byte {}", self.message, self.offset)
     }
 }
 
@@ -34,22 +34,22 @@ impl fmt::Display for ArgumentsError {
 #[derive(Clone, Debug, Default)]
 pub struct ArgumentsReader {
     text: String,
-    state: State,
-    open: Vec<Container>,
+    state: CheckerState,
+    open: Vec<JsonContainer>,
     error: Option<ArgumentsError>,
     closed_at: usize,
-    partial: Partial,
+    partial: PartialValue,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Container {
+enum JsonContainer {
     Object,
     Array,
 }
 
 /// Where the checker stands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum State {
+enum CheckerState {
     /// A value is due.
     #[default]
     Value,
@@ -64,13 +64,13 @@ enum State {
     /// `,` or the end of the container.
     Next,
     /// Inside a string.
-    String(Quoted),
+    String(StringRole),
     /// After a backslash.
-    Escape(Quoted),
+    Escape(StringRole),
     /// Inside `\uXXXX`, with so many digits to come.
-    Unicode(Quoted, u8),
+    Unicode(StringRole, u8),
     /// Inside a number.
-    Number(Digits),
+    Number(NumberState),
     /// Inside `true`, `false` or `null`: what is still to come.
     Word(&'static [u8]),
     /// The top level has closed.
@@ -78,16 +78,16 @@ enum State {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Quoted {
+enum StringRole {
     Name,
     Value,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Digits {
+enum NumberState {
     Minus,
     Zero,
-    Whole,
+    Integer,
     Point,
     Fraction,
     E,
@@ -115,12 +115,12 @@ impl ArgumentsReader {
 
     /// Nothing but white space so far.
     pub fn is_blank(&self) -> bool {
-        self.state == State::Value && self.open.is_empty() && self.error.is_none()
+        self.state == CheckerState::Value && self.open.is_empty() && self.error.is_none()
     }
 
     /// The top level has closed, and only white space followed. A number at the top level never closes by itself.
     pub fn is_closed(&self) -> bool {
-        self.state == State::Closed && self.error.is_none()
+        self.state == CheckerState::Closed && self.error.is_none()
     }
 
     /// How long the document was when it closed, if it has.
@@ -134,39 +134,42 @@ impl ArgumentsReader {
     }
 
     /// Is the text, as it stands, one whole document?
-    pub fn check_whole(&self) -> Result<(), ArgumentsError> {
+    pub fn check_complete(&self) -> Result<(), ArgumentsError> {
         if let Some(error) = self.error {
             return Err(error);
         }
         match self.state {
-            State::Closed => Ok(()),
-            State::Number(digits) if self.open.is_empty() && digits.may_end() => Ok(()),
-            _ => Err(ArgumentsError { at: self.text.len(), what: "the text ends before the document does" }),
+            CheckerState::Closed => Ok(()),
+            CheckerState::Number(digits) if self.open.is_empty() && digits.may_end() => Ok(()),
+            _ => Err(ArgumentsError {
+                offset: self.text.len(),
+                message: "the text ends before the document does",
+            }),
         }
     }
 
     /// The value so far: strings as far as they have come, open containers closed, numbers and words once they are
     /// whole. For display only; nothing is ever run from it.
     pub fn partial(&mut self) -> Option<&Value> {
-        let end = self.error.map_or(self.text.len(), |error| error.at);
+        let end = self.error.map_or(self.text.len(), |error| error.offset);
         self.partial.advance(&self.text[..end]);
         self.partial.root.as_ref()
     }
 
     fn fail(&mut self, at: usize, what: &'static str) {
-        self.error = Some(ArgumentsError { at, what });
+        self.error = Some(ArgumentsError { offset: at, message: what });
     }
 
     fn check(&mut self, from: usize) {
         let mut at = from;
         while let Some(&byte) = self.text.as_bytes().get(at) {
-            if let State::String(quoted) = self.state {
+            if let CheckerState::String(quoted) = self.state {
                 at = self.skip_plain(at);
                 let Some(&byte) = self.text.as_bytes().get(at) else { return };
                 match byte {
-                    b'"' if quoted == Quoted::Name => self.state = State::Colon,
-                    b'"' => self.value_ends(at + 1),
-                    b'\\' => self.state = State::Escape(quoted),
+                    b'"' if quoted == StringRole::Name => self.state = CheckerState::Colon,
+                    b'"' => self.end_value(at + 1),
+                    b'\\' => self.state = CheckerState::Escape(quoted),
                     _ => return self.fail(at, "a raw control character in a string"),
                 }
                 at += 1;
@@ -179,7 +182,7 @@ impl ArgumentsReader {
         }
     }
 
-    /// The next byte from `at` that means something inside a string.
+    /// The next byte from `offset` that means something inside a string.
     fn skip_plain(&self, mut at: usize) -> usize {
         let bytes = self.text.as_bytes();
         while let Some(&byte) = bytes.get(at) {
@@ -191,81 +194,93 @@ impl ArgumentsReader {
         at
     }
 
-    fn value_ends(&mut self, at: usize) {
+    fn end_value(&mut self, at: usize) {
         if self.open.is_empty() {
-            self.state = State::Closed;
+            self.state = CheckerState::Closed;
             self.closed_at = at;
         } else {
-            self.state = State::Next;
+            self.state = CheckerState::Next;
         }
     }
 
     fn step(&mut self, byte: u8, at: usize) -> Result<(), &'static str> {
         match self.state {
-            State::Number(digits) => {
+            CheckerState::Number(digits) => {
                 return match digits.next(byte) {
                     Some(next) => {
-                        self.state = State::Number(next);
+                        self.state = CheckerState::Number(next);
                         Ok(())
                     }
                     None if digits.may_end() => {
-                        self.value_ends(at);
+                        self.end_value(at);
                         self.step(byte, at)
                     }
                     None => Err("a digit was expected"),
                 };
             }
-            State::Word(rest) => {
+            CheckerState::Word(rest) => {
                 return match rest {
                     [expected, rest @ ..] if *expected == byte => {
                         if rest.is_empty() {
-                            self.value_ends(at + 1);
+                            self.end_value(at + 1);
                         } else {
-                            self.state = State::Word(rest);
+                            self.state = CheckerState::Word(rest);
                         }
                         Ok(())
                     }
                     _ => Err("not a JSON value"),
                 };
             }
-            State::Escape(quoted) => {
+            CheckerState::Escape(quoted) => {
                 self.state = match byte {
-                    b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' => State::String(quoted),
-                    b'u' => State::Unicode(quoted, 4),
+                    b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' => CheckerState::String(quoted),
+                    b'u' => CheckerState::Unicode(quoted, 4),
                     _ => return Err("an escape that JSON does not have"),
                 };
                 return Ok(());
             }
-            State::Unicode(quoted, left) => {
+            CheckerState::Unicode(quoted, left) => {
                 if !byte.is_ascii_hexdigit() {
                     return Err("four hexadecimal digits were expected");
                 }
-                self.state = if left == 1 { State::String(quoted) } else { State::Unicode(quoted, left - 1) };
+                self.state = if left == 1 {
+                    CheckerState::String(quoted)
+                } else {
+                    CheckerState::Unicode(quoted, left - 1)
+                };
                 return Ok(());
             }
             _ => {}
         }
         match (self.state, byte) {
             (_, b' ' | b'\n' | b'\t' | b'\r') => {}
-            (State::FirstItem, b']') => self.close(at),
-            (State::FirstName, b'}') => self.close(at),
-            (State::Value | State::FirstItem, _) => return self.begin(byte),
-            (State::FirstName | State::Name, b'"') => self.state = State::String(Quoted::Name),
-            (State::FirstName | State::Name, _) => return Err("a member name in quotes was expected"),
-            (State::Colon, b':') => self.state = State::Value,
-            (State::Colon, _) => return Err("`:` was expected"),
-            (State::Next, b',') => {
+            (CheckerState::FirstItem, b']') => self.close(at),
+            (CheckerState::FirstName, b'}') => self.close(at),
+            (CheckerState::Value | CheckerState::FirstItem, _) => return self.begin(byte),
+            (CheckerState::FirstName | CheckerState::Name, b'"') => {
+                self.state = CheckerState::String(StringRole::Name)
+            }
+            (CheckerState::FirstName | CheckerState::Name, _) => {
+                return Err("a member name in quotes was expected");
+            }
+            (CheckerState::Colon, b':') => self.state = CheckerState::Value,
+            (CheckerState::Colon, _) => return Err("`:` was expected"),
+            (CheckerState::Next, b',') => {
                 self.state = match self.open.last() {
-                    Some(Container::Object) => State::Name,
-                    _ => State::Value,
+                    Some(JsonContainer::Object) => CheckerState::Name,
+                    _ => CheckerState::Value,
                 };
             }
-            (State::Next, b'}') if self.open.last() == Some(&Container::Object) => self.close(at),
-            (State::Next, b']') if self.open.last() == Some(&Container::Array) => self.close(at),
-            (State::Next, _) => return Err("`,` or the end of the container was expected"),
-            (State::Closed, _) => return Err("text after the document"),
+            (CheckerState::Next, b'}') if self.open.last() == Some(&JsonContainer::Object) => self.close(at),
+            (CheckerState::Next, b']') if self.open.last() == Some(&JsonContainer::Array) => self.close(at),
+            (CheckerState::Next, _) => return Err("`,` or the end of the container was expected"),
+            (CheckerState::Closed, _) => return Err("text after the document"),
             (
-                State::String(_) | State::Escape(_) | State::Unicode(..) | State::Number(_) | State::Word(_),
+                CheckerState::String(_)
+                | CheckerState::Escape(_)
+                | CheckerState::Unicode(..)
+                | CheckerState::Number(_)
+                | CheckerState::Word(_),
                 _,
             ) => {}
         }
@@ -276,20 +291,20 @@ impl ArgumentsReader {
         self.state = match byte {
             b'{' | b'[' if self.open.len() >= ARGUMENTS_DEPTH_MAX => return Err("nested too deeply"),
             b'{' => {
-                self.open.push(Container::Object);
-                State::FirstName
+                self.open.push(JsonContainer::Object);
+                CheckerState::FirstName
             }
             b'[' => {
-                self.open.push(Container::Array);
-                State::FirstItem
+                self.open.push(JsonContainer::Array);
+                CheckerState::FirstItem
             }
-            b'"' => State::String(Quoted::Value),
-            b'-' => State::Number(Digits::Minus),
-            b'0' => State::Number(Digits::Zero),
-            b'1'..=b'9' => State::Number(Digits::Whole),
-            b't' => State::Word(b"rue"),
-            b'f' => State::Word(b"alse"),
-            b'n' => State::Word(b"ull"),
+            b'"' => CheckerState::String(StringRole::Value),
+            b'-' => CheckerState::Number(NumberState::Minus),
+            b'0' => CheckerState::Number(NumberState::Zero),
+            b'1'..=b'9' => CheckerState::Number(NumberState::Integer),
+            b't' => CheckerState::Word(b"rue"),
+            b'f' => CheckerState::Word(b"alse"),
+            b'n' => CheckerState::Word(b"ull"),
             _ => return Err("not a JSON value"),
         };
         Ok(())
@@ -297,19 +312,19 @@ impl ArgumentsReader {
 
     fn close(&mut self, at: usize) {
         self.open.pop();
-        self.value_ends(at + 1);
+        self.end_value(at + 1);
     }
 }
 
-impl Digits {
-    fn next(self, byte: u8) -> Option<Digits> {
-        use Digits as D;
+impl NumberState {
+    fn next(self, byte: u8) -> Option<NumberState> {
+        use NumberState as D;
         Some(match (self, byte) {
             (D::Minus, b'0') => D::Zero,
-            (D::Minus | D::Whole, b'0'..=b'9') => D::Whole,
-            (D::Zero | D::Whole, b'.') => D::Point,
+            (D::Minus | D::Integer, b'0'..=b'9') => D::Integer,
+            (D::Zero | D::Integer, b'.') => D::Point,
             (D::Point | D::Fraction, b'0'..=b'9') => D::Fraction,
-            (D::Zero | D::Whole | D::Fraction, b'e' | b'E') => D::E,
+            (D::Zero | D::Integer | D::Fraction, b'e' | b'E') => D::E,
             (D::E, b'+' | b'-') => D::ESign,
             (D::E | D::ESign | D::Exponent, b'0'..=b'9') => D::Exponent,
             _ => return None,
@@ -317,23 +332,26 @@ impl Digits {
     }
 
     fn may_end(self) -> bool {
-        matches!(self, Digits::Zero | Digits::Whole | Digits::Fraction | Digits::Exponent)
+        matches!(
+            self,
+            NumberState::Zero | NumberState::Integer | NumberState::Fraction | NumberState::Exponent
+        )
     }
 }
 
 /// The value so far. What is being filled is always the last child of the last child, so no path is kept.
 #[derive(Clone, Debug, Default)]
-struct Partial {
+struct PartialValue {
     root: Option<Value>,
     consumed: usize,
     depth: usize,
-    filling: Filling,
-    carry: Surrogates,
+    state: PartialState,
+    carry: SurrogateCarry,
     name: String,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Filling {
+enum PartialState {
     #[default]
     Between,
     Name,
@@ -345,62 +363,65 @@ enum Filling {
     Named,
 }
 
-impl Partial {
+impl PartialValue {
     /// Takes text that the checker has accepted, from where it stopped last time.
     fn advance(&mut self, text: &str) {
         let bytes = text.as_bytes();
         while let Some(&byte) = bytes.get(self.consumed) {
             let at = self.consumed;
-            match self.filling {
-                Filling::Name | Filling::Text => {
+            match self.state {
+                PartialState::Name | PartialState::Text => {
                     let Some((run, ended)) = string_run(&text[at..]) else { return };
                     let piece = decode_string(&text[at..at + run], &mut self.carry).into_owned();
-                    self.grow(&piece);
+                    self.append(&piece);
                     self.consumed += run;
                     if ended {
                         if let Some(lone) = self.carry.finish() {
-                            self.grow(lone.encode_utf8(&mut [0; 4]));
+                            self.append(lone.encode_utf8(&mut [0; 4]));
                         }
-                        self.filling =
-                            if self.filling == Filling::Name { Filling::Named } else { Filling::Between };
+                        self.state = if self.state == PartialState::Name {
+                            PartialState::Named
+                        } else {
+                            PartialState::Between
+                        };
                         self.consumed += 1;
                     } else if run == 0 {
                         return;
                     }
                     continue;
                 }
-                Filling::Scalar { from } => {
+                PartialState::Scalar { from } => {
                     if byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'+' | b'-') {
                         self.consumed += 1;
                     } else {
-                        self.filling = Filling::Between;
-                        self.place(scalar(&text[from..at]));
+                        self.state = PartialState::Between;
+                        self.insert(scalar(&text[from..at]));
                     }
                     continue;
                 }
-                Filling::Between | Filling::Named => {}
+                PartialState::Between | PartialState::Named => {}
             }
             match byte {
                 b'{' | b'[' => {
                     let empty =
                         if byte == b'{' { Value::Object(Map::new()) } else { Value::Array(Vec::new()) };
-                    self.place(empty);
+                    self.insert(empty);
                     self.depth += 1;
-                    self.filling = Filling::Between;
+                    self.state = PartialState::Between;
                 }
                 b'}' | b']' => self.depth = self.depth.saturating_sub(1),
-                b'"' if self.filling == Filling::Between
+                b'"' if self.state == PartialState::Between
                     && matches!(self.container(), Some(Value::Object(_))) =>
                 {
                     self.name.clear();
-                    self.filling = Filling::Name;
+                    self.state = PartialState::Name;
                 }
                 b'"' => {
-                    self.place(Value::String(String::new()));
-                    self.filling = Filling::Text;
+                    self.insert(Value::String(String::new()));
+                    self.state = PartialState::Text;
                 }
                 b':' | b',' | b' ' | b'\n' | b'\t' | b'\r' => {}
-                _ => self.filling = Filling::Scalar { from: at },
+                _ => self.state = PartialState::Scalar { from: at },
             }
             self.consumed += 1;
         }
@@ -411,7 +432,7 @@ impl Partial {
         last_child(self.root.as_mut(), self.depth.checked_sub(1)?)
     }
 
-    fn place(&mut self, value: Value) {
+    fn insert(&mut self, value: Value) {
         if self.depth == 0 {
             self.root = Some(value);
             return;
@@ -426,11 +447,11 @@ impl Partial {
             Some(Value::Array(items)) => items.push(value),
             _ => {}
         }
-        self.filling = Filling::Between;
+        self.state = PartialState::Between;
     }
 
-    fn grow(&mut self, piece: &str) {
-        if self.filling == Filling::Name {
+    fn append(&mut self, piece: &str) {
+        if self.state == PartialState::Name {
             self.name.push_str(piece);
         } else if let Some(Value::String(text)) = last_child(self.root.as_mut(), self.depth) {
             text.push_str(piece);
@@ -483,7 +504,7 @@ fn scalar(text: &str) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::json::Json;
+    use crate::json::JsonRef;
 
     fn read(fragments: &[&str]) -> ArgumentsReader {
         let mut reader = ArgumentsReader::default();
@@ -508,9 +529,9 @@ mod tests {
             reader.push(fragment);
             assert_eq!(reader.is_closed(), closed, "after {:?}", reader.text());
         }
-        assert!(reader.check_whole().is_ok());
+        assert!(reader.check_complete().is_ok());
         reader.push("x");
-        assert_eq!(reader.error().map(|error| error.what), Some("text after the document"));
+        assert_eq!(reader.error().map(|error| error.message), Some("text after the document"));
         assert_eq!(reader.closed_len(), Some(reader.text().len() - 3));
     }
 
@@ -518,8 +539,8 @@ mod tests {
     fn a_number_at_the_top_level_is_whole_but_never_closed() {
         let reader = read(&["4", "2"]);
         assert!(!reader.is_closed());
-        assert!(reader.check_whole().is_ok());
-        assert!(read(&["-"]).check_whole().is_err());
+        assert!(reader.check_complete().is_ok());
+        assert!(read(&["-"]).check_complete().is_err());
         assert!(read(&["01"]).error().is_some());
     }
 
@@ -528,7 +549,7 @@ mod tests {
         // R: W6
         let text =
             r#"{"a":"x\u4f60\ud83d\ude00\"","n":[1,-2.5e3,{"t":true,"z":null}],"a":"again","e":{},"l":[]}"#;
-        let whole = Json::parse(text).unwrap().to_value();
+        let whole = JsonRef::parse(text).unwrap().to_value();
         for cut in (0..=text.len()).filter(|cut| text.is_char_boundary(*cut)) {
             let mut reader = ArgumentsReader::default();
             let mut seen = Vec::new();
@@ -549,7 +570,7 @@ mod tests {
     #[test]
     fn nesting_is_bounded() {
         let reader = read(&["[".repeat(ARGUMENTS_DEPTH_MAX + 1).as_str()]);
-        assert_eq!(reader.error().map(|error| error.what), Some("nested too deeply"));
+        assert_eq!(reader.error().map(|error| error.message), Some("nested too deeply"));
         assert!(read(&["[".repeat(ARGUMENTS_DEPTH_MAX).as_str()]).error().is_none());
     }
 }

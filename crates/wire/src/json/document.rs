@@ -1,6 +1,6 @@
 //! A whole JSON document, borrowed from its text.
 
-use super::string::{Surrogates, decode_string};
+use super::string::{SurrogateCarry, decode_string};
 use serde_json::{Map, Number, Value};
 use std::borrow::Cow;
 use std::fmt;
@@ -11,43 +11,43 @@ const DEPTH_MAX: usize = 256;
 /// A JSON value with the text it came from. Strict grammar; numbers keep their text, strings their halves of
 /// surrogate pairs until they are read.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Json<'a> {
+pub struct JsonRef<'a> {
     raw: &'a str,
-    node: Node<'a>,
+    node: JsonNode<'a>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-enum Node<'a> {
+enum JsonNode<'a> {
     Null,
     Bool(bool),
     Number,
     String,
-    Array(Vec<Json<'a>>),
-    Object(Vec<(Cow<'a, str>, Json<'a>)>),
+    Array(Vec<JsonRef<'a>>),
+    Object(Vec<(Cow<'a, str>, JsonRef<'a>)>),
 }
 
 /// Why a text is not a JSON document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct JsonError {
     /// Byte offset.
-    pub at: usize,
+    pub offset: usize,
     /// What is wrong there.
-    pub what: &'static str,
+    pub message: &'static str,
 }
 
 impl fmt::Display for JsonError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} at byte {}", self.what, self.at)
+        write!(f, "{} at byte {}", self.message, self.offset)
     }
 }
 
-impl<'a> Json<'a> {
+impl<'a> JsonRef<'a> {
     /// Reads a document with optional white space around it.
     pub fn parse(text: &'a str) -> Result<Self, JsonError> {
-        let mut parser = Parser { text, at: 0 };
-        parser.space();
+        let mut parser = JsonParser { text, at: 0 };
+        parser.skip_whitespace();
         let json = parser.value(0)?;
-        parser.space();
+        parser.skip_whitespace();
         if parser.at < text.len() { Err(parser.error("text after the document")) } else { Ok(json) }
     }
 
@@ -57,9 +57,9 @@ impl<'a> Json<'a> {
     }
 
     /// A member of an object: the last of that name, and none if it is `null`, since servers mean the same by both.
-    pub fn get(&self, key: &str) -> Option<&Json<'a>> {
+    pub fn get(&self, key: &str) -> Option<&JsonRef<'a>> {
         match &self.node {
-            Node::Object(members) => members
+            JsonNode::Object(members) => members
                 .iter()
                 .rev()
                 .find(|(name, _)| name == key)
@@ -70,29 +70,29 @@ impl<'a> Json<'a> {
     }
 
     /// A path of members.
-    pub fn path(&self, keys: &[&str]) -> Option<&Json<'a>> {
+    pub fn path(&self, keys: &[&str]) -> Option<&JsonRef<'a>> {
         keys.iter().try_fold(self, |json, key| json.get(key))
     }
 
     /// Elements, empty if this is no array.
-    pub fn items(&self) -> &[Json<'a>] {
+    pub fn items(&self) -> &[JsonRef<'a>] {
         match &self.node {
-            Node::Array(items) => items,
+            JsonNode::Array(items) => items,
             _ => &[],
         }
     }
 
     /// Members in order, empty if this is no object.
-    pub fn members(&self) -> &[(Cow<'a, str>, Json<'a>)] {
+    pub fn members(&self) -> &[(Cow<'a, str>, JsonRef<'a>)] {
         match &self.node {
-            Node::Object(members) => members,
+            JsonNode::Object(members) => members,
             _ => &[],
         }
     }
 
     /// A string, halves of surrogate pairs replaced by U+FFFD.
     pub fn as_str(&self) -> Option<Cow<'a, str>> {
-        let mut carry = Surrogates::default();
+        let mut carry = SurrogateCarry::default();
         let text = self.as_text(&mut carry)?;
         Some(match carry.finish() {
             None => text,
@@ -101,13 +101,13 @@ impl<'a> Json<'a> {
     }
 
     /// A string that continues a text: a half pair at its end waits in `carry` for the next fragment.
-    pub fn as_text(&self, carry: &mut Surrogates) -> Option<Cow<'a, str>> {
-        matches!(self.node, Node::String).then(|| decode_string(&self.raw[1..self.raw.len() - 1], carry))
+    pub fn as_text(&self, carry: &mut SurrogateCarry) -> Option<Cow<'a, str>> {
+        matches!(self.node, JsonNode::String).then(|| decode_string(&self.raw[1..self.raw.len() - 1], carry))
     }
 
     /// The string's body as it stands between the quotes, escapes and all.
     pub fn string_body(&self) -> Option<&'a str> {
-        matches!(self.node, Node::String).then(|| &self.raw[1..self.raw.len() - 1])
+        matches!(self.node, JsonNode::String).then(|| &self.raw[1..self.raw.len() - 1])
     }
 
     /// A member that is a string with something in it: `""`, `null` and absent are the same thing.
@@ -119,7 +119,7 @@ impl<'a> Json<'a> {
     pub fn scalar(&self, key: &str) -> Option<Cow<'a, str>> {
         let value = self.get(key)?;
         match value.node {
-            Node::Number => Some(Cow::Borrowed(value.raw)),
+            JsonNode::Number => Some(Cow::Borrowed(value.raw)),
             _ => value.as_str().filter(|text| !text.is_empty()),
         }
     }
@@ -127,8 +127,8 @@ impl<'a> Json<'a> {
     /// An integer; `1.0` and `"1"` count, since both are sent.
     pub fn as_i64(&self) -> Option<i64> {
         let text = match self.node {
-            Node::Number => Cow::Borrowed(self.raw),
-            Node::String => self.as_str()?,
+            JsonNode::Number => Cow::Borrowed(self.raw),
+            JsonNode::String => self.as_str()?,
             _ => return None,
         };
         text.trim().parse().ok().or_else(|| {
@@ -145,41 +145,41 @@ impl<'a> Json<'a> {
     /// `true` or `false`.
     pub fn as_bool(&self) -> Option<bool> {
         match self.node {
-            Node::Bool(value) => Some(value),
+            JsonNode::Bool(value) => Some(value),
             _ => None,
         }
     }
 
     /// Is it `null`?
     pub fn is_null(&self) -> bool {
-        matches!(self.node, Node::Null)
+        matches!(self.node, JsonNode::Null)
     }
     /// Is it a string?
     pub fn is_string(&self) -> bool {
-        matches!(self.node, Node::String)
+        matches!(self.node, JsonNode::String)
     }
     /// Is it an object?
     pub fn is_object(&self) -> bool {
-        matches!(self.node, Node::Object(_))
+        matches!(self.node, JsonNode::Object(_))
     }
     /// Is it an array?
     pub fn is_array(&self) -> bool {
-        matches!(self.node, Node::Array(_))
+        matches!(self.node, JsonNode::Array(_))
     }
     /// Is it a number?
     pub fn is_number(&self) -> bool {
-        matches!(self.node, Node::Number)
+        matches!(self.node, JsonNode::Number)
     }
 
     /// The same as a `serde_json` value. Integers beyond 64 bits are rounded; duplicate keys: the last wins.
     pub fn to_value(&self) -> Value {
         match &self.node {
-            Node::Null => Value::Null,
-            Node::Bool(value) => Value::Bool(*value),
-            Node::Number => number(self.raw),
-            Node::String => Value::String(self.as_str().unwrap_or_default().into_owned()),
-            Node::Array(items) => Value::Array(items.iter().map(Json::to_value).collect()),
-            Node::Object(members) => Value::Object(
+            JsonNode::Null => Value::Null,
+            JsonNode::Bool(value) => Value::Bool(*value),
+            JsonNode::Number => number(self.raw),
+            JsonNode::String => Value::String(self.as_str().unwrap_or_default().into_owned()),
+            JsonNode::Array(items) => Value::Array(items.iter().map(JsonRef::to_value).collect()),
+            JsonNode::Object(members) => Value::Object(
                 members
                     .iter()
                     .map(|(key, value)| (key.clone().into_owned(), value.to_value()))
@@ -197,27 +197,27 @@ pub(super) fn number(raw: &str) -> Value {
     )
 }
 
-struct Parser<'a> {
+struct JsonParser<'a> {
     text: &'a str,
     at: usize,
 }
 
-impl<'a> Parser<'a> {
+impl<'a> JsonParser<'a> {
     fn error(&self, what: &'static str) -> JsonError {
-        JsonError { at: self.at, what }
+        JsonError { offset: self.at, message: what }
     }
 
     fn peek(&self) -> Option<u8> {
         self.text.as_bytes().get(self.at).copied()
     }
 
-    fn space(&mut self) {
+    fn skip_whitespace(&mut self) {
         while let Some(b' ' | b'\n' | b'\t' | b'\r') = self.peek() {
             self.at += 1;
         }
     }
 
-    fn value(&mut self, depth: usize) -> Result<Json<'a>, JsonError> {
+    fn value(&mut self, depth: usize) -> Result<JsonRef<'a>, JsonError> {
         if depth > DEPTH_MAX {
             return Err(self.error("nested too deeply"));
         }
@@ -227,74 +227,74 @@ impl<'a> Parser<'a> {
             Some(b'[') => self.array(depth)?,
             Some(b'"') => {
                 self.string()?;
-                Node::String
+                JsonNode::String
             }
             Some(b'-' | b'0'..=b'9') => self.number()?,
-            Some(b't') => self.word("true", Node::Bool(true))?,
-            Some(b'f') => self.word("false", Node::Bool(false))?,
-            Some(b'n') => self.word("null", Node::Null)?,
+            Some(b't') => self.word("true", JsonNode::Bool(true))?,
+            Some(b'f') => self.word("false", JsonNode::Bool(false))?,
+            Some(b'n') => self.word("null", JsonNode::Null)?,
             Some(_) => return Err(self.error("not a JSON value")),
             None => return Err(self.error("the text ends where a value was expected")),
         };
-        Ok(Json { raw: &self.text[start..self.at], node })
+        Ok(JsonRef { raw: &self.text[start..self.at], node })
     }
 
-    fn object(&mut self, depth: usize) -> Result<Node<'a>, JsonError> {
+    fn object(&mut self, depth: usize) -> Result<JsonNode<'a>, JsonError> {
         self.at += 1;
         let mut members = Vec::new();
-        self.space();
+        self.skip_whitespace();
         if self.peek() == Some(b'}') {
             self.at += 1;
-            return Ok(Node::Object(members));
+            return Ok(JsonNode::Object(members));
         }
         loop {
-            self.space();
+            self.skip_whitespace();
             if self.peek() != Some(b'"') {
                 return Err(self.error("a member name in quotes was expected"));
             }
             let body = self.string()?;
-            let mut carry = Surrogates::default();
+            let mut carry = SurrogateCarry::default();
             let mut key = decode_string(body, &mut carry);
             if let Some(replacement) = carry.finish() {
                 key.to_mut().push(replacement);
             }
-            self.space();
+            self.skip_whitespace();
             if self.peek() != Some(b':') {
                 return Err(self.error("`:` was expected"));
             }
             self.at += 1;
-            self.space();
+            self.skip_whitespace();
             let value = self.value(depth + 1)?;
             members.push((key, value));
-            self.space();
+            self.skip_whitespace();
             match self.peek() {
                 Some(b',') => self.at += 1,
                 Some(b'}') => {
                     self.at += 1;
-                    return Ok(Node::Object(members));
+                    return Ok(JsonNode::Object(members));
                 }
                 _ => return Err(self.error("`,` or `}` was expected")),
             }
         }
     }
 
-    fn array(&mut self, depth: usize) -> Result<Node<'a>, JsonError> {
+    fn array(&mut self, depth: usize) -> Result<JsonNode<'a>, JsonError> {
         self.at += 1;
         let mut items = Vec::new();
-        self.space();
+        self.skip_whitespace();
         if self.peek() == Some(b']') {
             self.at += 1;
-            return Ok(Node::Array(items));
+            return Ok(JsonNode::Array(items));
         }
         loop {
-            self.space();
+            self.skip_whitespace();
             items.push(self.value(depth + 1)?);
-            self.space();
+            self.skip_whitespace();
             match self.peek() {
                 Some(b',') => self.at += 1,
                 Some(b']') => {
                     self.at += 1;
-                    return Ok(Node::Array(items));
+                    return Ok(JsonNode::Array(items));
                 }
                 _ => return Err(self.error("`,` or `]` was expected")),
             }
@@ -338,7 +338,7 @@ impl<'a> Parser<'a> {
         self.at - start
     }
 
-    fn number(&mut self) -> Result<Node<'a>, JsonError> {
+    fn number(&mut self) -> Result<JsonNode<'a>, JsonError> {
         if self.peek() == Some(b'-') {
             self.at += 1;
         }
@@ -362,10 +362,10 @@ impl<'a> Parser<'a> {
                 return Err(self.error("a digit was expected"));
             }
         }
-        Ok(Node::Number)
+        Ok(JsonNode::Number)
     }
 
-    fn word(&mut self, word: &str, node: Node<'a>) -> Result<Node<'a>, JsonError> {
+    fn word(&mut self, word: &str, node: JsonNode<'a>) -> Result<JsonNode<'a>, JsonError> {
         if self.text[self.at..].starts_with(word) {
             self.at += word.len();
             Ok(node)
@@ -381,22 +381,23 @@ mod tests {
 
     #[test]
     fn members_read_as_servers_mean_them() {
-        let json = Json::parse(r#" {"a":null,"b":"","c":"x","i":"7","n":7.0,"a2":[1,{"k":true}],"c":"y"} "#)
-            .unwrap();
+        let json =
+            JsonRef::parse(r#" {"a":null,"b":"","c":"x","i":"7","n":7.0,"a2":[1,{"k":true}],"c":"y"} "#)
+                .unwrap();
         assert!(json.get("a").is_none());
         assert_eq!(json.nonempty("b"), None);
         assert_eq!(json.nonempty("c").as_deref(), Some("y"));
-        assert_eq!(json.get("i").and_then(Json::as_i64), Some(7));
-        assert_eq!(json.get("n").and_then(Json::as_u64), Some(7));
+        assert_eq!(json.get("i").and_then(JsonRef::as_i64), Some(7));
+        assert_eq!(json.get("n").and_then(JsonRef::as_u64), Some(7));
         assert_eq!(json.get("a2").unwrap().raw(), r#"[1,{"k":true}]"#);
         assert_eq!(json.scalar("n").as_deref(), Some("7.0"));
     }
 
     #[test]
     fn lone_surrogates_do_not_reject_the_event() {
-        let json = Json::parse(r#"{"content":"\ud83d"}"#).unwrap();
+        let json = JsonRef::parse(r#"{"content":"\ud83d"}"#).unwrap();
         assert_eq!(json.nonempty("content").as_deref(), Some("\u{FFFD}"));
-        let mut carry = Surrogates::default();
+        let mut carry = SurrogateCarry::default();
         assert_eq!(json.get("content").unwrap().as_text(&mut carry).as_deref(), Some(""));
         assert!(carry.is_waiting());
     }

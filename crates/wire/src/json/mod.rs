@@ -8,6 +8,6 @@ mod document;
 mod string;
 
 pub use arguments::{ArgumentsError, ArgumentsReader};
-pub use document::{Json, JsonError};
-pub use string::Surrogates;
+pub use document::{JsonError, JsonRef};
+pub use string::SurrogateCarry;
 pub(crate) use string::decode_string;

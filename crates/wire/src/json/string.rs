@@ -5,12 +5,12 @@ use std::borrow::Cow;
 /// Carries half a surrogate pair from one fragment of a text to the next: `"\ud83d"` then `"\ude00"` is one
 /// character that a tokenizer cut in two (quirk S7). One for each text that fragments are joined to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Surrogates {
+pub struct SurrogateCarry {
     high: Option<u16>,
-    lone: bool,
+    replaced_lone: bool,
 }
 
-impl Surrogates {
+impl SurrogateCarry {
     /// Ends the text: half a pair that is still waiting becomes U+FFFD.
     pub fn finish(&mut self) -> Option<char> {
         self.high.take().map(|_| self.replacement())
@@ -18,7 +18,7 @@ impl Surrogates {
 
     /// Whether any half was replaced so far.
     pub fn had_lone(&self) -> bool {
-        self.lone
+        self.replaced_lone
     }
 
     #[cfg(test)]
@@ -27,13 +27,13 @@ impl Surrogates {
     }
 
     fn replacement(&mut self) -> char {
-        self.lone = true;
+        self.replaced_lone = true;
         char::REPLACEMENT_CHARACTER
     }
 }
 
 /// Decodes the body of a JSON string (between the quotes) that is known to be well-formed.
-pub(crate) fn decode_string<'a>(body: &'a str, carry: &mut Surrogates) -> Cow<'a, str> {
+pub(crate) fn decode_string<'a>(body: &'a str, carry: &mut SurrogateCarry) -> Cow<'a, str> {
     if body.is_empty() {
         return Cow::Borrowed(body);
     }
@@ -85,7 +85,7 @@ pub(crate) fn decode_string<'a>(body: &'a str, carry: &mut Surrogates) -> Cow<'a
     Cow::Owned(out)
 }
 
-fn push_unit(unit: u16, carry: &mut Surrogates, out: &mut String) {
+fn push_unit(unit: u16, carry: &mut SurrogateCarry, out: &mut String) {
     match (carry.high.take(), unit) {
         (Some(high), 0xDC00..=0xDFFF) => {
             let code = 0x10000 + ((u32::from(high) - 0xD800) << 10) + (u32::from(unit) - 0xDC00);
@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     fn check(fragments: &[&str], expect: &str) {
-        let mut carry = Surrogates::default();
+        let mut carry = SurrogateCarry::default();
         let mut out = String::new();
         for fragment in fragments {
             out.push_str(&decode_string(fragment, &mut carry));

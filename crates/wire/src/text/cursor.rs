@@ -1,37 +1,37 @@
 //! A place in a text, and the small steps that every grammar is made of.
 
-use crate::json::Json;
+use crate::json::JsonRef;
 use serde::de::IgnoredAny;
 
 /// Longest tool name that is read, in bytes.
 const NAME_BYTES_MAX: usize = 256;
 
 /// A place in a text.
-pub(super) struct Cursor<'t> {
+pub(super) struct TextCursor<'t> {
     text: &'t str,
     at: usize,
-    closers: Vec<Closer>,
+    closers: Vec<CloserCache>,
 }
 
 /// Where a closing marker was last looked for and found. Without it, many openers without closers would each search
 /// the whole rest of the text.
-struct Closer {
+struct CloserCache {
     marker: &'static str,
     from: usize,
-    place: Option<(usize, usize)>,
+    range: Option<(usize, usize)>,
 }
 
-impl<'t> Cursor<'t> {
+impl<'t> TextCursor<'t> {
     pub(super) fn new(text: &'t str, at: usize) -> Self {
         Self { text, at, closers: Vec::new() }
     }
 
-    pub(super) fn at(&self) -> usize {
+    pub(super) fn position(&self) -> usize {
         self.at
     }
 
     /// Moves to a place, which must be a character's border.
-    pub(super) fn go(&mut self, at: usize) {
+    pub(super) fn seek(&mut self, at: usize) {
         self.at = at;
     }
 
@@ -48,7 +48,7 @@ impl<'t> Cursor<'t> {
     }
 
     /// Skips white space.
-    pub(super) fn space(&mut self) {
+    pub(super) fn skip_whitespace(&mut self) {
         self.at = self.text.len() - self.rest().trim_start().len();
     }
 
@@ -75,7 +75,7 @@ impl<'t> Cursor<'t> {
 
     /// Passes a value and its closing marker; `None` without moving if that does not follow, or if `opening` stands
     /// before it: then some value was never closed, and which one is anybody's guess. Markers begin with `<`.
-    pub(super) fn value(&mut self, opening: &str, closing: &'static str) -> Option<&'t str> {
+    pub(super) fn value_until(&mut self, opening: &str, closing: &'static str) -> Option<&'t str> {
         let (start, end) = self.find(closing)?;
         let value = &self.text[self.at..start];
         let mut tags = memchr::memchr_iter(b'<', value.as_bytes());
@@ -90,19 +90,19 @@ impl<'t> Cursor<'t> {
         let known = self.closers.iter().position(|closer| closer.marker == marker);
         if let Some(closer) = known.map(|known| &self.closers[known])
             && closer.from <= self.at
-            && closer.place.is_none_or(|(start, _)| self.at <= start)
+            && closer.range.is_none_or(|(start, _)| self.at <= start)
         {
-            return closer.place;
+            return closer.range;
         }
-        let place = memchr::memchr_iter(b'<', self.rest().as_bytes())
+        let range = memchr::memchr_iter(b'<', self.rest().as_bytes())
             .map(|offset| self.at + offset)
             .find_map(|start| marker_end(&self.text[start..], marker).map(|length| (start, start + length)));
-        let closer = Closer { marker, from: self.at, place };
+        let closer = CloserCache { marker, from: self.at, range };
         match known {
             Some(known) => self.closers[known] = closer,
             None => self.closers.push(closer),
         }
-        place
+        range
     }
 
     /// Passes a tool's or parameter's name: anything without white space, quotes or markup.
@@ -117,7 +117,7 @@ impl<'t> Cursor<'t> {
     }
 
     /// Passes a JSON object or array; `None` without moving if none stands here whole.
-    pub(super) fn json(&mut self) -> Option<Json<'t>> {
+    pub(super) fn json(&mut self) -> Option<JsonRef<'t>> {
         let rest = self.rest();
         if !rest.starts_with(['{', '[']) {
             return None;
@@ -127,13 +127,13 @@ impl<'t> Cursor<'t> {
         let mut documents = serde_json::Deserializer::from_str(rest).into_iter::<IgnoredAny>();
         documents.next()?.ok()?;
         let end = documents.byte_offset();
-        let json = Json::parse(&rest[..end]).ok()?;
+        let json = JsonRef::parse(&rest[..end]).ok()?;
         self.at += end;
         Some(json)
     }
 
     /// Passes a JSON object.
-    pub(super) fn object(&mut self) -> Option<Json<'t>> {
+    pub(super) fn object(&mut self) -> Option<JsonRef<'t>> {
         if self.peek() == Some('{') { self.json() } else { None }
     }
 
@@ -141,7 +141,7 @@ impl<'t> Cursor<'t> {
     pub(super) fn attributes(&mut self) -> Option<Vec<(&'t str, &'t str)>> {
         let mut attributes = Vec::new();
         loop {
-            self.space();
+            self.skip_whitespace();
             if self.eat(">") {
                 return Some(attributes);
             }

@@ -2,30 +2,30 @@
 //! `` ```json `` fence, then `<｜tool▁call▁end｜>`; V3.1: `<｜tool▁call▁begin｜>f<｜tool▁sep｜>{…}<｜tool▁call▁end｜>`.
 //! The section markers around the calls may be missing. Src: vllm-project/vllm#17109, guoqingbao/xinfer#383.
 
-use super::cursor::Cursor;
-use super::found::Found;
+use super::call_match::CallMatch;
+use super::cursor::TextCursor;
 
-pub(super) fn read<'t>(cursor: &mut Cursor<'t>) -> Vec<Found<'t>> {
-    let start = cursor.at();
+pub(super) fn read<'t>(cursor: &mut TextCursor<'t>) -> Vec<CallMatch<'t>> {
+    let start = cursor.position();
     let _ = cursor.eat_marker("<|tool_calls_begin|>");
-    let mut found = Vec::new();
-    let mut end = cursor.at();
+    let mut matches = Vec::new();
+    let mut end = cursor.position();
     while let Some(call) = call(cursor) {
-        found.push(call);
-        end = cursor.at();
+        matches.push(call);
+        end = cursor.position();
     }
-    cursor.go(if found.is_empty() { start } else { end });
-    if !found.is_empty() {
-        cursor.space();
+    cursor.seek(if matches.is_empty() { start } else { end });
+    if !matches.is_empty() {
+        cursor.skip_whitespace();
         if !cursor.eat_marker("<|tool_calls_end|>") {
-            cursor.go(end);
+            cursor.seek(end);
         }
     }
-    found
+    matches
 }
 
-fn call<'t>(cursor: &mut Cursor<'t>) -> Option<Found<'t>> {
-    cursor.space();
+fn call<'t>(cursor: &mut TextCursor<'t>) -> Option<CallMatch<'t>> {
+    cursor.skip_whitespace();
     if !cursor.eat_marker("<|tool_call_begin|>") {
         return None;
     }
@@ -33,22 +33,22 @@ fn call<'t>(cursor: &mut Cursor<'t>) -> Option<Found<'t>> {
     if !cursor.eat_marker("<|tool_sep|>") {
         return None;
     }
-    cursor.space();
+    cursor.skip_whitespace();
     let (name, arguments) = if cursor.peek() == Some('{') {
         (first, cursor.object()?)
     } else {
         let name = cursor.name()?;
-        cursor.space();
+        cursor.skip_whitespace();
         let fenced = cursor.eat("```json") || cursor.eat("```");
-        cursor.space();
+        cursor.skip_whitespace();
         let arguments = cursor.object()?;
-        cursor.space();
+        cursor.skip_whitespace();
         if fenced && !cursor.eat("```") {
             return None;
         }
         (name, arguments)
     };
-    cursor.space();
+    cursor.skip_whitespace();
     (cursor.eat_marker("<|tool_call_end|>") || cursor.is_at_end())
-        .then(|| Found::with_object(name, &arguments))
+        .then(|| CallMatch::with_object(name, &arguments))
 }

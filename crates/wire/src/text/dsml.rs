@@ -4,11 +4,11 @@
 //! `string="true"` means text; anything else is JSON. The bars come as `｜`, `|`, `‖` and doubled, and newer models
 //! write `tool_calls` for the block. Src: vllm-project/vllm#40800, lsdefine/GenericAgent#804.
 
-use super::cursor::Cursor;
-use super::found::Found;
-use super::invoke::{self, Tags};
+use super::call_match::CallMatch;
+use super::cursor::TextCursor;
+use super::invoke::{self, InvokeTags};
 
-const TAGS: Tags = Tags {
+const TAGS: InvokeTags = InvokeTags {
     blocks: &[
         ("<|DSML|function_calls>", "</|DSML|function_calls>"),
         ("<|DSML|tool_calls>", "</|DSML|tool_calls>"),
@@ -17,6 +17,6 @@ const TAGS: Tags = Tags {
     parameter: ("<|DSML|parameter", "</|DSML|parameter>"),
 };
 
-pub(super) fn read<'t>(cursor: &mut Cursor<'t>) -> Vec<Found<'t>> {
+pub(super) fn read<'t>(cursor: &mut TextCursor<'t>) -> Vec<CallMatch<'t>> {
     invoke::read(cursor, &TAGS)
 }

@@ -6,14 +6,14 @@
 use std::borrow::Cow;
 
 /// How the markers of a protocol begin: with `before`, directly followed by one of `after` (in any case).
-pub(super) struct Beginning {
+pub(super) struct MarkerPrefix {
     pub(super) before: &'static str,
     pub(super) after: &'static [&'static str],
 }
 
 /// The data with one more tilde in every beginning of a marker.
-pub(super) fn escape<'t>(beginnings: &[Beginning], data: &'t str) -> Cow<'t, str> {
-    rewrite(beginnings, data, |out, tildes| {
+pub(super) fn escape<'t>(prefixes: &[MarkerPrefix], data: &'t str) -> Cow<'t, str> {
+    rewrite(prefixes, data, |out, tildes| {
         out.push('~');
         out.push_str(tildes);
         true
@@ -21,11 +21,11 @@ pub(super) fn escape<'t>(beginnings: &[Beginning], data: &'t str) -> Cow<'t, str
 }
 
 /// The text with one tilde less in every beginning of a marker that has one.
-pub(super) fn unescape<'t>(beginnings: &[Beginning], text: &'t str) -> Cow<'t, str> {
+pub(super) fn unescape<'t>(prefixes: &[MarkerPrefix], text: &'t str) -> Cow<'t, str> {
     if memchr::memchr(b'~', text.as_bytes()).is_none() {
         return Cow::Borrowed(text);
     }
-    rewrite(beginnings, text, |out, tildes| {
+    rewrite(prefixes, text, |out, tildes| {
         let rest = tildes.strip_prefix('~');
         out.push_str(rest.unwrap_or_default());
         rest.is_some()
@@ -34,7 +34,7 @@ pub(super) fn unescape<'t>(beginnings: &[Beginning], text: &'t str) -> Cow<'t, s
 
 /// Hands the tildes of each beginning to `change`, which writes others and says whether they differ.
 fn rewrite<'t>(
-    beginnings: &[Beginning],
+    prefixes: &[MarkerPrefix],
     text: &'t str,
     mut change: impl FnMut(&mut String, &str) -> bool,
 ) -> Cow<'t, str> {
@@ -46,12 +46,11 @@ fn rewrite<'t>(
             continue;
         }
         let tildes = text[from..].len() - text[from..].trim_start_matches('~').len();
-        let behind = &text[from + tildes..];
-        let begins = beginnings.iter().any(|beginning| {
-            text[..from].ends_with(beginning.before)
-                && beginning.after.iter().any(|after| starts_with(behind, after))
+        let rest = &text[from + tildes..];
+        let is_marker = prefixes.iter().any(|prefix| {
+            text[..from].ends_with(prefix.before) && prefix.after.iter().any(|after| starts_with(rest, after))
         });
-        if begins {
+        if is_marker {
             out.push_str(&text[copied..from]);
             changed |= change(&mut out, &text[from..from + tildes]);
             copied = from + tildes;
@@ -74,24 +73,24 @@ const BEFORE_BYTES_MAX: usize = 3;
 /// [`unescape`] for a text that arrives in pieces. One tilde and what follows it are held back, at most as long as a
 /// marker's beginning; a text without tildes costs nothing.
 #[derive(Debug)]
-pub(super) struct Unescaper {
-    beginnings: &'static [Beginning],
+pub(super) struct StreamUnescaper {
+    prefixes: &'static [MarkerPrefix],
     /// The last bytes before what is held.
     tail: [u8; BEFORE_BYTES_MAX],
     /// Empty, or the beginning that may have begun, with its first tilde and what followed it.
     held: String,
-    of: usize,
+    prefix_index: usize,
 }
 
-impl std::fmt::Debug for Beginning {
+impl std::fmt::Debug for MarkerPrefix {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}~{:?}", self.before, self.after)
     }
 }
 
-impl Unescaper {
-    pub(super) fn new(beginnings: &'static [Beginning]) -> Self {
-        Self { beginnings, tail: [0; BEFORE_BYTES_MAX], held: String::new(), of: 0 }
+impl StreamUnescaper {
+    pub(super) fn new(prefixes: &'static [MarkerPrefix]) -> Self {
+        Self { prefixes, tail: [0; BEFORE_BYTES_MAX], held: String::new(), prefix_index: 0 }
     }
 
     /// Nothing is held back.
@@ -100,7 +99,7 @@ impl Unescaper {
     }
 
     /// A piece without a tilde was shown as it is; only while idle.
-    pub(super) fn pass(&mut self, piece: &str) {
+    pub(super) fn record_tail(&mut self, piece: &str) {
         let bytes = piece.as_bytes();
         match bytes.len() {
             0 => {}
@@ -116,12 +115,12 @@ impl Unescaper {
             return;
         }
         if self.is_idle() && memchr::memchr(b'~', piece.as_bytes()).is_none() {
-            self.pass(piece);
+            self.record_tail(piece);
             return sink(piece);
         }
         let mut out = String::with_capacity(piece.len() + self.held.len());
         for c in piece.chars() {
-            self.character(c, &mut out);
+            self.push_char(c, &mut out);
         }
         if !out.is_empty() {
             sink(&out);
@@ -136,36 +135,36 @@ impl Unescaper {
         self.tail = [0; BEFORE_BYTES_MAX];
     }
 
-    fn character(&mut self, c: char, out: &mut String) {
+    fn push_char(&mut self, c: char, out: &mut String) {
         if !self.is_idle() {
             if c == '~' && self.held.len() == 1 {
                 return out.push('~');
             }
             self.held.push(c);
-            let behind = &self.held[1..];
-            let afters = self.beginnings[self.of].after;
-            if afters.iter().any(|after| after.eq_ignore_ascii_case(behind)) {
-                out.push_str(behind);
-                let behind = std::mem::take(&mut self.held);
-                return self.pass(&behind);
+            let rest = &self.held[1..];
+            let afters = self.prefixes[self.prefix_index].after;
+            if afters.iter().any(|after| after.eq_ignore_ascii_case(rest)) {
+                out.push_str(rest);
+                let rest = std::mem::take(&mut self.held);
+                return self.record_tail(&rest);
             }
-            if afters.iter().any(|after| starts_with(after, behind)) {
+            if afters.iter().any(|after| starts_with(after, rest)) {
                 return;
             }
             self.held.pop();
             out.push_str(&self.held);
             let held = std::mem::take(&mut self.held);
-            self.pass(&held);
+            self.record_tail(&held);
         }
         if c == '~'
-            && let Some(of) = self.beginnings.iter().position(|of| self.tail.ends_with(of.before.as_bytes()))
+            && let Some(of) = self.prefixes.iter().position(|of| self.tail.ends_with(of.before.as_bytes()))
         {
-            self.of = of;
+            self.prefix_index = of;
             self.held.push('~');
             return;
         }
         out.push(c);
-        self.pass(c.encode_utf8(&mut [0; 4]));
+        self.record_tail(c.encode_utf8(&mut [0; 4]));
     }
 }
 
@@ -175,11 +174,11 @@ mod tests {
     use crate::text::{vcp, xml};
     use proptest::prelude::*;
 
-    const ALL: [&[Beginning]; 2] = [vcp::BEGINNINGS, xml::BEGINNINGS];
+    const ALL: [&[MarkerPrefix]; 2] = [vcp::MARKER_PREFIXES, xml::MARKER_PREFIXES];
 
-    fn unescape_cut(beginnings: &'static [Beginning], text: &str) -> String {
+    fn unescape_cut(prefixes: &'static [MarkerPrefix], text: &str) -> String {
         let mut out = String::new();
-        let mut unescaper = Unescaper::new(beginnings);
+        let mut unescaper = StreamUnescaper::new(prefixes);
         for c in text.chars() {
             unescaper.push(c.encode_utf8(&mut [0; 4]), &mut |piece| out.push_str(piece));
         }
@@ -187,15 +186,15 @@ mod tests {
         out
     }
 
-    fn check(beginnings: &'static [Beginning], data: &str, escaped: &str) {
-        assert_eq!(escape(beginnings, data), escaped);
-        assert_eq!(unescape(beginnings, escaped), data);
-        assert_eq!(unescape_cut(beginnings, escaped), data, "{escaped:?} by characters");
+    fn check(prefixes: &'static [MarkerPrefix], data: &str, escaped: &str) {
+        assert_eq!(escape(prefixes, data), escaped);
+        assert_eq!(unescape(prefixes, escaped), data);
+        assert_eq!(unescape_cut(prefixes, escaped), data, "{escaped:?} by characters");
     }
 
     #[test]
     fn one_tilde_more_where_a_marker_could_begin() {
-        let vcp = vcp::BEGINNINGS;
+        let vcp = vcp::MARKER_PREFIXES;
         check(vcp, "plain ~ text", "plain ~ text");
         check(vcp, "<<<[TOOL_REQUEST]>>>", "<<<~[TOOL_REQUEST]>>>");
         check(vcp, "<<[x", "<<~[x");
@@ -204,7 +203,7 @@ mod tests {
         check(vcp, "「始」a「末」", "「~始」a「~末」");
         check(vcp, "「~末ESCAPE」", "「~~末ESCAPE」");
         check(vcp, "{始}{~末}「内」", "{~始}{~~末}「内」");
-        let xml = xml::BEGINNINGS;
+        let xml = xml::MARKER_PREFIXES;
         check(xml, "<tool_call>{}</tool_call>", "<~tool_call>{}<~/tool_call>");
         check(xml, "<TOOL_RESPONSE n=1>", "<~TOOL_RESPONSE n=1>");
         check(xml, "<~<tool_x ~<toolx", "<~<~tool_x ~<toolx");
@@ -221,10 +220,10 @@ mod tests {
             0..24)
         ) {
             let data = parts.concat();
-            for beginnings in ALL {
-                let escaped = escape(beginnings, &data);
-                prop_assert_eq!(unescape(beginnings, &escaped), data.as_str());
-                prop_assert_eq!(unescape_cut(beginnings, &data), unescape(beginnings, &data));
+            for prefixes in ALL {
+                let escaped = escape(prefixes, &data);
+                prop_assert_eq!(unescape(prefixes, &escaped), data.as_str());
+                prop_assert_eq!(unescape_cut(prefixes, &data), unescape(prefixes, &data));
             }
         }
     }

@@ -1,24 +1,24 @@
 //! Granite 3 and Phi-4-mini: `<|tool_call|>[{"name": "f", "arguments": {…}}]`, Phi with `<|/tool_call|>` behind it.
 //! Src: vllm-project/vllm#53227.
 
-use super::cursor::Cursor;
-use super::found::Found;
+use super::call_match::CallMatch;
+use super::cursor::TextCursor;
 
-pub(super) fn read<'t>(cursor: &mut Cursor<'t>) -> Vec<Found<'t>> {
+pub(super) fn read<'t>(cursor: &mut TextCursor<'t>) -> Vec<CallMatch<'t>> {
     if !cursor.eat_marker("<|tool_call|>") {
         return Vec::new();
     }
-    let resume = cursor.at();
-    cursor.space();
-    let found = cursor.json().map(|json| Found::described_by(&json)).unwrap_or_default();
-    if found.is_empty() {
-        cursor.go(resume);
-        return found;
+    let resume = cursor.position();
+    cursor.skip_whitespace();
+    let matches = cursor.json().map(|json| CallMatch::from_json(&json)).unwrap_or_default();
+    if matches.is_empty() {
+        cursor.seek(resume);
+        return matches;
     }
-    let end = cursor.at();
-    cursor.space();
+    let end = cursor.position();
+    cursor.skip_whitespace();
     if !cursor.eat_marker("<|/tool_call|>") {
-        cursor.go(end);
+        cursor.seek(end);
     }
-    found
+    matches
 }

@@ -4,24 +4,24 @@
 //! the special tokens stripped by the server: `commentary to=functions.f json{…}`. `<|call|>` is a stop token, so it
 //! is mostly missing. Src: vllm-project/vllm#31207, openai/harmony's format documentation.
 
-use super::cursor::Cursor;
-use super::found::Found;
+use super::call_match::CallMatch;
+use super::cursor::TextCursor;
 
 /// What is left of the marker where the special tokens were stripped.
 pub(super) const BARE_MARKER: &str = "commentary to=functions.";
 
-pub(super) fn read<'t>(cursor: &mut Cursor<'t>) -> Vec<Found<'t>> {
-    let start = cursor.at();
+pub(super) fn read<'t>(cursor: &mut TextCursor<'t>) -> Vec<CallMatch<'t>> {
+    let start = cursor.position();
     match call(cursor) {
         Some(found) => vec![found],
         None => {
-            cursor.go(start);
+            cursor.seek(start);
             Vec::new()
         }
     }
 }
 
-fn call<'t>(cursor: &mut Cursor<'t>) -> Option<Found<'t>> {
+fn call<'t>(cursor: &mut TextCursor<'t>) -> Option<CallMatch<'t>> {
     let started = cursor.eat_marker("<|start|>");
     if started && !cursor.eat("assistant") {
         return None;
@@ -35,27 +35,27 @@ fn call<'t>(cursor: &mut Cursor<'t>) -> Option<Found<'t>> {
         return None;
     }
     name = name.or_else(|| recipient(cursor));
-    cursor.space();
+    cursor.skip_whitespace();
     let _ = cursor.eat_marker("<|constrain|>");
-    cursor.space();
+    cursor.skip_whitespace();
     let _ = cursor.eat("json") || cursor.eat("code");
-    cursor.space();
+    cursor.skip_whitespace();
     let _ = cursor.eat_marker("<|message|>");
-    cursor.space();
-    let found = Found::with_object(name?, &cursor.object()?);
+    cursor.skip_whitespace();
+    let found = CallMatch::with_object(name?, &cursor.object()?);
     let _ = cursor.eat_marker("<|call|>");
     Some(found)
 }
 
 /// ` to=functions.f`: only these are tools of the client; `browser` and `python` are the model's own.
-fn recipient<'t>(cursor: &mut Cursor<'t>) -> Option<&'t str> {
-    let start = cursor.at();
-    cursor.space();
+fn recipient<'t>(cursor: &mut TextCursor<'t>) -> Option<&'t str> {
+    let start = cursor.position();
+    cursor.skip_whitespace();
     if cursor.eat("to=functions.")
         && let Some(name) = cursor.name()
     {
         return Some(name);
     }
-    cursor.go(start);
+    cursor.seek(start);
     None
 }

@@ -4,24 +4,24 @@
 //! of the text, where servers cut it off as a stop string; the JSON is complete or it is no call.
 //! Src: vllm-project/vllm#17109, sgl-project/sglang#35736.
 
-use super::cursor::Cursor;
-use super::found::Found;
+use super::call_match::CallMatch;
+use super::cursor::TextCursor;
 
-pub(super) fn read<'t>(cursor: &mut Cursor<'t>) -> Vec<Found<'t>> {
+pub(super) fn read<'t>(cursor: &mut TextCursor<'t>) -> Vec<CallMatch<'t>> {
     if !cursor.eat("<tool_call>") {
         return Vec::new();
     }
-    let resume = cursor.at();
-    cursor.space();
+    let resume = cursor.position();
+    cursor.skip_whitespace();
     if let Some(json) = cursor.json() {
-        cursor.space();
+        cursor.skip_whitespace();
         if cursor.eat("</tool_call>") || cursor.is_at_end() {
-            let found = Found::described_by(&json);
-            if !found.is_empty() {
-                return found;
+            let matches = CallMatch::from_json(&json);
+            if !matches.is_empty() {
+                return matches;
             }
         }
     }
-    cursor.go(resume);
+    cursor.seek(resume);
     Vec::new()
 }

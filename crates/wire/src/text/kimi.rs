@@ -2,45 +2,45 @@
 //! <|tool_call_end|><|tool_calls_section_end|>`. The id holds the name. Src: vllm-project/vllm#31207,
 //! kekzl/imp#1719.
 
-use super::cursor::Cursor;
-use super::found::Found;
+use super::call_match::CallMatch;
+use super::cursor::TextCursor;
 
-pub(super) fn read<'t>(cursor: &mut Cursor<'t>) -> Vec<Found<'t>> {
-    let start = cursor.at();
+pub(super) fn read<'t>(cursor: &mut TextCursor<'t>) -> Vec<CallMatch<'t>> {
+    let start = cursor.position();
     let _ = cursor.eat_marker("<|tool_calls_section_begin|>");
-    let mut found = Vec::new();
+    let mut matches = Vec::new();
     let mut end = start;
     while let Some(call) = call(cursor) {
-        found.push(call);
-        end = cursor.at();
+        matches.push(call);
+        end = cursor.position();
     }
-    cursor.go(end);
-    if !found.is_empty() {
-        cursor.space();
+    cursor.seek(end);
+    if !matches.is_empty() {
+        cursor.skip_whitespace();
         if !cursor.eat_marker("<|tool_calls_section_end|>") {
-            cursor.go(end);
+            cursor.seek(end);
         }
     }
-    found
+    matches
 }
 
-fn call<'t>(cursor: &mut Cursor<'t>) -> Option<Found<'t>> {
-    cursor.space();
+fn call<'t>(cursor: &mut TextCursor<'t>) -> Option<CallMatch<'t>> {
+    cursor.skip_whitespace();
     if !cursor.eat_marker("<|tool_call_begin|>") {
         return None;
     }
-    cursor.space();
+    cursor.skip_whitespace();
     let id = cursor.name()?;
-    cursor.space();
+    cursor.skip_whitespace();
     if !cursor.eat_marker("<|tool_call_argument_begin|>") {
         return None;
     }
-    cursor.space();
+    cursor.skip_whitespace();
     let arguments = cursor.object()?;
-    cursor.space();
+    cursor.skip_whitespace();
     let closed = cursor.eat_marker("<|tool_call_end|>") || cursor.is_at_end();
     let name = name_in(id).filter(|_| closed)?;
-    Some(Found { id: Some(id.into()), ..Found::with_object(name, &arguments) })
+    Some(CallMatch { id: Some(id.into()), ..CallMatch::with_object(name, &arguments) })
 }
 
 /// `functions.f:0` names `f`; the prefix and the number may each be missing.

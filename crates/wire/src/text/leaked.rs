@@ -1,13 +1,13 @@
 //! The search for leaked calls: one pass over a text, every grammar tried where its marker stands.
 
-use super::cursor::Cursor;
-use super::found::{Found, FoundArguments};
+use super::call_match::{CallMatch, MatchArguments};
+use super::cursor::TextCursor;
 use super::markdown::{CodeSpans, fence_at, run_length, skip_fence};
 use super::{
     anthropic_xml, deepseek, dsml, gemma, glm, granite, harmony, hermes, kimi, llama, minimax, mistral,
     pythonic, qwen3_coder, think,
 };
-use crate::json::Json;
+use crate::json::JsonRef;
 use serde_json::Value;
 use std::borrow::Cow;
 use std::ops::Range;
@@ -30,25 +30,25 @@ pub struct LeakedCall {
 
 /// A grammar: reads a block that begins exactly at the cursor. No calls means that this is no block of this grammar;
 /// the cursor then stands at the first byte that is worth looking at again (or where it stood).
-struct Grammar {
+struct LeakGrammar {
     format: &'static str,
-    read: for<'t> fn(&mut Cursor<'t>) -> Vec<Found<'t>>,
+    read: for<'t> fn(&mut TextCursor<'t>) -> Vec<CallMatch<'t>>,
 }
 
 /// Several grammars begin with `<tool_call>`; they differ in what follows, so the order decides nothing.
-const GRAMMARS: [Grammar; 12] = [
-    Grammar { format: "hermes", read: hermes::read },
-    Grammar { format: "qwen3_coder", read: qwen3_coder::read },
-    Grammar { format: "glm", read: glm::read },
-    Grammar { format: "mistral", read: mistral::read },
-    Grammar { format: "deepseek", read: deepseek::read },
-    Grammar { format: "dsml", read: dsml::read },
-    Grammar { format: "kimi", read: kimi::read },
-    Grammar { format: "llama", read: llama::read },
-    Grammar { format: "harmony", read: harmony::read },
-    Grammar { format: "minimax", read: minimax::read },
-    Grammar { format: "anthropic_xml", read: anthropic_xml::read },
-    Grammar { format: "granite", read: granite::read },
+const GRAMMARS: [LeakGrammar; 12] = [
+    LeakGrammar { format: "hermes", read: hermes::read },
+    LeakGrammar { format: "qwen3_coder", read: qwen3_coder::read },
+    LeakGrammar { format: "glm", read: glm::read },
+    LeakGrammar { format: "mistral", read: mistral::read },
+    LeakGrammar { format: "deepseek", read: deepseek::read },
+    LeakGrammar { format: "dsml", read: dsml::read },
+    LeakGrammar { format: "kimi", read: kimi::read },
+    LeakGrammar { format: "llama", read: llama::read },
+    LeakGrammar { format: "harmony", read: harmony::read },
+    LeakGrammar { format: "minimax", read: minimax::read },
+    LeakGrammar { format: "anthropic_xml", read: anthropic_xml::read },
+    LeakGrammar { format: "granite", read: granite::read },
 ];
 
 /// Finds the tool calls that leaked into a text. `offered` holds the names of the tools the model was offered; calls
@@ -57,9 +57,9 @@ const GRAMMARS: [Grammar; 12] = [
 /// Call it with the joined text of a step, when the step has ended: a marker may be cut anywhere between two deltas.
 // R: W8
 pub fn find_leaked(text: &str, offered: &[String]) -> Vec<LeakedCall> {
-    let mut search = Search { text, offered, calls: Vec::new() };
+    let mut search = LeakSearch { text, offered, calls: Vec::new() };
     let body = think::after_leading_blocks(text);
-    if !search.bare(body) {
+    if !search.search_bare(body) {
         search.scan(body);
     }
     search.calls
@@ -68,7 +68,7 @@ pub fn find_leaked(text: &str, offered: &[String]) -> Vec<LeakedCall> {
 /// Takes away the leaked calls that the server also sent structured, given as `(name, argument text)`: each
 /// structured call stands for one leaked call of the same name with equal arguments.
 // R: W8
-pub fn not_structured(leaked: Vec<LeakedCall>, structured: &[(&str, &str)]) -> Vec<LeakedCall> {
+pub fn without_structured(leaked: Vec<LeakedCall>, structured: &[(&str, &str)]) -> Vec<LeakedCall> {
     if leaked.is_empty() || structured.is_empty() {
         return leaked;
     }
@@ -95,24 +95,24 @@ pub fn clean_name(name: &str) -> &str {
 
 fn argument_value(text: &str) -> Value {
     let text = if text.trim().is_empty() { "{}" } else { text };
-    Json::parse(text).map_or_else(|_| Value::String(text.to_owned()), |json| json.to_value())
+    JsonRef::parse(text).map_or_else(|_| Value::String(text.to_owned()), |json| json.to_value())
 }
 
-struct Search<'t> {
+struct LeakSearch<'t> {
     text: &'t str,
     offered: &'t [String],
     calls: Vec<LeakedCall>,
 }
 
-impl<'t> Search<'t> {
+impl<'t> LeakSearch<'t> {
     fn offers(&self, name: &str) -> bool {
         self.offered.is_empty() || self.offered.iter().any(|offered| offered == name)
     }
 
-    fn keep(&mut self, format: &'static str, found: Vec<Found<'t>>, span: Range<usize>) {
-        for Found { name, id, arguments } in found {
+    fn push_calls(&mut self, format: &'static str, matches: Vec<CallMatch<'t>>, span: Range<usize>) {
+        for CallMatch { name, id, arguments } in matches {
             // A word between two tags is evidence only if it names a tool.
-            let is_evidence = !(self.offered.is_empty() && matches!(arguments, FoundArguments::Absent));
+            let is_evidence = !(self.offered.is_empty() && matches!(arguments, MatchArguments::Absent));
             if is_evidence && self.offers(&name) {
                 let (name, arguments) = (name.into_owned(), arguments.into_text());
                 self.calls.push(LeakedCall {
@@ -127,85 +127,85 @@ impl<'t> Search<'t> {
     }
 
     /// The grammars without any marker: the reply is a call and nothing else.
-    fn bare(&mut self, body: usize) -> bool {
+    fn search_bare(&mut self, body: usize) -> bool {
         let start = body + (self.text.len() - body - self.text[body..].trim_start().len());
-        let (format, found) = match self.text.as_bytes().get(start) {
+        let (format, matches) = match self.text.as_bytes().get(start) {
             Some(b'{') => ("llama", llama::read_bare(&self.text[start..])),
             Some(b'[') => ("pythonic", pythonic::read_bare(&self.text[start..])),
             _ => return false,
         };
-        let any = !found.is_empty();
-        self.keep(format, found, start..self.text.len());
+        let any = !matches.is_empty();
+        self.push_calls(format, matches, start..self.text.len());
         any
     }
 
     fn scan(&mut self, body: usize) {
-        let mut cursor = Cursor::new(self.text, body);
-        let mut stops = Stops::new(self.text);
+        let mut cursor = TextCursor::new(self.text, body);
+        let mut stops = StopFinder::new(self.text);
         let mut spans = None;
-        while let Some(at) = stops.next(cursor.at()) {
-            cursor.go(at);
+        while let Some(at) = stops.next(cursor.position()) {
+            cursor.seek(at);
             match self.text.as_bytes()[at] {
                 b'`' | b'~' => match fence_at(self.text, at) {
                     Some(fence) => {
-                        let found = if fence.info == "tool_code" {
+                        let matches = if fence.info == "tool_code" {
                             gemma::read(self.text, &fence)
                         } else {
                             Vec::new()
                         };
                         let end = skip_fence(self.text, &fence);
-                        self.keep("gemma", found, at..end);
-                        cursor.go(end);
+                        self.push_calls("gemma", matches, at..end);
+                        cursor.seek(end);
                     }
                     None => {
                         let spans = spans.get_or_insert_with(|| CodeSpans::of(self.text));
-                        cursor.go(spans
-                            .end_of(at)
-                            .unwrap_or_else(|| at + run_length(self.text.as_bytes(), at)));
+                        cursor.seek(
+                            spans.end_of(at).unwrap_or_else(|| at + run_length(self.text.as_bytes(), at)),
+                        );
                     }
                 },
                 _ if think::closes_at(self.text, at) => {
                     // The opening tag was in the prompt template: what came before was thinking.
                     self.calls.clear();
-                    cursor.go(at + 1);
+                    cursor.seek(at + 1);
                 }
-                _ => self.grammars(&mut cursor),
+                _ => self.try_grammars(&mut cursor),
             }
         }
     }
 
-    fn grammars(&mut self, cursor: &mut Cursor<'t>) {
-        let start = cursor.at();
+    fn try_grammars(&mut self, cursor: &mut TextCursor<'t>) {
+        let start = cursor.position();
         let mut resume = start + self.text[start..].chars().next().map_or(1, char::len_utf8);
         for grammar in &GRAMMARS {
-            cursor.go(start);
-            let found = (grammar.read)(cursor);
-            if !found.is_empty() {
-                let span = start..cursor.at();
-                return self.keep(grammar.format, found, span);
+            cursor.seek(start);
+            let matches = (grammar.read)(cursor);
+            if !matches.is_empty() {
+                let span = start..cursor.position();
+                return self.push_calls(grammar.format, matches, span);
             }
-            resume = resume.max(cursor.at());
+            resume = resume.max(cursor.position());
         }
-        cursor.go(resume);
+        cursor.seek(resume);
     }
 }
 
 /// The places where anything could begin, found by SIMD search. Each needle's next place is kept, so that the text
 /// is searched once for each.
-struct Stops<'t> {
+struct StopFinder<'t> {
     text: &'t str,
-    next: [Option<usize>; STOPS.len()],
+    next: [Option<usize>; NEEDLES.len()],
 }
 
-const STOPS: [&str; 5] = ["<", "`", "~~~", mistral::MARKER, harmony::BARE_MARKER];
+const NEEDLES: [&str; 5] = ["<", "`", "~~~", mistral::MARKER, harmony::BARE_MARKER];
 
-impl<'t> Stops<'t> {
+impl<'t> StopFinder<'t> {
     fn new(text: &'t str) -> Self {
-        Self { text, next: STOPS.map(|needle| find(text, needle, 0)) }
+        Self { text, next: NEEDLES.map(|needle| find(text, needle, 0)) }
     }
 
     fn next(&mut self, at: usize) -> Option<usize> {
-        for (needle, next) in STOPS.iter().zip(&mut self.next) {
+        for (needle, next) in NEEDLES.iter().zip(&mut self.next) {
             if next.is_some_and(|next| next < at) {
                 *next = find(self.text, needle, at);
             }

@@ -9,7 +9,10 @@ fn found(text: &str, offered: &[&str]) -> Vec<String> {
         .into_iter()
         .map(|call| {
             assert!(text.get(call.span.clone()).is_some_and(|span| !span.is_empty()), "{call:?} in {text:?}");
-            assert!(Json::parse(&call.arguments).is_ok_and(|json| json.is_object()), "{call:?} in {text:?}");
+            assert!(
+                JsonRef::parse(&call.arguments).is_ok_and(|json| json.is_object()),
+                "{call:?} in {text:?}"
+            );
             let id = call.id.map(|id| format!(" {id}")).unwrap_or_default();
             format!("{} {} {}{id}", call.format, call.name, call.arguments)
         })
@@ -355,7 +358,7 @@ fn every_prefix_of_a_call_is_not_yet_a_call() {
 fn a_call_that_was_also_sent_structured_is_taken_away_once() {
     let text = "<tool_call>{\"name\":\"f\",\"arguments\":{\"a\":1, \"b\":\"\\u0041\"}}</tool_call>".repeat(2);
     let check = |structured: &[(&str, &str)], left: usize| {
-        assert_eq!(not_structured(find_leaked(&text, &[]), structured).len(), left, "{structured:?}");
+        assert_eq!(without_structured(find_leaked(&text, &[]), structured).len(), left, "{structured:?}");
     };
     check(&[], 2);
     check(&[("f", "{\"b\": \"A\", \"a\": 1}")], 1);
@@ -363,7 +366,7 @@ fn a_call_that_was_also_sent_structured_is_taken_away_once() {
     check(&[("f", "{\"a\":1,\"b\":\"A\"}"), ("f", "{\"a\":1,\"b\":\"A\"}"), ("g", "{}")], 0);
     check(&[("f", "{\"a\":2,\"b\":\"A\"}"), ("g", "{\"a\":1,\"b\":\"A\"}")], 2);
     let empty = find_leaked("<tool_call>{\"name\":\"f\",\"arguments\":{}}</tool_call>", &[]);
-    assert_eq!(not_structured(empty, &[("f", "")]), []);
+    assert_eq!(without_structured(empty, &[("f", "")]), []);
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 /// The opening of a fenced block.
-pub(super) struct Fence<'t> {
+pub(super) struct FenceOpening<'t> {
     mark: u8,
     length: usize,
     /// What follows the fence on its line, trimmed.
@@ -18,7 +18,7 @@ pub(super) struct Fence<'t> {
 }
 
 /// The fence that opens at `at`, if one does.
-pub(super) fn fence_at(text: &str, at: usize) -> Option<Fence<'_>> {
+pub(super) fn fence_at(text: &str, at: usize) -> Option<FenceOpening<'_>> {
     let bytes = text.as_bytes();
     let indent = bytes[..at].iter().rev().take(3).take_while(|byte| **byte == b' ').count();
     let starts_line = at == indent || bytes[at - indent - 1] == b'\n';
@@ -32,11 +32,11 @@ pub(super) fn fence_at(text: &str, at: usize) -> Option<Fence<'_>> {
     if mark == b'`' && info.contains('`') {
         return None;
     }
-    Some(Fence { mark, length, info, content: (end + 1).min(text.len()) })
+    Some(FenceOpening { mark, length, info, content: (end + 1).min(text.len()) })
 }
 
 /// The content of a fenced block, and where the text goes on after it.
-pub(super) fn fence_content(text: &str, fence: &Fence<'_>) -> (Range<usize>, usize) {
+pub(super) fn fence_content(text: &str, fence: &FenceOpening<'_>) -> (Range<usize>, usize) {
     let mut at = fence.content;
     for line in text[fence.content..].split_inclusive('\n') {
         let bare = line.trim();
@@ -50,7 +50,7 @@ pub(super) fn fence_content(text: &str, fence: &Fence<'_>) -> (Range<usize>, usi
 }
 
 /// Where the text goes on after a fenced block.
-pub(super) fn skip_fence(text: &str, fence: &Fence<'_>) -> usize {
+pub(super) fn skip_fence(text: &str, fence: &FenceOpening<'_>) -> usize {
     fence_content(text, fence).1
 }
 

@@ -3,34 +3,34 @@
 //! `[ARGS]` where the server drops special tokens it does not know.
 //! Src: vllm-project/vllm#38579, mistral-common's tokenizer documentation.
 
-use super::cursor::Cursor;
-use super::found::Found;
+use super::call_match::CallMatch;
+use super::cursor::TextCursor;
 
 /// What every block begins with.
 pub(super) const MARKER: &str = "[TOOL_CALLS]";
 
-pub(super) fn read<'t>(cursor: &mut Cursor<'t>) -> Vec<Found<'t>> {
+pub(super) fn read<'t>(cursor: &mut TextCursor<'t>) -> Vec<CallMatch<'t>> {
     if !cursor.eat(MARKER) {
         return Vec::new();
     }
-    let resume = cursor.at();
-    cursor.space();
-    let found = match cursor.peek() {
-        Some('[' | '{') => cursor.json().map(|json| Found::described_by(&json)).unwrap_or_default(),
-        _ => named(cursor).into_iter().collect(),
+    let resume = cursor.position();
+    cursor.skip_whitespace();
+    let matches = match cursor.peek() {
+        Some('[' | '{') => cursor.json().map(|json| CallMatch::from_json(&json)).unwrap_or_default(),
+        _ => read_named(cursor).into_iter().collect(),
     };
-    if found.is_empty() {
-        cursor.go(resume);
+    if matches.is_empty() {
+        cursor.seek(resume);
     }
-    found
+    matches
 }
 
-fn named<'t>(cursor: &mut Cursor<'t>) -> Option<Found<'t>> {
+fn read_named<'t>(cursor: &mut TextCursor<'t>) -> Option<CallMatch<'t>> {
     let name = cursor.name()?;
-    cursor.space();
+    cursor.skip_whitespace();
     let id = if cursor.eat("[CALL_ID]") { Some(cursor.name()?) } else { None };
     let _ = cursor.eat("[ARGS]");
-    cursor.space();
+    cursor.skip_whitespace();
     let arguments = cursor.object()?;
-    Some(Found { id: id.map(Into::into), ..Found::with_object(name, &arguments) })
+    Some(CallMatch { id: id.map(Into::into), ..CallMatch::with_object(name, &arguments) })
 }

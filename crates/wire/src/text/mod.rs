@@ -4,7 +4,7 @@
 //! grammar here reads it back, over the joined text of a step when the step has ended:
 //!
 //! 1. [`find_leaked`] finds the calls in a text, only those of offered tools;
-//! 2. [`not_structured`] takes away those that the server sent structured as well;
+//! 2. [`without_structured`] takes away those that the server sent structured as well;
 //! 3. [`clean_name`] frees the name of a *structured* call from harmony tokens that leaked into it.
 //!
 //! What is not a call: markup inside inline code or a fenced block (`` ```tool_code `` excepted), inside a thinking
@@ -16,13 +16,14 @@
 //! This module never runs anything, never changes the text it reads, and knows no server: only grammars.
 
 mod anthropic_xml;
+mod block_scanner;
+mod call_format;
+mod call_match;
 mod cursor;
 mod deepseek;
 mod dsml;
 mod escape;
-mod flat;
-mod found;
-mod frame;
+mod flat_arguments;
 mod gemma;
 mod glm;
 mod granite;
@@ -33,27 +34,26 @@ mod kimi;
 mod leaked;
 mod llama;
 mod markdown;
+mod markdown_state;
 mod minimax;
 mod mistral;
-mod mode;
-mod page;
 mod protocol;
 mod pythonic;
 mod qwen3_coder;
 mod render;
-mod scan;
+mod result_frame;
+mod text_parser;
 mod think;
 mod vcp;
-mod whole;
 mod xml;
 
-pub use leaked::{LeakedCall, clean_name, find_leaked, not_structured};
-pub use mode::{CallFormat, ResultRole, TextCalls};
+pub use call_format::{CallFormat, ResultRole, TextCalls};
+pub use leaked::{LeakedCall, clean_name, find_leaked, without_structured};
 pub use protocol::{
-    FINDINGS_MAX, Finding, FindingKind, PROTOCOLS, Parsed, ParsedCall, RAW_BYTES_MAX, Scanned, TextProtocol,
-    TextScanner, line_and_column, protocol,
+    FINDINGS_MAX, FindingKind, MarkupFinding, PROTOCOLS, ParsedCall, ParsedText, RAW_BYTES_MAX, ScanEvent,
+    TextProtocol, TextScanner, line_and_column, protocol,
 };
 pub use render::render;
-pub use think::{Piece, ThinkSplitter};
-pub use vcp::Vcp;
-pub use xml::Xml;
+pub use think::{ThinkPiece, ThinkSplitter};
+pub use vcp::VcpProtocol;
+pub use xml::XmlProtocol;

@@ -1,7 +1,7 @@
 //! What a text protocol is: how tools are described to a model that has no native calls, how its calls are read back
 //! from its visible text, and how calls and results are written into its history. // R: X1
 
-use crate::vocabulary::{Call, Outcome, ToolDefinition};
+use crate::vocabulary::{Call, CallOutcome, ToolDefinition};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::fmt;
@@ -35,14 +35,14 @@ pub trait TextProtocol: Send + Sync + fmt::Debug {
     fn scanner(&self, tools: Arc<[ToolDefinition]>) -> Box<dyn TextScanner>;
 
     /// Reads a whole reply at once, simply and independently of the scanner.
-    fn parse(&self, text: &str, tools: &[ToolDefinition]) -> Parsed;
+    fn parse(&self, text: &str, tools: &[ToolDefinition]) -> ParsedText;
 
     /// A call as the model would have written it, for the history. Parsing it yields the call again.
     fn format_call(&self, call: &Call, tools: &[ToolDefinition]) -> String;
 
     /// The outcomes of a step's calls, for the model: in a frame that the data inside cannot close, since it is
     /// escaped and since the frame carries a nonce derived from the first call's id. Empty for no results.
-    fn format_results(&self, results: &[(Call, Outcome)], tools: &[ToolDefinition]) -> String;
+    fn format_results(&self, results: &[(Call, CallOutcome)], tools: &[ToolDefinition]) -> String;
 
     /// Text that is data (what the user wrote, what a tool returned) so that no marker of this protocol stands in it.
     /// `unescape(escape(x)) == x` for every text.
@@ -58,16 +58,16 @@ pub trait TextProtocol: Send + Sync + fmt::Debug {
 // R: X3
 pub trait TextScanner: Send {
     /// Takes the next piece of the visible text of the reply.
-    fn push(&mut self, text: &str, sink: &mut dyn FnMut(Scanned<'_>));
+    fn push(&mut self, text: &str, sink: &mut dyn FnMut(ScanEvent<'_>));
 
     /// The reply has ended: what was held back is told, and an open call is refused.
-    fn finish(&mut self, sink: &mut dyn FnMut(Scanned<'_>));
+    fn finish(&mut self, sink: &mut dyn FnMut(ScanEvent<'_>));
 }
 
 /// What a scanner reads. At most one call is open at a time:
 /// `Opened (Arguments | Restarted)* (Sealed | Refused)`, or `Refused` alone for a block without a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Scanned<'t> {
+pub enum ScanEvent<'t> {
     /// Visible text, never empty, never markup.
     Text(&'t str),
     /// A call begins.
@@ -84,23 +84,23 @@ pub enum Scanned<'t> {
     /// The open call, or one without a name, never runs.
     Refused {
         /// What is wrong and how to write it right, as sentences for the user and the model.
-        why: String,
+        reason: String,
         /// The block as written, up to where it went wrong, and at most its first [`RAW_BYTES_MAX`] bytes.
         raw: &'t str,
     },
     /// Something the user should know that is no call.
-    Remark(Finding),
+    Finding(MarkupFinding),
 }
 
 /// A whole text, read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Parsed {
+pub struct ParsedText {
     /// The visible text: all of it but markup.
     pub text: String,
     /// The calls, in the order in which they were written.
     pub calls: Vec<ParsedCall>,
     /// What else the user should know.
-    pub findings: Vec<Finding>,
+    pub findings: Vec<MarkupFinding>,
 }
 
 /// A call in a text.
@@ -118,11 +118,11 @@ pub struct ParsedCall {
 
 /// Something in a text that the user should know and that is no call.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finding {
+pub struct MarkupFinding {
     /// What it is.
     pub kind: FindingKind,
     /// Where, in bytes from the beginning of the reply.
-    pub at: usize,
+    pub offset: usize,
     /// The line, from 1.
     pub line: u32,
     /// The column, from 1, in characters.
@@ -189,7 +189,7 @@ pub fn line_and_column(text: &str, at: usize) -> (u32, u32) {
 }
 
 /// Every protocol.
-pub static PROTOCOLS: &[&dyn TextProtocol] = &[&super::Vcp, &super::Xml];
+pub static PROTOCOLS: &[&dyn TextProtocol] = &[&super::VcpProtocol, &super::XmlProtocol];
 
 /// The protocol of this name.
 pub fn protocol(name: &str) -> Option<&'static dyn TextProtocol> {

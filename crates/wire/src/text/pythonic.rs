@@ -4,36 +4,36 @@
 //! whole reply; in running text the same characters are an example. Src: vllm-project/vllm#46303, Llama 4's prompt
 //! format page.
 
-use super::cursor::Cursor;
-use super::found::{Found, FoundArguments, quoted};
-use crate::json::Json;
+use super::call_match::{CallMatch, MatchArguments, quoted};
+use super::cursor::TextCursor;
+use crate::json::JsonRef;
 
 /// Deepest nesting of values that is read.
 const DEPTH_MAX: usize = 64;
 
 /// A whole reply that is a list of calls.
-pub(super) fn read_bare(text: &str) -> Vec<Found<'_>> {
-    let mut cursor = Cursor::new(text, 0);
-    let found = read_list(&mut cursor).unwrap_or_default();
-    cursor.space();
+pub(super) fn read_bare(text: &str) -> Vec<CallMatch<'_>> {
+    let mut cursor = TextCursor::new(text, 0);
+    let matches = read_list(&mut cursor).unwrap_or_default();
+    cursor.skip_whitespace();
     let _ = cursor.eat_marker("<|eom_id|>") || cursor.eat_marker("<|eot_id|>");
-    cursor.space();
-    if cursor.is_at_end() { found } else { Vec::new() }
+    cursor.skip_whitespace();
+    if cursor.is_at_end() { matches } else { Vec::new() }
 }
 
 /// `[f(…), g(…)]`
-pub(super) fn read_list<'t>(cursor: &mut Cursor<'t>) -> Option<Vec<Found<'t>>> {
+pub(super) fn read_list<'t>(cursor: &mut TextCursor<'t>) -> Option<Vec<CallMatch<'t>>> {
     if !cursor.eat("[") {
         return None;
     }
-    let mut found = Vec::new();
+    let mut matches = Vec::new();
     loop {
-        cursor.space();
+        cursor.skip_whitespace();
         if cursor.eat("]") {
-            return Some(found);
+            return Some(matches);
         }
-        found.push(read_call(cursor)?);
-        cursor.space();
+        matches.push(read_call(cursor)?);
+        cursor.skip_whitespace();
         if !cursor.eat(",") && !cursor.rest().starts_with(']') {
             return None;
         }
@@ -41,19 +41,19 @@ pub(super) fn read_list<'t>(cursor: &mut Cursor<'t>) -> Option<Vec<Found<'t>>> {
 }
 
 /// `f(a="x")`
-pub(super) fn read_call<'t>(cursor: &mut Cursor<'t>) -> Option<Found<'t>> {
+pub(super) fn read_call<'t>(cursor: &mut TextCursor<'t>) -> Option<CallMatch<'t>> {
     let name = cursor.name().filter(|name| is_identifier(name))?;
     if !cursor.eat("(") {
         return None;
     }
     let mut arguments = String::from("{");
     loop {
-        cursor.space();
+        cursor.skip_whitespace();
         if cursor.eat(")") {
             break;
         }
         let key = cursor.name().filter(|key| is_identifier(key))?;
-        cursor.space();
+        cursor.skip_whitespace();
         if !cursor.eat("=") {
             return None;
         }
@@ -63,13 +63,13 @@ pub(super) fn read_call<'t>(cursor: &mut Cursor<'t>) -> Option<Found<'t>> {
         arguments.push_str(&quoted(key));
         arguments.push_str(": ");
         value(cursor, &mut arguments, 0)?;
-        cursor.space();
+        cursor.skip_whitespace();
         if !cursor.eat(",") && !cursor.rest().starts_with(')') {
             return None;
         }
     }
     arguments.push('}');
-    Some(Found { name: name.into(), id: None, arguments: FoundArguments::Json(arguments.into()) })
+    Some(CallMatch { name: name.into(), id: None, arguments: MatchArguments::Json(arguments.into()) })
 }
 
 fn is_identifier(name: &str) -> bool {
@@ -78,11 +78,11 @@ fn is_identifier(name: &str) -> bool {
 }
 
 /// Reads one Python literal and appends it as JSON.
-fn value(cursor: &mut Cursor<'_>, out: &mut String, depth: usize) -> Option<()> {
+fn value(cursor: &mut TextCursor<'_>, out: &mut String, depth: usize) -> Option<()> {
     if depth > DEPTH_MAX {
         return None;
     }
-    cursor.space();
+    cursor.skip_whitespace();
     match cursor.peek()? {
         quote @ ('"' | '\'') => out.push_str(&quoted(&string(cursor, quote)?)),
         '[' => items(cursor, out, ('[', "]"), depth)?,
@@ -94,7 +94,7 @@ fn value(cursor: &mut Cursor<'_>, out: &mut String, depth: usize) -> Option<()> 
                 "True" | "true" => out.push_str("true"),
                 "False" | "false" => out.push_str("false"),
                 "None" | "null" => out.push_str("null"),
-                number if Json::parse(number).is_ok_and(|json| json.is_number()) => out.push_str(number),
+                number if JsonRef::parse(number).is_ok_and(|json| json.is_number()) => out.push_str(number),
                 _ => return None,
             }
         }
@@ -102,12 +102,17 @@ fn value(cursor: &mut Cursor<'_>, out: &mut String, depth: usize) -> Option<()> 
     Some(())
 }
 
-fn items(cursor: &mut Cursor<'_>, out: &mut String, (open, close): (char, &str), depth: usize) -> Option<()> {
-    cursor.go(cursor.at() + open.len_utf8());
+fn items(
+    cursor: &mut TextCursor<'_>,
+    out: &mut String,
+    (open, close): (char, &str),
+    depth: usize,
+) -> Option<()> {
+    cursor.seek(cursor.position() + open.len_utf8());
     out.push('[');
     let mut first = true;
     loop {
-        cursor.space();
+        cursor.skip_whitespace();
         if cursor.eat(close) {
             out.push(']');
             return Some(());
@@ -116,19 +121,19 @@ fn items(cursor: &mut Cursor<'_>, out: &mut String, (open, close): (char, &str),
             out.push_str(", ");
         }
         value(cursor, out, depth + 1)?;
-        cursor.space();
+        cursor.skip_whitespace();
         if !cursor.eat(",") && !cursor.rest().starts_with(close) {
             return None;
         }
     }
 }
 
-fn members(cursor: &mut Cursor<'_>, out: &mut String, depth: usize) -> Option<()> {
-    cursor.go(cursor.at() + 1);
+fn members(cursor: &mut TextCursor<'_>, out: &mut String, depth: usize) -> Option<()> {
+    cursor.seek(cursor.position() + 1);
     out.push('{');
     let mut first = true;
     loop {
-        cursor.space();
+        cursor.skip_whitespace();
         if cursor.eat("}") {
             out.push('}');
             return Some(());
@@ -138,13 +143,13 @@ fn members(cursor: &mut Cursor<'_>, out: &mut String, depth: usize) -> Option<()
         }
         let quote = cursor.peek().filter(|c| matches!(c, '"' | '\''))?;
         out.push_str(&quoted(&string(cursor, quote)?));
-        cursor.space();
+        cursor.skip_whitespace();
         if !cursor.eat(":") {
             return None;
         }
         out.push_str(": ");
         value(cursor, out, depth + 1)?;
-        cursor.space();
+        cursor.skip_whitespace();
         if !cursor.eat(",") && !cursor.rest().starts_with('}') {
             return None;
         }
@@ -152,11 +157,11 @@ fn members(cursor: &mut Cursor<'_>, out: &mut String, depth: usize) -> Option<()
 }
 
 /// Reads a Python string literal, single or triple quoted.
-fn string(cursor: &mut Cursor<'_>, quote: char) -> Option<String> {
+fn string(cursor: &mut TextCursor<'_>, quote: char) -> Option<String> {
     let triple = String::from(quote).repeat(3);
     let close: &str = if cursor.eat(&triple) { &triple } else { &triple[..1] };
     if close.len() == 1 {
-        cursor.go(cursor.at() + 1);
+        cursor.seek(cursor.position() + 1);
     }
     let mut out = String::new();
     loop {
@@ -164,7 +169,7 @@ fn string(cursor: &mut Cursor<'_>, quote: char) -> Option<String> {
             return Some(out);
         }
         let c = cursor.peek()?;
-        cursor.go(cursor.at() + c.len_utf8());
+        cursor.seek(cursor.position() + c.len_utf8());
         match c {
             '\n' if close.len() == 1 => return None,
             '\\' => escape(cursor, &mut out)?,
@@ -173,9 +178,9 @@ fn string(cursor: &mut Cursor<'_>, quote: char) -> Option<String> {
     }
 }
 
-fn escape(cursor: &mut Cursor<'_>, out: &mut String) -> Option<()> {
+fn escape(cursor: &mut TextCursor<'_>, out: &mut String) -> Option<()> {
     let c = cursor.peek()?;
-    cursor.go(cursor.at() + c.len_utf8());
+    cursor.seek(cursor.position() + c.len_utf8());
     match c {
         'n' => out.push('\n'),
         't' => out.push('\t'),
@@ -191,9 +196,9 @@ fn escape(cursor: &mut Cursor<'_>, out: &mut String) -> Option<()> {
     Some(())
 }
 
-fn code_point(cursor: &mut Cursor<'_>, digits: usize) -> Option<char> {
+fn code_point(cursor: &mut TextCursor<'_>, digits: usize) -> Option<char> {
     let hex = cursor.rest().get(..digits)?;
     let c = u32::from_str_radix(hex, 16).ok().and_then(char::from_u32)?;
-    cursor.go(cursor.at() + digits);
+    cursor.seek(cursor.position() + digits);
     Some(c)
 }

@@ -2,36 +2,36 @@
 //!
 //! The model often forgets the outer `<tool_call>`, so `<function=f>` alone counts. `</function>` is required: a
 //! parameter list that was cut must not run. Values: one line break at each end is layout; see
-//! [`Value::Unsaid`] for what is a number. Src: vllm-project/vllm#28543.
+//! [`ElementValue::Untyped`] for what is a number. Src: vllm-project/vllm#28543.
 
-use super::cursor::Cursor;
-use super::found::{Found, Value, without_layout};
+use super::call_match::{CallMatch, ElementValue, trim_layout};
+use super::cursor::TextCursor;
 
-pub(super) fn read<'t>(cursor: &mut Cursor<'t>) -> Vec<Found<'t>> {
+pub(super) fn read<'t>(cursor: &mut TextCursor<'t>) -> Vec<CallMatch<'t>> {
     let wrapped = cursor.eat("<tool_call>");
-    let mut found = Vec::new();
-    let mut end = cursor.at();
+    let mut matches = Vec::new();
+    let mut end = cursor.position();
     loop {
-        cursor.space();
+        cursor.skip_whitespace();
         match function(cursor) {
-            Some(call) => found.push(call),
+            Some(call) => matches.push(call),
             // The cursor stays where the list breaks off: what stands in its values is not looked at again.
-            None if found.is_empty() => return found,
+            None if matches.is_empty() => return matches,
             None => break,
         }
-        end = cursor.at();
+        end = cursor.position();
     }
-    cursor.go(end);
+    cursor.seek(end);
     if wrapped {
-        cursor.space();
+        cursor.skip_whitespace();
         if !cursor.eat("</tool_call>") {
-            cursor.go(end);
+            cursor.seek(end);
         }
     }
-    found
+    matches
 }
 
-fn function<'t>(cursor: &mut Cursor<'t>) -> Option<Found<'t>> {
+fn function<'t>(cursor: &mut TextCursor<'t>) -> Option<CallMatch<'t>> {
     if !cursor.eat("<function=") {
         return None;
     }
@@ -41,9 +41,9 @@ fn function<'t>(cursor: &mut Cursor<'t>) -> Option<Found<'t>> {
     }
     let mut members = Vec::new();
     loop {
-        cursor.space();
+        cursor.skip_whitespace();
         if cursor.eat("</function>") {
-            return Some(Found::with_members(name, members));
+            return Some(CallMatch::with_members(name, members));
         }
         if !cursor.eat("<parameter=") {
             return None;
@@ -52,6 +52,9 @@ fn function<'t>(cursor: &mut Cursor<'t>) -> Option<Found<'t>> {
         if !cursor.eat(">") {
             return None;
         }
-        members.push((key, Value::Unsaid(without_layout(cursor.value("<parameter=", "</parameter>")?))));
+        members.push((
+            key,
+            ElementValue::Untyped(trim_layout(cursor.value_until("<parameter=", "</parameter>")?)),
+        ));
     }
 }

@@ -4,10 +4,10 @@
 //! (`TextProtocol::escape`). Nothing stands between a call and its outcome. // R: T9, X4
 
 use super::{ResultRole, TextCalls};
-use crate::dialect::forced;
+use crate::dialect::tool_choice_prompt;
 use crate::vocabulary::{
-    Arguments, Call, ClosedStep, Media, Message, ModelRequest, NotStarted, Outcome, Output, Started,
-    ToolChoice, UserPart,
+    Call, CallArguments, CallOutcome, ClosedStep, Media, Message, ModelRequest, NotStarted, StartState,
+    ToolChoice, ToolOutput, UserPart,
 };
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -24,7 +24,7 @@ const PICTURES: &str = "Pictures returned by the tools above, in their order:";
 /// Messages of the user that follow each other become one, because the templates of many models without tools demand
 /// that roles alternate.
 pub fn render(request: &ModelRequest, calls: &TextCalls) -> ModelRequest {
-    let mut writer = Writer { calls, messages: Vec::with_capacity(request.messages.len() + 1) };
+    let mut writer = HistoryWriter { calls, messages: Vec::with_capacity(request.messages.len() + 1) };
     for message in &request.messages {
         match message {
             Message::User(parts) => writer.user(parts.iter().map(|part| calls.escaped_part(part)).collect()),
@@ -34,8 +34,8 @@ pub fn render(request: &ModelRequest, calls: &TextCalls) -> ModelRequest {
     if request.tool_choice == ToolChoice::None {
         writer.user(vec![text_part(NO_MORE_CALLS)]);
     }
-    if let Some(demand) = forced::demand(&request.tool_choice) {
-        writer.user(vec![text_part(&demand)]);
+    if let Some(prompt) = tool_choice_prompt::prompt_text(&request.tool_choice) {
+        writer.user(vec![text_part(&prompt)]);
     }
     ModelRequest {
         model: request.model.clone(),
@@ -48,12 +48,12 @@ pub fn render(request: &ModelRequest, calls: &TextCalls) -> ModelRequest {
     }
 }
 
-struct Writer<'c> {
+struct HistoryWriter<'c> {
     calls: &'c TextCalls,
     messages: Vec<Message>,
 }
 
-impl Writer<'_> {
+impl HistoryWriter<'_> {
     fn user(&mut self, parts: Vec<UserPart>) {
         let Some(Message::User(known)) = self.messages.last_mut() else {
             return self.messages.push(Message::User(parts));
@@ -77,7 +77,7 @@ impl Writer<'_> {
         let step = ClosedStep { provider_state: None, text, ..step.clone() };
         match self.calls.results {
             _ if step.calls.is_empty() => self.messages.push(Message::Step(step)),
-            ResultRole::User => self.written(step),
+            ResultRole::User => self.push_text_step(step),
             ResultRole::Tool => {
                 let escaped =
                     |(call, outcome)| (self.calls.escaped_call(call), self.calls.escaped_outcome(outcome));
@@ -89,7 +89,7 @@ impl Writer<'_> {
 
     /// The step as the model would have written it (a block that was refused stands as data in one that is whole: the
     /// history sets no bad example), and the outcomes as the user's answer to it.
-    fn written(&mut self, mut step: ClosedStep) {
+    fn push_text_step(&mut self, mut step: ClosedStep) {
         let protocol = self.calls.protocol;
         let pairs = std::mem::take(&mut step.calls);
         let mut blocks: Vec<String> = Vec::with_capacity(pairs.len() + 1);
@@ -142,34 +142,36 @@ impl TextCalls {
 
     /// What a person changed is told with the outcome.
     fn escaped_call(&self, call: Call) -> Call {
-        let escaped = |with: Arguments| Arguments { text: self.escaped(&with.text), ..with };
+        let escaped = |with: CallArguments| CallArguments { text: self.escaped(&with.text), ..with };
         Call { ran_with: call.ran_with.map(escaped), ..call }
     }
 
-    fn escaped_outcome(&self, outcome: Outcome) -> Outcome {
-        let output = |output: Output| Output { text: self.escaped(&output.text), ..output };
+    fn escaped_outcome(&self, outcome: CallOutcome) -> CallOutcome {
+        let output = |output: ToolOutput| ToolOutput { text: self.escaped(&output.text), ..output };
         match outcome {
-            Outcome::Done(done) => Outcome::Done(output(done)),
-            Outcome::Failed { message, partial } => {
-                Outcome::Failed { message: self.escaped(&message), partial: partial.map(output) }
+            CallOutcome::Done(done) => CallOutcome::Done(output(done)),
+            CallOutcome::Failed { message, partial } => {
+                CallOutcome::Failed { message: self.escaped(&message), partial: partial.map(output) }
             }
-            Outcome::Denied { reason } => {
-                Outcome::Denied { reason: reason.map(|reason| self.escaped(&reason)) }
+            CallOutcome::Denied { reason } => {
+                CallOutcome::Denied { reason: reason.map(|reason| self.escaped(&reason)) }
             }
-            Outcome::Cancelled(Started::Yes { ran_ms, partial }) => {
-                Outcome::Cancelled(Started::Yes { ran_ms, partial: partial.map(output) })
+            CallOutcome::Cancelled(StartState::Yes { ran_ms, partial }) => {
+                CallOutcome::Cancelled(StartState::Yes { ran_ms, partial: partial.map(output) })
             }
-            Outcome::TimedOut { limit_ms, partial } => {
-                Outcome::TimedOut { limit_ms, partial: partial.map(output) }
+            CallOutcome::TimedOut { limit_ms, partial } => {
+                CallOutcome::TimedOut { limit_ms, partial: partial.map(output) }
             }
-            Outcome::NotStarted(NotStarted::InvalidArguments { message }) => {
-                Outcome::NotStarted(NotStarted::InvalidArguments { message: self.escaped(&message) })
+            CallOutcome::NotStarted(NotStarted::InvalidArguments { message }) => {
+                CallOutcome::NotStarted(NotStarted::InvalidArguments { message: self.escaped(&message) })
             }
-            Outcome::NotStarted(NotStarted::Refused { message }) => {
-                Outcome::NotStarted(NotStarted::Refused { message: self.escaped(&message) })
+            CallOutcome::NotStarted(NotStarted::Refused { message }) => {
+                CallOutcome::NotStarted(NotStarted::Refused { message: self.escaped(&message) })
             }
             // What is said of these is ours.
-            Outcome::Cancelled(Started::No) | Outcome::NotStarted(_) | Outcome::Unknown => outcome,
+            CallOutcome::Cancelled(StartState::No) | CallOutcome::NotStarted(_) | CallOutcome::Unknown => {
+                outcome
+            }
         }
     }
 

@@ -5,7 +5,7 @@ const TAGS: [(&str, &str); 2] = [("<think>", "</think>"), ("<thinking>", "</thin
 
 /// A piece of a text that was split.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Piece<'a> {
+pub enum ThinkPiece<'a> {
     /// Visible text, never empty.
     Text(&'a str),
     /// Thinking, never empty.
@@ -23,12 +23,12 @@ pub enum Piece<'a> {
 // R: W7
 #[derive(Clone, Debug, Default)]
 pub struct ThinkSplitter {
-    place: Place,
+    state: ThinkState,
     held: String,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-enum Place {
+enum ThinkState {
     /// Nothing visible so far.
     #[default]
     Before,
@@ -45,7 +45,7 @@ impl ThinkSplitter {
     }
 
     /// Takes the next piece of the text.
-    pub fn push(&mut self, text: &str, sink: &mut impl FnMut(Piece<'_>)) {
+    pub fn push(&mut self, text: &str, sink: &mut impl FnMut(ThinkPiece<'_>)) {
         if self.held.is_empty() {
             self.split(text, sink);
         } else {
@@ -56,37 +56,40 @@ impl ThinkSplitter {
     }
 
     /// The text has ended: what was held back was no tag.
-    pub fn finish(&mut self, sink: &mut impl FnMut(Piece<'_>)) {
+    pub fn finish(&mut self, sink: &mut impl FnMut(ThinkPiece<'_>)) {
         let held = std::mem::take(&mut self.held);
-        let piece =
-            if let Place::Inside(_) = self.place { Piece::Thinking(&held) } else { Piece::Text(&held) };
+        let piece = if let ThinkState::Inside(_) = self.state {
+            ThinkPiece::Thinking(&held)
+        } else {
+            ThinkPiece::Text(&held)
+        };
         if !held.is_empty() {
             sink(piece);
         }
-        self.place = Place::Answer;
+        self.state = ThinkState::Answer;
     }
 
-    fn split(&mut self, mut text: &str, sink: &mut impl FnMut(Piece<'_>)) {
+    fn split(&mut self, mut text: &str, sink: &mut impl FnMut(ThinkPiece<'_>)) {
         while !text.is_empty() {
-            text = match self.place {
-                Place::Before => self.before(text, sink),
-                Place::Inside(closing) => self.inside(text, closing, sink),
-                Place::Answer => {
-                    sink(Piece::Text(text));
+            text = match self.state {
+                ThinkState::Before => self.before(text, sink),
+                ThinkState::Inside(closing) => self.inside(text, closing, sink),
+                ThinkState::Answer => {
+                    sink(ThinkPiece::Text(text));
                     ""
                 }
             };
         }
     }
 
-    fn before<'a>(&mut self, text: &'a str, sink: &mut impl FnMut(Piece<'_>)) -> &'a str {
+    fn before<'a>(&mut self, text: &'a str, sink: &mut impl FnMut(ThinkPiece<'_>)) -> &'a str {
         let rest = text.trim_start();
         if rest.len() < text.len() {
-            sink(Piece::Text(&text[..text.len() - rest.len()]));
+            sink(ThinkPiece::Text(&text[..text.len() - rest.len()]));
         }
         for (opening, closing) in TAGS {
             if let Some(rest) = rest.strip_prefix(opening) {
-                self.place = Place::Inside(closing);
+                self.state = ThinkState::Inside(closing);
                 return rest;
             }
         }
@@ -94,11 +97,11 @@ impl ThinkSplitter {
             self.held.push_str(rest);
             return "";
         }
-        self.place = Place::Answer;
+        self.state = ThinkState::Answer;
         rest
     }
 
-    fn inside<'a>(&mut self, text: &'a str, closing: &str, sink: &mut impl FnMut(Piece<'_>)) -> &'a str {
+    fn inside<'a>(&mut self, text: &'a str, closing: &str, sink: &mut impl FnMut(ThinkPiece<'_>)) -> &'a str {
         let mut found = None;
         for at in memchr::memchr_iter(b'<', text.as_bytes()) {
             let rest = &text[at..];
@@ -110,7 +113,7 @@ impl ThinkSplitter {
         let (thinking, rest) = match found {
             None => (text, ""),
             Some((at, true)) => {
-                self.place = Place::Before;
+                self.state = ThinkState::Before;
                 (&text[..at], &text[at + closing.len()..])
             }
             Some((at, false)) => {
@@ -119,7 +122,7 @@ impl ThinkSplitter {
             }
         };
         if !thinking.is_empty() {
-            sink(Piece::Thinking(thinking));
+            sink(ThinkPiece::Thinking(thinking));
         }
         rest
     }
@@ -152,9 +155,9 @@ mod tests {
 
     fn split<'a>(pieces: impl IntoIterator<Item = &'a str>) -> (String, String) {
         let (mut thinking, mut text) = (String::new(), String::new());
-        let mut sink = |piece: Piece<'_>| match piece {
-            Piece::Thinking(piece) => thinking.push_str(piece),
-            Piece::Text(piece) => text.push_str(piece),
+        let mut sink = |piece: ThinkPiece<'_>| match piece {
+            ThinkPiece::Thinking(piece) => thinking.push_str(piece),
+            ThinkPiece::Text(piece) => text.push_str(piece),
         };
         let mut splitter = ThinkSplitter::new();
         for piece in pieces {
@@ -206,7 +209,7 @@ mod tests {
             for (piece, expect) in pieces.iter().zip(expect) {
                 let mut now = String::new();
                 splitter.push(piece, &mut |piece| match piece {
-                    Piece::Text(text) | Piece::Thinking(text) => now.push_str(text),
+                    ThinkPiece::Text(text) | ThinkPiece::Thinking(text) => now.push_str(text),
                 });
                 assert_eq!(now, *expect, "at {piece:?} of {pieces:?}");
             }
@@ -256,11 +259,11 @@ mod tests {
             let mut splitter = ThinkSplitter::new();
             for c in whole.chars() {
                 splitter.push(c.encode_utf8(&mut [0; 4]), &mut |piece| match piece {
-                    Piece::Text(piece) => text.push_str(piece),
-                    Piece::Thinking(piece) => panic!("{piece:?} is no thinking"),
+                    ThinkPiece::Text(piece) => text.push_str(piece),
+                    ThinkPiece::Thinking(piece) => panic!("{piece:?} is no thinking"),
                 });
             }
-            splitter.finish(&mut |piece| if let Piece::Text(piece) = piece { text.push_str(piece) });
+            splitter.finish(&mut |piece| if let ThinkPiece::Text(piece) = piece { text.push_str(piece) });
             prop_assert_eq!(text, whole);
         }
     }

@@ -24,7 +24,7 @@ pub struct RawArguments(pub String);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum Repair {
+pub enum ArgumentRepair {
     /// A finished call with no arguments, `null` or white space reads as `{}` (quirk A1).
     EmptyIsObject,
     /// A leading placeholder `{}` was dropped (quirk A4).
@@ -41,17 +41,17 @@ pub enum Repair {
 
 /// Arguments that are final: valid JSON (or free text of a custom tool).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Arguments {
+pub struct CallArguments {
     /// The text that is run, stored and echoed: as received, but for the repairs listed.
     pub text: String,
     /// The same as a value. Integers beyond 64 bits are rounded here and exact in `text`.
     pub value: Value,
     /// What was changed to get here.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub repairs: Vec<Repair>,
+    pub repairs: Vec<ArgumentRepair>,
 }
 
-impl Arguments {
+impl CallArguments {
     /// Arguments from a value, as text in its compact form.
     pub fn from_value(value: Value) -> Self {
         Self { text: value.to_string(), value, repairs: Vec::new() }
@@ -71,11 +71,11 @@ pub struct Call {
     #[serde(default)]
     pub kind: CallKind,
     /// The final arguments, or the raw text of a call that could not be read.
-    pub arguments: Result<Arguments, RawArguments>,
+    pub arguments: Result<CallArguments, RawArguments>,
     /// What it ran with, where a person changed the arguments first. The call is echoed as the model made it; the
     /// change is told with the outcome ([`Call::told_to_model`]).
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ran_with: Option<Arguments>,
+    pub ran_with: Option<CallArguments>,
 }
 
 impl Call {
@@ -105,7 +105,7 @@ impl Call {
 mod tests {
     use super::*;
 
-    fn check(kind: CallKind, arguments: Result<Arguments, RawArguments>, object: Value, text: &str) {
+    fn check(kind: CallKind, arguments: Result<CallArguments, RawArguments>, object: Value, text: &str) {
         let call =
             Call { id: "c1".into(), upstream_id: None, name: "f".into(), kind, arguments, ran_with: None };
         assert_eq!(call.arguments_object(), object);
@@ -114,7 +114,8 @@ mod tests {
 
     #[test]
     fn arguments_are_valid_and_true_for_every_upstream() {
-        let ok = |text: &str, value: Value| Ok(Arguments { text: text.into(), value, repairs: Vec::new() });
+        let ok =
+            |text: &str, value: Value| Ok(CallArguments { text: text.into(), value, repairs: Vec::new() });
         let raw = |text: &str| Err(RawArguments(text.into()));
         check(CallKind::Function, ok(r#"{"a": 1}"#, json!({"a": 1})), json!({"a": 1}), r#"{"a": 1}"#);
         check(CallKind::Custom, ok("ls -l", json!("ls -l")), json!({"input": "ls -l"}), "ls -l");

@@ -64,4 +64,4 @@ text_id! {
 /// outside call assembly, because the upstream's index may be missing, repeated or lying.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Slot(pub u32);
+pub struct CallSlot(pub u32);

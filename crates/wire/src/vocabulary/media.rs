@@ -1,6 +1,6 @@
 //! Pictures, sounds and files, as they are spoken of: with their content, or by the file that holds it. R: T12
 
-use super::{Message, ModelRequest, Outcome, Output, Started, UserPart};
+use super::{CallOutcome, Message, ModelRequest, StartState, ToolOutput, UserPart};
 use serde::{Deserialize, Serialize};
 
 /// A picture, sound or file of the user, a tool or the model.
@@ -18,19 +18,19 @@ pub struct Media {
 #[serde(untagged)]
 pub enum MediaContent {
     /// Here.
-    Here {
+    Inline {
         /// Base64, without a `data:` prefix.
         data: String,
     },
     /// In a file: whoever needs it asks for that.
-    Kept {
+    Stored {
         /// Which.
         file_id: String,
         /// How large it is.
         bytes: u64,
     },
     /// At an address that the upstream looks up by itself. Nothing here ever does.
-    At {
+    Url {
         /// `https://…`
         url: String,
     },
@@ -39,40 +39,40 @@ pub enum MediaContent {
 impl Media {
     /// With its content in base64, without a `data:` prefix.
     pub fn new(media_type: String, data: String) -> Self {
-        Self { media_type, content: MediaContent::Here { data } }
+        Self { media_type, content: MediaContent::Inline { data } }
     }
 
     /// By the file that holds its content.
-    pub fn kept(media_type: String, file_id: String, bytes: u64) -> Self {
-        Self { media_type, content: MediaContent::Kept { file_id, bytes } }
+    pub fn stored(media_type: String, file_id: String, bytes: u64) -> Self {
+        Self { media_type, content: MediaContent::Stored { file_id, bytes } }
     }
 
     /// By the address where the upstream finds it.
-    pub fn at(media_type: String, url: String) -> Self {
-        Self { media_type, content: MediaContent::At { url } }
+    pub fn from_url(media_type: String, url: String) -> Self {
+        Self { media_type, content: MediaContent::Url { url } }
     }
 
     /// Its base64; empty if the content is elsewhere. [`encode`](crate::encode) writes a note in place of what is in a file,
     /// so no encoder meets one of those.
     pub fn data(&self) -> &str {
         match &self.content {
-            MediaContent::Here { data } => data,
-            MediaContent::Kept { .. } | MediaContent::At { .. } => "",
+            MediaContent::Inline { data } => data,
+            MediaContent::Stored { .. } | MediaContent::Url { .. } => "",
         }
     }
 
     /// The address where the upstream finds it, if it is not given its content.
     pub fn url(&self) -> Option<&str> {
         match &self.content {
-            MediaContent::At { url } => Some(url),
-            MediaContent::Here { .. } | MediaContent::Kept { .. } => None,
+            MediaContent::Url { url } => Some(url),
+            MediaContent::Inline { .. } | MediaContent::Stored { .. } => None,
         }
     }
 
     /// Its content or its address, as the APIs of OpenAI take it.
     pub(crate) fn data_url(&self) -> String {
         match &self.content {
-            MediaContent::At { url } => url.clone(),
+            MediaContent::Url { url } => url.clone(),
             _ => format!("data:{};base64,{}", self.media_type, self.data()),
         }
     }
@@ -80,31 +80,31 @@ impl Media {
     /// The file that holds its content, if one does.
     pub fn file_id(&self) -> Option<&str> {
         match &self.content {
-            MediaContent::Here { .. } | MediaContent::At { .. } => None,
-            MediaContent::Kept { file_id, .. } => Some(file_id),
+            MediaContent::Inline { .. } | MediaContent::Url { .. } => None,
+            MediaContent::Stored { file_id, .. } => Some(file_id),
         }
     }
 
     /// How large its content is, in bytes.
     pub fn bytes(&self) -> u64 {
         match &self.content {
-            MediaContent::Here { data } => data.len() as u64 / 4 * 3,
-            MediaContent::Kept { bytes, .. } => *bytes,
-            MediaContent::At { .. } => 0,
+            MediaContent::Inline { data } => data.len() as u64 / 4 * 3,
+            MediaContent::Stored { bytes, .. } => *bytes,
+            MediaContent::Url { .. } => 0,
         }
     }
 
     /// What stands for it in a text where it cannot be sent; never its base64.
     pub fn note(&self) -> String {
-        format!("[{}, shown to the user]", self.about())
+        format!("[{}, shown to the user]", self.describe())
     }
 
     /// What stands for it when the file that held it is gone.
-    fn note_of_loss(&self) -> String {
-        format!("[{}, no longer there]", self.about())
+    fn missing_note(&self) -> String {
+        format!("[{}, no longer there]", self.describe())
     }
 
-    fn about(&self) -> String {
+    fn describe(&self) -> String {
         let kind = self.media_type.split('/').next().unwrap_or_default();
         if let Some(url) = self.url() {
             return format!("{kind} at {url}");
@@ -131,18 +131,18 @@ impl UserPart {
     }
 }
 
-impl Outcome {
+impl CallOutcome {
     /// What the tool produced, to be replaced.
-    pub fn output_mut(&mut self) -> Option<&mut Output> {
+    pub fn output_mut(&mut self) -> Option<&mut ToolOutput> {
         match self {
-            Outcome::Done(output) => Some(output),
-            Outcome::Failed { partial, .. }
-            | Outcome::TimedOut { partial, .. }
-            | Outcome::Cancelled(Started::Yes { partial, .. }) => partial.as_mut(),
-            Outcome::Denied { .. }
-            | Outcome::Cancelled(Started::No)
-            | Outcome::NotStarted(_)
-            | Outcome::Unknown => None,
+            CallOutcome::Done(output) => Some(output),
+            CallOutcome::Failed { partial, .. }
+            | CallOutcome::TimedOut { partial, .. }
+            | CallOutcome::Cancelled(StartState::Yes { partial, .. }) => partial.as_mut(),
+            CallOutcome::Denied { .. }
+            | CallOutcome::Cancelled(StartState::No)
+            | CallOutcome::NotStarted(_)
+            | CallOutcome::Unknown => None,
         }
     }
 }
@@ -171,14 +171,14 @@ impl Message {
     }
 
     /// Tells in words what nobody has given back its content.
-    fn tell_of_losses(&mut self) {
+    fn replace_missing_media(&mut self) {
         match self {
             Message::User(parts) => {
                 for part in parts {
                     let Some(media) = part.media().filter(|media| media.file_id().is_some()) else {
                         continue;
                     };
-                    let note = media.note_of_loss();
+                    let note = media.missing_note();
                     let text = match part {
                         UserPart::File { name, .. } => format!("{name}: {note}"),
                         _ => note,
@@ -193,7 +193,7 @@ impl Message {
                         .partition(|media| media.file_id().is_some());
                     output.media = there;
                     for media in &lost as &Vec<Media> {
-                        output.text = format!("{}\n{}", output.text, media.note_of_loss());
+                        output.text = format!("{}\n{}", output.text, media.missing_note());
                     }
                 }
             }
@@ -203,14 +203,14 @@ impl Message {
 
 impl ModelRequest {
     /// Whether some content is still in files.
-    pub fn has_kept_media(&self) -> bool {
+    pub fn has_stored_media(&self) -> bool {
         self.messages.iter().flat_map(Message::media).any(|media| media.file_id().is_some())
     }
 
     /// The same request with a note in place of each content that is still in a file.
-    pub(crate) fn without_kept_media(&self) -> Self {
+    pub(crate) fn without_stored_media(&self) -> Self {
         let mut request = self.clone();
-        request.messages.iter_mut().for_each(Message::tell_of_losses);
+        request.messages.iter_mut().for_each(Message::replace_missing_media);
         request
     }
 }
@@ -223,29 +223,32 @@ mod tests {
     // R: T12
     #[test]
     fn content_and_reference_are_told_apart_and_old_logs_are_read() {
-        let here = Media::new("image/png".into(), "AAAA".into());
-        let kept = Media::kept("image/png".into(), "file_1".into(), 1_999);
-        assert_eq!(serde_json::to_value(&here).unwrap(), json!({"media_type": "image/png", "data": "AAAA"}));
+        let inline = Media::new("image/png".into(), "AAAA".into());
+        let stored = Media::stored("image/png".into(), "file_1".into(), 1_999);
+        assert_eq!(
+            serde_json::to_value(&inline).unwrap(),
+            json!({"media_type": "image/png", "data": "AAAA"})
+        );
         let reference = json!({"media_type": "image/png", "file_id": "file_1", "bytes": 1_999});
-        assert_eq!(serde_json::to_value(&kept).unwrap(), reference);
-        let part = UserPart::File { name: "a.png".into(), media: kept.clone() };
-        for media in [here, kept.clone()] {
+        assert_eq!(serde_json::to_value(&stored).unwrap(), reference);
+        let part = UserPart::File { name: "a.png".into(), media: stored.clone() };
+        for media in [inline, stored.clone()] {
             let text = serde_json::to_string(&media).unwrap();
             assert_eq!(serde_json::from_str::<Media>(&text).unwrap(), media);
         }
         let text = serde_json::to_string(&part).unwrap();
         assert_eq!(serde_json::from_str::<UserPart>(&text).unwrap(), part);
-        assert_eq!(kept.note(), "[image image/png, 2 kB, shown to the user]");
+        assert_eq!(stored.note(), "[image image/png, 2 kB, shown to the user]");
     }
 
     #[test]
     fn what_nobody_gave_back_is_told_in_words() {
-        let kept = || Media::kept("image/png".into(), "file_1".into(), 5_000);
-        let here = Media::new("image/png".into(), "AAAA".into());
-        let mut user = Message::User(vec![UserPart::Image(kept()), UserPart::Image(here.clone())]);
-        user.tell_of_losses();
+        let stored = || Media::stored("image/png".into(), "file_1".into(), 5_000);
+        let inline = Media::new("image/png".into(), "AAAA".into());
+        let mut user = Message::User(vec![UserPart::Image(stored()), UserPart::Image(inline.clone())]);
+        user.replace_missing_media();
         let Message::User(parts) = user else { panic!("{user:?}") };
         assert_eq!(parts[0], UserPart::Text { text: "[image image/png, 5 kB, no longer there]".into() });
-        assert_eq!(parts[1], UserPart::Image(here.clone()));
+        assert_eq!(parts[1], UserPart::Image(inline.clone()));
     }
 }

@@ -1,6 +1,6 @@
 //! What is sent to a model: history that is valid by construction, and one request.
 
-use super::{Call, Media, Outcome, ToolDefinition, WireName};
+use super::{Call, CallOutcome, Media, ToolDefinition, WireName};
 use crate::dialect::{Dialect, extra};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -48,7 +48,7 @@ pub struct ClosedStep {
     pub text: String,
     /// Calls in the order of the message, each with how it ended.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub calls: Vec<(Call, Outcome)>,
+    pub calls: Vec<(Call, CallOutcome)>,
     /// To be echoed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider_state: Option<ProviderState>,
@@ -96,7 +96,7 @@ impl ToolChoice {
 
 /// Sampling and limits of a request. Absent = the upstream's default.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Settings {
+pub struct ModelSettings {
     /// 0 to 2.
     pub temperature: Option<f64>,
     /// Most tokens to generate.
@@ -110,12 +110,12 @@ pub struct Settings {
     pub extra: Map<String, Value>,
 }
 
-impl Settings {
+impl ModelSettings {
     /// These, and where they say nothing those. Objects of `extra` are joined member by member.
-    pub fn over(self, base: &Settings) -> Settings {
+    pub fn with_defaults(self, base: &ModelSettings) -> ModelSettings {
         let mut joined = base.extra.clone();
         extra::merge(&mut joined, &self.extra);
-        Settings {
+        ModelSettings {
             temperature: self.temperature.or(base.temperature),
             max_output_tokens: self.max_output_tokens.or(base.max_output_tokens),
             parallel_tool_calls: self.parallel_tool_calls.or(base.parallel_tool_calls),
@@ -138,7 +138,7 @@ pub struct ModelRequest {
     /// May or must they be called?
     pub tool_choice: ToolChoice,
     /// Sampling and limits.
-    pub settings: Settings,
+    pub settings: ModelSettings,
     /// What the requests of one conversation have in common, for caches that ask for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache_key: Option<String>,

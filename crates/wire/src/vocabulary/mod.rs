@@ -5,16 +5,17 @@ mod id;
 mod media;
 mod message;
 mod outcome;
+mod outcome_text;
 mod step_event;
-mod told;
 mod tool_definition;
 
-pub use call::{Arguments, Call, CallKind, RawArguments, Repair};
-pub use id::{CallId, Slot, ToolName, UpstreamCallId, WireName};
+pub use call::{ArgumentRepair, Call, CallArguments, CallKind, RawArguments};
+pub use id::{CallId, CallSlot, ToolName, UpstreamCallId, WireName};
 pub use media::{Media, MediaContent};
-pub use message::{ClosedStep, Message, ModelRequest, ProviderState, Settings, ToolChoice, UserPart};
-pub use outcome::{NotStarted, Outcome, Output, Started};
+pub use message::{ClosedStep, Message, ModelRequest, ModelSettings, ProviderState, ToolChoice, UserPart};
+pub use outcome::{CallOutcome, NotStarted, StartState, ToolOutput};
 pub use step_event::{
-    BrokenCall, End, FinishReason, Hosted, Problem, ProblemKind, Seal, StepEvent, UpstreamError, Usage,
+    BrokenCall, FinishReason, HostedTool, ProblemKind, SealEvidence, StepEvent, StepProblem, StreamEnd,
+    UpstreamError, Usage,
 };
 pub use tool_definition::{ToolDefinition, VcpCommand};

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 /// What a tool produced.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Output {
+pub struct ToolOutput {
     /// What the model reads: already limited, head and tail kept.
     pub text: String,
     /// The structured form, if the tool has one.
@@ -22,7 +22,7 @@ pub struct Output {
     pub spilled_to: Option<String>,
 }
 
-impl Output {
+impl ToolOutput {
     /// Plain text.
     pub fn text(text: impl Into<String>) -> Self {
         let text = text.into();
@@ -33,7 +33,7 @@ impl Output {
 /// Whether a call that did not finish had begun, since that decides what may have happened in the world.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Started {
+pub enum StartState {
     /// The tool never ran: nothing happened.
     No,
     /// The tool ran for a while: it may have had effects.
@@ -41,7 +41,7 @@ pub enum Started {
         /// How long, in milliseconds.
         ran_ms: u64,
         /// What it had produced so far.
-        partial: Option<Output>,
+        partial: Option<ToolOutput>,
     },
 }
 
@@ -81,15 +81,15 @@ pub enum NotStarted {
 /// How a call ended: exactly one for each call, as a value and never as an exception.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Outcome {
+pub enum CallOutcome {
     /// The tool finished.
-    Done(Output),
+    Done(ToolOutput),
     /// The tool said that it failed.
     Failed {
         /// What went wrong, as the tool says it.
         message: String,
         /// What it had produced.
-        partial: Option<Output>,
+        partial: Option<ToolOutput>,
     },
     /// A person or a rule refused.
     Denied {
@@ -97,13 +97,13 @@ pub enum Outcome {
         reason: Option<String>,
     },
     /// Stopped by the user.
-    Cancelled(Started),
+    Cancelled(StartState),
     /// Over its time limit, and stopped.
     TimedOut {
         /// The limit in milliseconds.
         limit_ms: u64,
         /// What it had produced.
-        partial: Option<Output>,
+        partial: Option<ToolOutput>,
     },
     /// It never ran.
     NotStarted(NotStarted),

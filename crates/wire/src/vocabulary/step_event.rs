@@ -1,6 +1,8 @@
 //! The waist of the hourglass: what every dialect, mode, replay and simulation becomes. // R: W9
 
-use super::{Arguments, CallKind, Media, ProviderState, RawArguments, Slot, UpstreamCallId, WireName};
+use super::{
+    CallArguments, CallKind, CallSlot, Media, ProviderState, RawArguments, UpstreamCallId, WireName,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::borrow::Cow;
@@ -9,7 +11,7 @@ use std::borrow::Cow;
 ///
 /// Order within a step: for each call `CallOpened`, any `CallArguments`, then exactly one of `CallSealed` and
 /// `CallBroken`; a `CallReopened` (a contradiction after a seal) starts that call's argument text afresh and is
-/// followed by a second ending. `Finish` comes at most once, `End` exactly once and last.
+/// followed by a second ending. `Finish` comes at most once, `StreamEnd` exactly once and last.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum StepEvent<'a> {
@@ -33,7 +35,7 @@ pub enum StepEvent<'a> {
     /// A call has its name.
     CallOpened {
         /// Which call.
-        slot: Slot,
+        slot: CallSlot,
         /// Place in the message: calls are recorded by (`position`, `slot`), which is the order of the upstream's
         /// numbers where they are sane.
         position: u32,
@@ -47,37 +49,37 @@ pub enum StepEvent<'a> {
     /// A fragment of argument text, to be appended.
     CallArguments {
         /// Which call.
-        slot: Slot,
+        slot: CallSlot,
         /// The fragment.
         delta: Cow<'a, str>,
     },
     /// A call's arguments are final as far as `seal` is evidence.
     CallSealed {
         /// Which call.
-        slot: Slot,
+        slot: CallSlot,
         /// How strong the evidence is.
-        seal: Seal,
+        seal: SealEvidence,
         /// What is to be run.
-        arguments: Arguments,
+        arguments: CallArguments,
     },
     /// Bytes arrived that contradict an earlier seal. The argument text so far is void; the call will end again.
     CallReopened {
         /// Which call.
-        slot: Slot,
+        slot: CallSlot,
     },
     /// A call that must not run.
     CallBroken {
         /// Which call.
-        slot: Slot,
+        slot: CallSlot,
         /// Why.
-        why: BrokenCall,
+        reason: BrokenCall,
         /// The text as received.
         raw: RawArguments,
     },
     /// A tool that the provider ran itself.
-    Hosted(Hosted),
+    Hosted(HostedTool),
     /// To be echoed on the next call, never shown.
-    Opaque(ProviderState),
+    ProviderState(ProviderState),
     /// Tokens, as last reported.
     Usage(Usage),
     /// Why the model stopped.
@@ -88,9 +90,9 @@ pub enum StepEvent<'a> {
         raw: Option<String>,
     },
     /// The step is over.
-    End(End),
+    End(StreamEnd),
     /// Something was wrong, and this is what was done about it.
-    Problem(Problem),
+    Problem(StepProblem),
     /// A choice other than the first (`n > 1`): decoded and reported, never run.
     Choice {
         /// Its number on the wire.
@@ -118,9 +120,9 @@ impl StepEvent<'_> {
             E::CallArguments { slot, delta } => E::CallArguments { slot, delta: own(delta) },
             E::CallSealed { slot, seal, arguments } => E::CallSealed { slot, seal, arguments },
             E::CallReopened { slot } => E::CallReopened { slot },
-            E::CallBroken { slot, why, raw } => E::CallBroken { slot, why, raw },
+            E::CallBroken { slot, reason: why, raw } => E::CallBroken { slot, reason: why, raw },
             E::Hosted(hosted) => E::Hosted(hosted),
-            E::Opaque(state) => E::Opaque(state),
+            E::ProviderState(state) => E::ProviderState(state),
             E::Usage(usage) => E::Usage(usage),
             E::Finish { reason, raw } => E::Finish { reason, raw },
             E::End(end) => E::End(end),
@@ -133,7 +135,7 @@ impl StepEvent<'_> {
 /// Evidence that a call's arguments are final, weakest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Seal {
+pub enum SealEvidence {
     /// The top-level object has closed. Never for `{}`; the schema check is the caller's.
     Balanced,
     /// The next call has opened, on an upstream known to be sequential.
@@ -199,7 +201,7 @@ pub enum FinishReason {
 /// How the stream ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum End {
+pub enum StreamEnd {
     /// The protocol's end marker was seen.
     Complete,
     /// The bytes just stopped.
@@ -253,7 +255,7 @@ impl Usage {
 
 /// A tool that the provider ran itself (web search, code interpreter): shown, never run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Hosted {
+pub struct HostedTool {
     /// Their id.
     pub id: Option<String>,
     /// Their name of it.
@@ -266,7 +268,7 @@ pub struct Hosted {
 
 /// A finding of the decoder. Decoders never fail on input: they report.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Problem {
+pub struct StepProblem {
     /// What kind.
     pub kind: ProblemKind,
     /// Offset in the decoded body, in bytes.
@@ -274,7 +276,7 @@ pub struct Problem {
     /// The bytes concerned, at most 200, lossy.
     pub excerpt: String,
     /// The call concerned.
-    pub slot: Option<Slot>,
+    pub slot: Option<CallSlot>,
 }
 
 /// Kinds of findings; each is a row of `docs/conformance.md`.
@@ -296,7 +298,7 @@ pub enum ProblemKind {
     /// Arguments were changed to be readable.
     Repaired {
         /// How.
-        repair: super::Repair,
+        repair: super::ArgumentRepair,
     },
     /// A second, different name for a call that has one; ignored.
     NameChanged,

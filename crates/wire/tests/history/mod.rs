@@ -3,8 +3,8 @@
 
 use serde_json::{Value, json};
 use throughline_wire::{
-    Arguments, Call, CallKind, ClosedStep, Dialect, Media, Message, ModelRequest, NotStarted, Outcome,
-    Output, ProviderState, RawArguments, Started, ToolDefinition, UserPart,
+    Call, CallArguments, CallKind, CallOutcome, ClosedStep, Dialect, Media, Message, ModelRequest,
+    NotStarted, ProviderState, RawArguments, StartState, ToolDefinition, ToolOutput, UserPart,
 };
 
 pub fn request(model: &str, messages: Vec<Message>) -> ModelRequest {
@@ -29,12 +29,12 @@ pub fn call(id: &str, upstream_id: Option<&str>, name: &str, arguments: Value) -
         upstream_id: upstream_id.map(Into::into),
         name: name.into(),
         kind: CallKind::Function,
-        arguments: Ok(Arguments::from_value(arguments)),
+        arguments: Ok(CallArguments::from_value(arguments)),
         ran_with: None,
     }
 }
 
-pub fn closed(text: &str, calls: Vec<(Call, Outcome)>) -> ClosedStep {
+pub fn closed(text: &str, calls: Vec<(Call, CallOutcome)>) -> ClosedStep {
     ClosedStep { text: text.into(), calls, model: "m".into(), ..ClosedStep::default() }
 }
 
@@ -43,20 +43,20 @@ pub fn echoed(dialect: Dialect, model: &str, value: Value, step: ClosedStep) -> 
     ClosedStep { provider_state: Some(ProviderState { dialect, value }), model: model.into(), ..step }
 }
 
-pub fn done(text: &str) -> Outcome {
-    Outcome::Done(Output::text(text))
+pub fn done(text: &str) -> CallOutcome {
+    CallOutcome::Done(ToolOutput::text(text))
 }
 
-pub fn done_with_picture(text: &str) -> Outcome {
-    Outcome::Done(Output { media: vec![picture()], ..Output::text(text) })
+pub fn done_with_picture(text: &str) -> CallOutcome {
+    CallOutcome::Done(ToolOutput { media: vec![picture()], ..ToolOutput::text(text) })
 }
 
-pub fn denied() -> Outcome {
-    Outcome::Denied { reason: Some("not today".into()) }
+pub fn denied() -> CallOutcome {
+    CallOutcome::Denied { reason: Some("not today".into()) }
 }
 
-pub fn failed(message: &str) -> Outcome {
-    Outcome::Failed { message: message.into(), partial: None }
+pub fn failed(message: &str) -> CallOutcome {
+    CallOutcome::Failed { message: message.into(), partial: None }
 }
 
 pub fn media(media_type: &str, data: &str) -> Media {
@@ -67,19 +67,19 @@ pub fn picture() -> Media {
     media("image/png", "iVBO")
 }
 
-fn outcomes() -> Vec<Outcome> {
+fn outcomes() -> Vec<CallOutcome> {
     vec![
         done("ok"),
         done(""),
         done_with_picture("seen"),
         denied(),
         failed("no route"),
-        Outcome::Cancelled(Started::No),
-        Outcome::Cancelled(Started::Yes { ran_ms: 1200, partial: Some(Output::text("half")) }),
-        Outcome::TimedOut { limit_ms: 1000, partial: None },
-        Outcome::NotStarted(NotStarted::Interrupted),
-        Outcome::NotStarted(NotStarted::UnknownTool { closest: vec!["g".into()] }),
-        Outcome::Unknown,
+        CallOutcome::Cancelled(StartState::No),
+        CallOutcome::Cancelled(StartState::Yes { ran_ms: 1200, partial: Some(ToolOutput::text("half")) }),
+        CallOutcome::TimedOut { limit_ms: 1000, partial: None },
+        CallOutcome::NotStarted(NotStarted::Interrupted),
+        CallOutcome::NotStarted(NotStarted::UnknownTool { closest: vec!["g".into()] }),
+        CallOutcome::Unknown,
     ]
 }
 

@@ -4,19 +4,21 @@
 
 use std::borrow::Cow;
 use std::sync::Arc;
-use throughline_wire::text::{Finding, FindingKind, Parsed, ParsedCall, Scanned, TextProtocol, TextScanner};
-use throughline_wire::{Call, Outcome, ToolDefinition};
+use throughline_wire::text::{
+    FindingKind, MarkupFinding, ParsedCall, ParsedText, ScanEvent, TextProtocol, TextScanner,
+};
+use throughline_wire::{Call, CallOutcome, ToolDefinition};
 
-pub static LINES: Lines = Lines(Parser::Agrees);
-pub static READS_MORE: Lines = Lines(Parser::ReadsMore);
-pub static READS_OTHER_ARGUMENTS: Lines = Lines(Parser::ReadsOtherArguments);
-pub static MISSES_A_CALL: Lines = Lines(Parser::MissesTheFirst);
+pub static LINES: LinesProtocol = LinesProtocol(LinesParser::Agrees);
+pub static READS_MORE: LinesProtocol = LinesProtocol(LinesParser::ReadsMore);
+pub static READS_OTHER_ARGUMENTS: LinesProtocol = LinesProtocol(LinesParser::ReadsOtherArguments);
+pub static MISSES_A_CALL: LinesProtocol = LinesProtocol(LinesParser::MissesTheFirst);
 
 #[derive(Debug)]
-pub struct Lines(Parser);
+pub struct LinesProtocol(LinesParser);
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Parser {
+enum LinesParser {
     Agrees,
     ReadsMore,
     ReadsOtherArguments,
@@ -24,20 +26,20 @@ enum Parser {
 }
 
 /// What a line is.
-enum Line<'l> {
+enum LinesToken<'l> {
     Text,
-    Remark,
+    Finding,
     Call { name: &'l str, arguments: Result<&'l str, &'static str> },
 }
 
-fn read(line: &str) -> Line<'_> {
+fn read(line: &str) -> LinesToken<'_> {
     if line.starts_with('#') {
-        return Line::Remark;
+        return LinesToken::Finding;
     }
-    let Some(rest) = line.strip_prefix('@') else { return Line::Text };
+    let Some(rest) = line.strip_prefix('@') else { return LinesToken::Text };
     let Some(body) = rest.strip_suffix('\n') else {
         let name = rest.split_once(' ').map_or("", |(name, _)| name);
-        return Line::Call { name, arguments: Err("the line has no end") };
+        return LinesToken::Call { name, arguments: Err("the line has no end") };
     };
     let (name, arguments) = body.split_once(' ').unwrap_or((body, "{}"));
     let is_object = serde_json::from_str::<serde_json::Map<_, _>>(arguments).is_ok();
@@ -46,16 +48,16 @@ fn read(line: &str) -> Line<'_> {
         (false, false) => Err("the arguments are no JSON object"),
         (false, true) => Ok(arguments),
     };
-    Line::Call { name, arguments }
+    LinesToken::Call { name, arguments }
 }
 
-impl Lines {
+impl LinesProtocol {
     pub fn reads_more(&self) -> bool {
-        self.0 == Parser::ReadsMore
+        self.0 == LinesParser::ReadsMore
     }
 }
 
-impl TextProtocol for Lines {
+impl TextProtocol for LinesProtocol {
     fn name(&self) -> &'static str {
         "lines"
     }
@@ -69,15 +71,15 @@ impl TextProtocol for Lines {
         Ok(())
     }
     fn scanner(&self, _: Arc<[ToolDefinition]>) -> Box<dyn TextScanner> {
-        Box::new(Scanner { held: String::new(), line: 1, at: 0 })
+        Box::new(LinesScanner { held: String::new(), line: 1, at: 0 })
     }
-    fn parse(&self, text: &str, _: &[ToolDefinition]) -> Parsed {
-        let mut parsed = Parsed::default();
+    fn parse(&self, text: &str, _: &[ToolDefinition]) -> ParsedText {
+        let mut parsed = ParsedText::default();
         let mut at = 0;
         for line in text.split_inclusive('\n') {
             match read(line) {
-                Line::Text | Line::Remark => parsed.text.push_str(line),
-                Line::Call { name, arguments } => parsed.calls.push(ParsedCall {
+                LinesToken::Text | LinesToken::Finding => parsed.text.push_str(line),
+                LinesToken::Call { name, arguments } => parsed.calls.push(ParsedCall {
                     name: name.to_owned(),
                     arguments: arguments.map(str::to_owned).map_err(str::to_owned),
                     span: at..at + line.len(),
@@ -87,29 +89,29 @@ impl TextProtocol for Lines {
             at += line.len();
         }
         match self.0 {
-            Parser::Agrees => {}
-            Parser::ReadsMore => parsed.calls.push(ParsedCall {
+            LinesParser::Agrees => {}
+            LinesParser::ReadsMore => parsed.calls.push(ParsedCall {
                 name: "weather_today".to_owned(),
                 arguments: Ok("{}".to_owned()),
                 span: 0..0,
                 block: 9,
             }),
-            Parser::ReadsOtherArguments => {
+            LinesParser::ReadsOtherArguments => {
                 parsed
                     .calls
                     .iter_mut()
                     .for_each(|call| call.arguments = Ok("{\"city\": \"Bonn\"}".to_owned()));
             }
-            Parser::MissesTheFirst => drop(parsed.calls.remove(0)),
+            LinesParser::MissesTheFirst => drop(parsed.calls.remove(0)),
         }
         parsed
     }
     fn format_call(&self, call: &Call, _: &[ToolDefinition]) -> String {
         format!("@{} {}\n", call.name, call.arguments_text())
     }
-    fn format_results(&self, results: &[(Call, Outcome)], _: &[ToolDefinition]) -> String {
-        let line = |(call, outcome): &(Call, Outcome)| {
-            format!("={} {}", call.name, self.escape(&outcome.told_to_model()))
+    fn format_results(&self, results: &[(Call, CallOutcome)], _: &[ToolDefinition]) -> String {
+        let line = |(call, outcome): &(Call, CallOutcome)| {
+            format!("={} {}", call.name, self.escape(&outcome.model_text()))
         };
         results.iter().map(line).collect::<Vec<_>>().join("\n")
     }
@@ -125,15 +127,15 @@ impl TextProtocol for Lines {
     }
 }
 
-struct Scanner {
+struct LinesScanner {
     held: String,
     line: u32,
     /// Where `held` begins.
     at: usize,
 }
 
-impl TextScanner for Scanner {
-    fn push(&mut self, text: &str, sink: &mut dyn FnMut(Scanned<'_>)) {
+impl TextScanner for LinesScanner {
+    fn push(&mut self, text: &str, sink: &mut dyn FnMut(ScanEvent<'_>)) {
         for piece in text.split_inclusive('\n') {
             self.held.push_str(piece);
             if piece.ends_with('\n') {
@@ -141,34 +143,40 @@ impl TextScanner for Scanner {
             }
         }
     }
-    fn finish(&mut self, sink: &mut dyn FnMut(Scanned<'_>)) {
+    fn finish(&mut self, sink: &mut dyn FnMut(ScanEvent<'_>)) {
         if !self.held.is_empty() {
             self.tell(sink);
         }
     }
 }
 
-impl Scanner {
-    fn tell(&mut self, sink: &mut dyn FnMut(Scanned<'_>)) {
+impl LinesScanner {
+    fn tell(&mut self, sink: &mut dyn FnMut(ScanEvent<'_>)) {
         let line = std::mem::take(&mut self.held);
         match read(&line) {
-            Line::Text => sink(Scanned::Text(&line)),
-            Line::Remark => {
+            LinesToken::Text => sink(ScanEvent::Text(&line)),
+            LinesToken::Finding => {
                 let message = "a line that begins with # means nothing".to_owned();
                 let kind = FindingKind::Directive;
-                sink(Scanned::Remark(Finding { kind, at: self.at, line: self.line, column: 1, message }));
-                sink(Scanned::Text(&line));
+                sink(ScanEvent::Finding(MarkupFinding {
+                    kind,
+                    offset: self.at,
+                    line: self.line,
+                    column: 1,
+                    message,
+                }));
+                sink(ScanEvent::Text(&line));
             }
-            Line::Call { name, arguments } => {
+            LinesToken::Call { name, arguments } => {
                 if !name.is_empty() {
-                    sink(Scanned::Opened { name });
+                    sink(ScanEvent::Opened { name });
                 }
                 match arguments {
                     Ok(arguments) => {
-                        sink(Scanned::Arguments(arguments));
-                        sink(Scanned::Sealed);
+                        sink(ScanEvent::Arguments(arguments));
+                        sink(ScanEvent::Sealed);
                     }
-                    Err(why) => sink(Scanned::Refused { why: why.to_owned(), raw: line.trim_end() }),
+                    Err(why) => sink(ScanEvent::Refused { reason: why.to_owned(), raw: line.trim_end() }),
                 }
             }
         }

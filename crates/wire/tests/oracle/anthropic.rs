@@ -1,6 +1,6 @@
 //! Anthropic Messages.
 
-use super::Outcome;
+use super::OracleOutcome;
 use super::draft::{Draft, DraftCall, error_message, string};
 use super::frames::{Body, Event, sse};
 use serde_json::{Value, json};
@@ -20,7 +20,7 @@ pub struct Reader {
     blocks: Vec<Block>,
 }
 
-pub fn read(body: &[u8]) -> Outcome {
+pub fn read(body: &[u8]) -> OracleOutcome {
     let mut reader = Reader::default();
     match sse(body) {
         Body::Junk(text) => reader.draft = Draft::failed(text),
@@ -120,7 +120,7 @@ impl Reader {
         }
     }
 
-    pub fn settle(mut self) -> Outcome {
+    pub fn settle(mut self) -> OracleOutcome {
         for block in self.blocks {
             match block.kind.as_str() {
                 "text" => self.draft.text += &block.text,

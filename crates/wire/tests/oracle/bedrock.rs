@@ -1,13 +1,13 @@
 //! AWS Bedrock: Converse, and Anthropic bodies inside InvokeModelWithResponseStream.
 
-use super::Outcome;
+use super::OracleOutcome;
 use super::anthropic::Reader;
 use super::draft::{Draft, DraftCall, error_message, string};
 use super::frames::{base64, event_stream};
 use super::surrogates::parse;
 use serde_json::Value;
 
-pub fn read_anthropic(body: &[u8]) -> Outcome {
+pub fn read_anthropic(body: &[u8]) -> OracleOutcome {
     let mut reader = Reader::default();
     for (kind, name, payload) in event_stream(body) {
         let value = parse(&String::from_utf8_lossy(&payload)).unwrap_or_default();
@@ -21,7 +21,7 @@ pub fn read_anthropic(body: &[u8]) -> Outcome {
     reader.settle()
 }
 
-pub fn read_converse(body: &[u8]) -> Outcome {
+pub fn read_converse(body: &[u8]) -> OracleOutcome {
     let mut draft = Draft::default();
     let mut numbers: Vec<(Value, usize)> = Vec::new();
     for (kind, name, payload) in event_stream(body) {
@@ -31,7 +31,7 @@ pub fn read_converse(body: &[u8]) -> Outcome {
             continue;
         }
         let number = &value["contentBlockIndex"];
-        let place = numbers.iter().rfind(|(known, _)| known == number).map(|(_, at)| *at);
+        let position = numbers.iter().rfind(|(known, _)| known == number).map(|(_, at)| *at);
         match name.as_str() {
             "contentBlockStart" => {
                 let call = &value["start"]["toolUse"];
@@ -48,12 +48,12 @@ pub fn read_converse(body: &[u8]) -> Outcome {
                 let delta = &value["delta"];
                 draft.text += delta["text"].as_str().unwrap_or_default();
                 draft.reasoning += delta["reasoningContent"]["text"].as_str().unwrap_or_default();
-                if let Some(at) = place {
+                if let Some(at) = position {
                     draft.calls[at].fragments.extend(string(&delta["toolUse"], "input"));
                 }
             }
             "contentBlockStop" => {
-                if let Some(at) = place {
+                if let Some(at) = position {
                     draft.calls[at].is_closed = true;
                 }
             }

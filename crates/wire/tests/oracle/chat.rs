@@ -3,7 +3,7 @@
 use super::draft::{Draft, DraftCall, arguments, error_message, fragment, string};
 use super::frames::{Body, Event, sse};
 use super::surrogates::parse;
-use super::{End, Outcome};
+use super::{OracleEnd, OracleOutcome};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -22,7 +22,7 @@ struct Reader {
     error: Option<String>,
 }
 
-pub fn read(body: &[u8]) -> Outcome {
+pub fn read(body: &[u8]) -> OracleOutcome {
     let mut reader = Reader::default();
     match sse(body) {
         Body::Junk(text) => reader.error = Some(text),
@@ -71,7 +71,7 @@ impl Reader {
         }
     }
 
-    fn settle(mut self) -> Outcome {
+    fn settle(mut self) -> OracleOutcome {
         let usage = self.usage.unwrap_or_default();
         let mut first = self.choices.remove(&0).unwrap_or_default();
         first.draft.error = self.error;
@@ -80,7 +80,7 @@ impl Reader {
         outcome.choices =
             self.choices.into_iter().map(|(number, choice)| (number, choice.settle(self.done))).collect();
         for (_, choice) in &mut outcome.choices {
-            choice.end = End::Truncated;
+            choice.end = OracleEnd::Truncated;
         }
         outcome
     }
@@ -215,7 +215,7 @@ impl Choice {
         self.add(at, name, text);
     }
 
-    fn settle(mut self, done: bool) -> Outcome {
+    fn settle(mut self, done: bool) -> OracleOutcome {
         self.draft.is_complete = done || self.draft.finish.is_some();
         let mut numbers: Vec<_> = self.numbers.iter().flatten().collect();
         numbers.sort_unstable();

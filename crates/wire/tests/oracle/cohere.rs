@@ -1,11 +1,11 @@
 //! Cohere v2 chat.
 
-use super::Outcome;
+use super::OracleOutcome;
 use super::draft::{Draft, DraftCall, error_message, string};
 use super::frames::{Body, Event, sse};
 use serde_json::Value;
 
-pub fn read(body: &[u8]) -> Outcome {
+pub fn read(body: &[u8]) -> OracleOutcome {
     let mut draft = Draft::default();
     let mut numbers: Vec<Value> = Vec::new();
     match sse(body) {

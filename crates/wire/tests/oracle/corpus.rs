@@ -1,6 +1,6 @@
 //! The corpus: recorded and written streams, each with the outcome that a correct decoder arrives at.
 
-use super::{Call, End, Outcome};
+use super::{OracleCall, OracleEnd, OracleOutcome};
 use serde_json::Value;
 use std::path::PathBuf;
 
@@ -40,12 +40,12 @@ pub fn streams() -> Option<Vec<Stream>> {
 impl Stream {
     /// What differs between an outcome and the expectation. The alternatives that the corpus accepts where the answer
     /// is a matter of taste are none here: the documented answers are the expectations themselves.
-    pub fn differences(&self, got: &Outcome) -> Vec<String> {
+    pub fn differences(&self, got: &OracleOutcome) -> Vec<String> {
         differences(&self.row["expect"], got)
     }
 }
 
-fn differences(want: &Value, got: &Outcome) -> Vec<String> {
+fn differences(want: &Value, got: &OracleOutcome) -> Vec<String> {
     let mut found = Vec::new();
     let mut compare = |what: &str, want: &Value, got: Value| {
         if !same(want, &got) {
@@ -56,9 +56,9 @@ fn differences(want: &Value, got: &Outcome) -> Vec<String> {
     compare("reasoning", &want["reasoning"], got.reasoning.clone().into());
     compare("finish_reason", &want["finish_reason"], got.finish.clone().into());
     let end = match got.end {
-        End::Complete => "complete",
-        End::Truncated => "truncated",
-        End::Error => "error",
+        OracleEnd::Complete => "complete",
+        OracleEnd::Truncated => "truncated",
+        OracleEnd::Error => "error",
     };
     compare("end", &want["end"], end.into());
     compare("calls", &calls_of(&want["tool_calls"]), calls(&got.calls));
@@ -95,8 +95,8 @@ fn calls_of(want: &Value) -> Value {
     want.as_array().into_iter().flatten().map(call).collect()
 }
 
-fn calls(got: &[Call]) -> Value {
-    let call = |call: &Call| {
+fn calls(got: &[OracleCall]) -> Value {
+    let call = |call: &OracleCall| {
         let (arguments, raw) = match &call.arguments {
             Ok(value) => (value.clone(), Value::Null),
             Err(raw) => (Value::Null, raw.clone().into()),

@@ -1,7 +1,7 @@
 //! What has been read so far, and how it is settled when all has been read.
 
 use super::surrogates::{join, join_value, parse};
-use super::{Call, End, Outcome};
+use super::{OracleCall, OracleEnd, OracleOutcome};
 use serde_json::{Value, json};
 
 #[derive(Default)]
@@ -67,15 +67,15 @@ impl Draft {
     }
 
     /// Settles everything. `reason` normalises a finish reason; a normal stop is `stop`.
-    pub fn settle(self, reason: impl Fn(&str) -> &'static str) -> Outcome {
+    pub fn settle(self, reason: impl Fn(&str) -> &'static str) -> OracleOutcome {
         let finish = self.finish.as_deref().filter(|raw| !raw.is_empty()).map(&reason);
         let end = match (&self.error, self.is_complete) {
-            (Some(_), _) => End::Error,
-            (None, true) => End::Complete,
-            (None, false) => End::Truncated,
+            (Some(_), _) => OracleEnd::Error,
+            (None, true) => OracleEnd::Complete,
+            (None, false) => OracleEnd::Truncated,
         };
-        let finished =
-            finish.is_some_and(|finish| finish != "length") || (finish.is_none() && end == End::Complete);
+        let finished = finish.is_some_and(|finish| finish != "length")
+            || (finish.is_none() && end == OracleEnd::Complete);
         let mut seen = Vec::new();
         let mut calls = Vec::new();
         for call in self.calls {
@@ -86,13 +86,13 @@ impl Draft {
             } else {
                 arguments(&call.fragments, finished || call.is_closed)
             };
-            calls.push(Call { id, name: join(&call.name), arguments });
+            calls.push(OracleCall { id, name: join(&call.name), arguments });
         }
         let finish = finish.map(|finish| match finish {
             "stop" if !calls.is_empty() => "tool_calls",
             other => other,
         });
-        Outcome {
+        OracleOutcome {
             text: join(&self.text),
             reasoning: join(&self.reasoning),
             calls,
@@ -112,14 +112,14 @@ pub fn arguments(fragments: &[String], finished: bool) -> Result<Value, String> 
         return if finished { Ok(json!({})) } else { Err(text) };
     }
     let is_json = |text: &str| parse(text).is_some();
-    let said: Vec<&str> = fragments.iter().map(String::as_str).filter(|text| !text.is_empty()).collect();
-    let nests = said.len() > 1 && said.windows(2).all(|pair| pair[1].starts_with(pair[0]));
+    let nonempty: Vec<&str> = fragments.iter().map(String::as_str).filter(|text| !text.is_empty()).collect();
+    let nests = nonempty.len() > 1 && nonempty.windows(2).all(|pair| pair[1].starts_with(pair[0]));
     let half = text.get(..text.len() / 2).unwrap_or_default();
     let readable = if is_json(&text) {
         text.clone()
     } else if let Some(rest) = text.trim_start().strip_prefix("{}").filter(|rest| is_json(rest)) {
         rest.to_owned()
-    } else if let Some(last) = said.last().filter(|last| nests && is_json(last)) {
+    } else if let Some(last) = nonempty.last().filter(|last| nests && is_json(last)) {
         (*last).to_owned()
     } else if text == half.repeat(2) && is_json(half) {
         half.to_owned()

@@ -1,6 +1,6 @@
 //! Gemini `streamGenerateContent`.
 
-use super::Outcome;
+use super::OracleOutcome;
 use super::draft::{Draft, DraftCall, error_message, string};
 use super::frames::{Body, Event, sse};
 use super::surrogates::parse;
@@ -13,7 +13,7 @@ struct Reader {
     open: Option<(usize, Value)>,
 }
 
-pub fn read(body: &[u8]) -> Outcome {
+pub fn read(body: &[u8]) -> OracleOutcome {
     let mut reader = Reader::default();
     match sse(body) {
         Body::Junk(text) => match cut_array(&text) {
@@ -125,31 +125,31 @@ impl Reader {
 /// Sets the value at a path such as `$.guests[0].age`; strings append.
 fn apply(value: &mut Value, argument: &Value) {
     let path = argument["jsonPath"].as_str().unwrap_or_default().replace('[', ".[").replace(']', "");
-    let mut place = value;
+    let mut target = value;
     for step in path.trim_start_matches('$').split('.').filter(|step| !step.is_empty()) {
-        place = match step.strip_prefix('[') {
+        target = match step.strip_prefix('[') {
             Some(at) => {
                 let at: usize = at.trim_matches(['\'', '"']).parse().unwrap_or(0);
-                if !place.is_array() {
-                    *place = json!([]);
+                if !target.is_array() {
+                    *target = json!([]);
                 }
-                let Value::Array(items) = place else { return };
+                let Value::Array(items) = target else { return };
                 items.resize(items.len().max(at + 1), Value::Null);
                 &mut items[at]
             }
             None => {
-                if !place.is_object() {
-                    *place = json!({});
+                if !target.is_object() {
+                    *target = json!({});
                 }
-                &mut place[step]
+                &mut target[step]
             }
         };
     }
     if let Some(text) = argument["stringValue"].as_str() {
-        *place = json!(place.as_str().unwrap_or_default().to_owned() + text);
+        *target = json!(target.as_str().unwrap_or_default().to_owned() + text);
     } else if let Some(scalar) =
         ["numberValue", "boolValue"].iter().map(|key| &argument[*key]).find(|it| !it.is_null())
     {
-        *place = scalar.clone();
+        *target = scalar.clone();
     }
 }

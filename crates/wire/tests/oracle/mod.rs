@@ -21,24 +21,24 @@ use serde_json::Value;
 
 /// What a reply body says.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Outcome {
+pub struct OracleOutcome {
     pub text: String,
     pub reasoning: String,
-    pub calls: Vec<Call>,
+    pub calls: Vec<OracleCall>,
     /// Normalised; `None` if none was sent.
     pub finish: Option<String>,
-    pub end: End,
+    pub end: OracleEnd,
     /// The upstream's message, if it reported an error.
     pub error: Option<String>,
     /// Input and output tokens as last reported.
     pub usage: (Option<u64>, Option<u64>),
     /// Choices other than the first.
-    pub choices: Vec<(u64, Outcome)>,
+    pub choices: Vec<(u64, OracleOutcome)>,
 }
 
 /// A call that the client has to run.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Call {
+pub struct OracleCall {
     pub id: Option<String>,
     pub name: String,
     /// The value, or the raw text of a call that must not run.
@@ -46,7 +46,7 @@ pub struct Call {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum End {
+pub enum OracleEnd {
     Complete,
     #[default]
     Truncated,
@@ -54,7 +54,7 @@ pub enum End {
 }
 
 /// Reads a whole body of one of the eight APIs.
-pub fn read(api: &str, body: &[u8]) -> Outcome {
+pub fn read(api: &str, body: &[u8]) -> OracleOutcome {
     match api {
         "openai-chat" => chat::read(body),
         "openai-responses" => responses::read(body),

@@ -1,10 +1,10 @@
 //! Ollama `/api/chat` and `/api/generate`.
 
-use super::Outcome;
+use super::OracleOutcome;
 use super::draft::{Draft, DraftCall, error_message, fragment, string};
 use super::frames::lines;
 
-pub fn read(body: &[u8]) -> Outcome {
+pub fn read(body: &[u8]) -> OracleOutcome {
     let mut draft = Draft::default();
     for line in lines(body) {
         if !line["error"].is_null() {

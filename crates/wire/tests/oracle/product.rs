@@ -1,11 +1,11 @@
 //! The decoder under test, seen from outside: its outcome in the oracle's words, and a digest of its events that does
 //! not depend on how text is divided into fragments.
 
-use super::{Call, End, Outcome};
+use super::{OracleCall, OracleEnd, OracleOutcome};
 use std::fmt::{self, Write};
 use std::hash::{DefaultHasher, Hasher};
 use throughline_wire as wire;
-use wire::{DecodeOptions, Dialect, FinishReason, Reply, StepDecoder, StepEvent};
+use wire::{DecodeOptions, Dialect, FinishReason, ModelReply, StepDecoder, StepEvent};
 
 /// A decoder between pieces of input; the mutants in the tests are others of its kind.
 pub trait Feed {
@@ -39,8 +39,8 @@ pub fn run(mut feed: impl Feed, body: &[u8], cuts: &[usize], sink: &mut dyn FnMu
 }
 
 /// The whole reply.
-pub fn reply(feed: impl Feed, body: &[u8], cuts: &[usize]) -> Reply {
-    let mut reply = Reply::default();
+pub fn reply(feed: impl Feed, body: &[u8], cuts: &[usize]) -> ModelReply {
+    let mut reply = ModelReply::default();
     run(feed, body, cuts, &mut |event| reply.apply(event));
     reply
 }
@@ -93,8 +93,8 @@ impl fmt::Write for Digest {
 }
 
 /// The same in the oracle's words.
-pub fn outcome(reply: &Reply) -> Outcome {
-    let call = |call: &wire::ReplyCall| Call {
+pub fn outcome(reply: &ModelReply) -> OracleOutcome {
+    let call = |call: &wire::ReplyCall| OracleCall {
         id: call.upstream_id.as_ref().map(|id| id.as_str().to_owned()),
         name: call.name.as_str().to_owned(),
         arguments: match &call.ending {
@@ -113,11 +113,11 @@ pub fn outcome(reply: &Reply) -> Outcome {
         FinishReason::Other => "other",
     };
     let (end, error) = match &reply.end {
-        Some(wire::End::Complete) => (End::Complete, None),
-        Some(wire::End::Truncated) | None => (End::Truncated, None),
-        Some(wire::End::Error(error)) => (End::Error, Some(error.message.clone())),
+        Some(wire::StreamEnd::Complete) => (OracleEnd::Complete, None),
+        Some(wire::StreamEnd::Truncated) | None => (OracleEnd::Truncated, None),
+        Some(wire::StreamEnd::Error(error)) => (OracleEnd::Error, Some(error.message.clone())),
     };
-    Outcome {
+    OracleOutcome {
         text: reply.text.clone(),
         reasoning: reply.thinking.clone(),
         calls: reply.calls.iter().map(call).collect(),

@@ -1,6 +1,6 @@
 //! OpenAI Responses.
 
-use super::Outcome;
+use super::OracleOutcome;
 use super::draft::{Draft, DraftCall, error_message, string};
 use super::frames::{Body, Event, sse};
 use serde_json::Value;
@@ -15,7 +15,7 @@ struct Item {
     call: DraftCall,
 }
 
-pub fn read(body: &[u8]) -> Outcome {
+pub fn read(body: &[u8]) -> OracleOutcome {
     let mut draft = Draft::default();
     let mut items: BTreeMap<u64, Item> = BTreeMap::new();
     let mut last = None;

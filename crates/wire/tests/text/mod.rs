@@ -3,29 +3,29 @@
 
 use serde_json::{Value, json};
 use std::sync::Arc;
-use throughline_wire::text::{Finding, Scanned, TextProtocol, line_and_column};
+use throughline_wire::text::{MarkupFinding, ScanEvent, TextProtocol, line_and_column};
 use throughline_wire::{ToolDefinition, VcpCommand};
 
 /// What a reader made of a text.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Read {
+pub struct ReadResult {
     pub text: String,
     /// Name and arguments, or why it is refused.
     pub calls: Vec<(String, Result<String, String>)>,
-    pub findings: Vec<Finding>,
+    pub findings: Vec<MarkupFinding>,
     /// Refused blocks as written; the simple reader has spans instead.
     pub raw: Vec<String>,
 }
 
-impl Read {
+impl ReadResult {
     /// What both readers tell.
-    pub fn told(self) -> Self {
+    pub fn without_raw(self) -> Self {
         Self { raw: Vec::new(), ..self }
     }
 }
 
 /// The simple reader.
-pub fn parse(protocol: &dyn TextProtocol, tools: &[ToolDefinition], text: &str) -> Read {
+pub fn parse(protocol: &dyn TextProtocol, tools: &[ToolDefinition], text: &str) -> ReadResult {
     let parsed = protocol.parse(text, tools);
     let mut last = 0;
     for call in &parsed.calls {
@@ -38,54 +38,54 @@ pub fn parse(protocol: &dyn TextProtocol, tools: &[ToolDefinition], text: &str) 
         }
     }
     for finding in &parsed.findings {
-        assert_eq!((finding.line, finding.column), line_and_column(text, finding.at), "{finding:?}");
+        assert_eq!((finding.line, finding.column), line_and_column(text, finding.offset), "{finding:?}");
     }
     let calls = parsed.calls.into_iter().map(|call| (call.name, call.arguments)).collect();
-    Read { text: parsed.text, calls, findings: parsed.findings, raw: Vec::new() }
+    ReadResult { text: parsed.text, calls, findings: parsed.findings, raw: Vec::new() }
 }
 
 /// A call that the scanner has opened.
-struct Open {
+struct OpenScan {
     name: String,
     arguments: String,
 }
 
 /// The scanner, fed with these pieces; its contract is checked on the way. `seen` is told the length of the visible
 /// text after each piece.
-pub fn scan_watched<'p>(
+pub fn scan_observed<'p>(
     protocol: &dyn TextProtocol,
     tools: &[ToolDefinition],
     pieces: impl IntoIterator<Item = &'p str>,
     mut seen: impl FnMut(usize),
-) -> Read {
-    let mut read = Read::default();
-    let mut open: Option<Open> = None;
-    let mut take = |scanned: Scanned<'_>, read: &mut Read| match scanned {
-        Scanned::Text(text) => {
+) -> ReadResult {
+    let mut read = ReadResult::default();
+    let mut open: Option<OpenScan> = None;
+    let mut take = |scanned: ScanEvent<'_>, read: &mut ReadResult| match scanned {
+        ScanEvent::Text(text) => {
             assert!(!text.is_empty(), "empty text");
             assert!(open.is_none(), "text inside a call");
             read.text += text;
         }
-        Scanned::Opened { name } => {
+        ScanEvent::Opened { name } => {
             assert!(open.is_none(), "a call inside a call");
-            open = Some(Open { name: name.to_owned(), arguments: String::new() });
+            open = Some(OpenScan { name: name.to_owned(), arguments: String::new() });
         }
-        Scanned::Arguments(text) => {
+        ScanEvent::Arguments(text) => {
             assert!(!text.is_empty(), "empty arguments");
             open.as_mut().expect("arguments of an open call").arguments += text;
         }
-        Scanned::Restarted => open.as_mut().expect("restart of an open call").arguments.clear(),
-        Scanned::Sealed => {
-            let Open { name, arguments } = open.take().expect("seal of an open call");
+        ScanEvent::Restarted => open.as_mut().expect("restart of an open call").arguments.clear(),
+        ScanEvent::Sealed => {
+            let OpenScan { name, arguments } = open.take().expect("seal of an open call");
             read.calls.push((name, Ok(arguments)));
         }
-        Scanned::Refused { why, raw } => {
+        ScanEvent::Refused { reason: why, raw } => {
             assert!(raw.len() <= 4096 && !raw.is_empty(), "{raw:?}");
             let name = open.take().map(|open| open.name).unwrap_or_default();
             read.calls.push((name, Err(why)));
             read.raw.push(raw.to_owned());
         }
-        Scanned::Remark(finding) => read.findings.push(finding),
+        ScanEvent::Finding(finding) => read.findings.push(finding),
     };
     let mut scanner = protocol.scanner(Arc::from(tools));
     for piece in pieces {
@@ -101,8 +101,8 @@ pub fn scan<'p>(
     protocol: &dyn TextProtocol,
     tools: &[ToolDefinition],
     pieces: impl IntoIterator<Item = &'p str>,
-) -> Read {
-    scan_watched(protocol, tools, pieces, |_| {})
+) -> ReadResult {
+    scan_observed(protocol, tools, pieces, |_| {})
 }
 
 pub fn characters(text: &str) -> impl Iterator<Item = &str> {
@@ -111,10 +111,10 @@ pub fn characters(text: &str) -> impl Iterator<Item = &str> {
 
 /// Both readers agree, for the whole text, for single characters, and for every cut in two.
 // R: X3
-pub fn agree(protocol: &dyn TextProtocol, tools: &[ToolDefinition], text: &str) -> Read {
+pub fn agree(protocol: &dyn TextProtocol, tools: &[ToolDefinition], text: &str) -> ReadResult {
     let parsed = parse(protocol, tools, text);
     let whole = scan(protocol, tools, [text]);
-    assert_eq!(whole.clone().told(), parsed, "{}: {text:?}", protocol.name());
+    assert_eq!(whole.clone().without_raw(), parsed, "{}: {text:?}", protocol.name());
     assert!(whole.raw.iter().all(|raw| text.contains(raw)), "{:?} is in {text:?}", whole.raw);
     assert_eq!(scan(protocol, tools, characters(text)), whole, "{} by characters: {text:?}", protocol.name());
     for (at, _) in text.char_indices() {

@@ -1,4 +1,4 @@
-import { type AgentDetail, ApiError, type PartInfo, type UpstreamInfo } from "@throughline/client";
+import { type AgentDetail, ApiError, type FieldGroupInfo, type UpstreamInfo } from "@throughline/client";
 import { ArrowLeft, Copy, MessageSquare } from "lucide-react";
 import { Fragment, useEffect, useEffectEvent, useMemo, useRef, useState } from "react";
 import { useWords } from "../i18n/use.ts";
@@ -22,7 +22,7 @@ import { useAgentWords } from "./words.ts";
 
 interface EditorProps {
   agent: AgentDetail;
-  parts: readonly PartInfo[];
+  parts: readonly FieldGroupInfo[];
   upstreams: readonly UpstreamInfo[];
   /** The list is to be asked for again. */
   refresh(): void;

@@ -1,4 +1,4 @@
-import type { AgentField, ApiError, PartInfo } from "@throughline/client";
+import type { AgentField, ApiError, FieldGroupInfo } from "@throughline/client";
 import { useId } from "react";
 import { duration } from "../chat/clock.ts";
 import { useWords } from "../i18n/use.ts";
@@ -20,7 +20,7 @@ export interface Form {
 }
 
 /** The fields of a part, as the server describes them. */
-export function Fields({ part: { help, fields }, form }: { part: PartInfo; form: Form }) {
+export function Fields({ part: { help, fields }, form }: { part: FieldGroupInfo; form: Form }) {
   return (
     <>
       {help && <p className="text-[12.5px] text-muted">{help}</p>}

@@ -1,4 +1,4 @@
-import type { ToolInfo, Tools } from "@throughline/client";
+import type { ToolInfo, ToolList } from "@throughline/client";
 import { X } from "lucide-react";
 import { type FormEvent, useId } from "react";
 import { ToolIcon } from "../chat/card/icon.tsx";
@@ -12,7 +12,7 @@ import { useAgentWords } from "./words.ts";
 type Turn = (names: readonly string[], to: boolean | undefined) => void;
 
 /** A switch for every tool and for all of a source, and those of groups. What is offered in the end, the server says. */
-export function ToolSwitches({ found, form }: { found: Tools | undefined; form: Form }) {
+export function ToolSwitches({ found, form }: { found: ToolList | undefined; form: Form }) {
   const words = useAgentWords();
   const { toggles } = form.draft;
   const turn: Turn = (names, to) => {

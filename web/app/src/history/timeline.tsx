@@ -1,4 +1,4 @@
-import type { Moment } from "@throughline/client";
+import type { TimelineEntry } from "@throughline/client";
 import { statusWord } from "../chat/card/look.ts";
 import { Section } from "../chat/card/section.tsx";
 import { useWords } from "../i18n/use.ts";
@@ -6,7 +6,7 @@ import { stateOf } from "./model/row.ts";
 import { type HistoryWords, useHistoryWords } from "./words.ts";
 
 /** What happened to a call, and when. */
-export function Timeline({ moments }: { moments: readonly Moment[] }) {
+export function Timeline({ moments }: { moments: readonly TimelineEntry[] }) {
   const own = useHistoryWords();
   const begin = moments[0]?.at ?? 0;
   return (
@@ -30,7 +30,7 @@ export function Timeline({ moments }: { moments: readonly Moment[] }) {
 }
 
 /** How it ended, or what was answered. */
-function Said({ moment: { event, detail } }: { moment: Moment }) {
+function Said({ moment: { event, detail } }: { moment: TimelineEntry }) {
   const words = useWords();
   const own = useHistoryWords();
   const { status, error, decision, reason } = detail;

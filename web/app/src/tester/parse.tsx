@@ -1,4 +1,4 @@
-import type { Parsed, ParsedRequest, ToolInfo } from "@throughline/client";
+import type { ParsedReply, ParsedRequest, ToolInfo } from "@throughline/client";
 import { Play } from "lucide-react";
 import { useCallback, useState } from "react";
 import { ToolIcon } from "../chat/card/icon.tsx";
@@ -30,7 +30,7 @@ export function ParsePanel({ agent, example }: { agent: string | undefined; exam
   const [protocol, setProtocol] = useState<Protocol>("any");
   const [piece, setPiece] = useState(4);
   const [perSecond, setPerSecond] = useState(20);
-  const [read, setRead] = useState<{ text: string; parsed: Parsed }>();
+  const [read, setRead] = useState<{ text: string; parsed: ParsedReply }>();
   const after = useCallback((at: number) => afterPiece(text, at, piece), [text, piece]);
   const playing = usePlaying(
     { length: text.length, after, perSecond },
@@ -123,7 +123,7 @@ function useParsed(
   protocol: Protocol,
   agent: string | undefined,
   waitMs: number,
-  take: (read: { text: string; parsed: Parsed }) => void,
+  take: (read: { text: string; parsed: ParsedReply }) => void,
 ): unknown {
   const client = useClient();
   const ask = useCallback(
@@ -141,7 +141,7 @@ function useParsed(
   return useAsked(text === "" ? undefined : ask, waitMs).error;
 }
 
-function Findings({ parsed, text, isWhole }: { parsed: Parsed; text: string; isWhole: boolean }) {
+function Findings({ parsed, text, isWhole }: { parsed: ParsedReply; text: string; isWhole: boolean }) {
   const words = useTesterWords();
   const { said } = useWords();
   const warnings = warningsOf(parsed, isWhole);

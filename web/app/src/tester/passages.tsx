@@ -1,4 +1,4 @@
-import type { Parsed } from "@throughline/client";
+import type { ParsedReply } from "@throughline/client";
 import { Fragment } from "react";
 import { useWords } from "../i18n/use.ts";
 import { type Passage, passagesOf } from "./model/passages.ts";
@@ -8,7 +8,7 @@ interface PassagesProps {
   text: string;
   /** The beginning of it that is read. */
   arrived: string;
-  parsed: Parsed | undefined;
+  parsed: ParsedReply | undefined;
   /** It arrives in pieces, and cannot be changed meanwhile. */
   isPlayed: boolean;
   change(text: string): void;

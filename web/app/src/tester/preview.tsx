@@ -1,4 +1,4 @@
-import type { Listed_PromptPreview, ToolInfo } from "@throughline/client";
+import type { PromptPreviewPage, ToolInfo } from "@throughline/client";
 import { type ReactNode, useCallback, useState } from "react";
 import { useWords } from "../i18n/use.ts";
 import { useClient } from "../session/context.tsx";
@@ -8,7 +8,7 @@ import { Failure } from "../ui/failure.tsx";
 import { Panel } from "../ui/panel.tsx";
 import { type TesterWords, useTesterWords } from "./words.ts";
 
-export type Way = Listed_PromptPreview["items"][number];
+export type Way = PromptPreviewPage["items"][number];
 
 /** What `{{ tools }}` stands for, in every way of telling it, and what it costs. */
 export function PreviewPanel({ agent, tools }: { agent: string | undefined; tools: readonly ToolInfo[] }) {

@@ -1,4 +1,4 @@
-import type { Decoded, Throughline } from "@throughline/client";
+import type { DecodedRecording, Throughline } from "@throughline/client";
 import { FileUp, Play } from "lucide-react";
 import { type DragEvent, lazy, Suspense, useCallback, useMemo, useState } from "react";
 import { Section } from "../chat/card/section.tsx";
@@ -96,7 +96,7 @@ async function decode(
   file: File | undefined,
   api: Api | undefined,
   signal: AbortSignal,
-): Promise<Decoded> {
+): Promise<DecodedRecording> {
   const body = new FormData();
   if (file) body.append("file", file);
   const query = { language: language.get(), ...(api && { api }) };
@@ -104,7 +104,7 @@ async function decode(
 }
 
 /** What it is, what is wrong with it and where, and what helps. */
-function Findings({ decoded }: { decoded: Decoded }) {
+function Findings({ decoded }: { decoded: DecodedRecording }) {
   const own = useRecordedWords();
   const parts = usePartWords();
   const { usage, calls, problems, mistakes } = decoded;
@@ -159,7 +159,7 @@ function Findings({ decoded }: { decoded: Decoded }) {
 }
 
 /** The reply as the chat draws it: all of it, or as it comes. */
-function Drawn({ decoded }: { decoded: Decoded }) {
+function Drawn({ decoded }: { decoded: DecodedRecording }) {
   const own = useRecordedWords();
   const words = useTesterWords();
   const { pieces } = decoded;

@@ -1,4 +1,4 @@
-import type { CallBlock, ToolCalled } from "@throughline/client";
+import type { CallBlock, ToolCallResult } from "@throughline/client";
 import { lookOf } from "../chat/card/look.ts";
 import { Output } from "../chat/card/output.tsx";
 import { Section } from "../chat/card/section.tsx";
@@ -12,7 +12,7 @@ type Status = NonNullable<CallBlock["status"]>;
 const ENDS: readonly Status[] = ["success", "error", "timed_out", "cancelled", "denied", "not_started"];
 
 /** How a call by hand ended. */
-export function Result({ result }: { result: ToolCalled }) {
+export function Result({ result }: { result: ToolCallResult }) {
   const words = useWords();
   const own = useTesterWords();
   const status = ENDS.find((end) => end === result.status) ?? "unknown";

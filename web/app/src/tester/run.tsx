@@ -1,4 +1,4 @@
-import { ApiError, type ToolCalled, type ToolInfo } from "@throughline/client";
+import { ApiError, type ToolCallResult, type ToolInfo } from "@throughline/client";
 import { visible } from "@throughline/visible";
 import { Play, Square } from "lucide-react";
 import { type KeyboardEvent, useEffect, useMemo, useRef, useState } from "react";
@@ -74,7 +74,7 @@ type Run =
   | { phase: "idle" }
   | { phase: "running"; since: number; leave: AbortController }
   | { phase: "asks"; why: ApiError; with: Record<string, unknown> }
-  | { phase: "done"; result: ToolCalled }
+  | { phase: "done"; result: ToolCallResult }
   | { phase: "stopped" }
   | { phase: "failed"; error: unknown };
 

@@ -1,4 +1,4 @@
-import type { SourceInfo, ToolInfo, Tools } from "@throughline/client";
+import type { ToolSourceInfo, ToolInfo, ToolList } from "@throughline/client";
 import { useState } from "react";
 import { ToolIcon } from "../chat/card/icon.tsx";
 import { useWords } from "../i18n/use.ts";
@@ -6,7 +6,7 @@ import { Panel } from "../ui/panel.tsx";
 import { useTesterWords } from "./words.ts";
 
 interface ToolsPanelProps {
-  found: Tools;
+  found: ToolList;
   chosen: string | undefined;
   choose(name: string): void;
 }
@@ -68,7 +68,7 @@ export function ToolsPanel({ found, chosen, choose }: ToolsPanelProps) {
 }
 
 interface SourceProps {
-  source: SourceInfo;
+  source: ToolSourceInfo;
   tools: readonly ToolInfo[];
   chosen: string | undefined;
   choose(name: string): void;

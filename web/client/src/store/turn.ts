@@ -1,6 +1,6 @@
 // A turn as a page shows it: a message whose blocks can be subscribed to one by one. R: T1, T2, U6
 
-import type { Block, Event, Message, Viewed } from "../api.ts";
+import type { Block, Event, Message, ViewerEvent } from "../api.ts";
 import type { CallBlock } from "./call.ts";
 import { absorb, type Change, emptyMessage } from "./fold.ts";
 import { everyFrame, Flusher, type Schedule } from "./frames.ts";
@@ -82,7 +82,7 @@ export class TurnStore {
   }
 
   /** Takes what a viewer is told. What is there already changes nothing. */
-  take(viewed: Viewed): void {
+  take(viewed: ViewerEvent): void {
     if (viewed.type === "snapshot" || viewed.type === "resync") return this.#replace(viewed.message);
     if (!("seq" in viewed)) {
       // In no log: the next event ends it.
@@ -99,7 +99,7 @@ export class TurnStore {
   }
 
   /** Takes all that comes, to its end. */
-  async follow(events: AsyncIterable<Viewed>): Promise<void> {
+  async follow(events: AsyncIterable<ViewerEvent>): Promise<void> {
     for await (const viewed of events) this.take(viewed);
   }
 

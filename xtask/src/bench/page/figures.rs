@@ -1,7 +1,7 @@
 //! What the rows of the browser come to: the goals, and the section of the document. // R: P4
 
-use super::super::judge::Verdict;
-use crate::repository::{self, Machine};
+use super::super::goals::GoalResult;
+use crate::repository::{self, MachineLoad};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -10,10 +10,10 @@ use std::fmt::Write;
 pub const OURS: &str = "throughline";
 
 /// Rows of `web/e2e/bench`.
-pub struct Rows(pub Vec<Value>);
+pub struct PageRows(pub Vec<Value>);
 
 /// What a scenario may take at most.
-struct Goals {
+struct PageGoals {
     scenario: &'static str,
     what: &'static str,
     script_s: f64,
@@ -26,8 +26,8 @@ struct Goals {
 }
 
 /// Half a millisecond on top of a whole number of frames: clocks of browsers are that coarse.
-const GOALS: [Goals; 4] = [
-    Goals {
+const GOALS: [PageGoals; 4] = [
+    PageGoals {
         scenario: "s1",
         what: "S1, 300 tokens/s with cards",
         script_s: 3.0,
@@ -38,7 +38,7 @@ const GOALS: [Goals; 4] = [
         lag_p95_ms: Some(32.0),
         heap_mb: 25.0,
     },
-    Goals {
+    PageGoals {
         scenario: "s2",
         what: "S2, one long text",
         script_s: 2.0,
@@ -49,7 +49,7 @@ const GOALS: [Goals; 4] = [
         lag_p95_ms: Some(32.0),
         heap_mb: 20.0,
     },
-    Goals {
+    PageGoals {
         scenario: "s3",
         what: "S3, processor four times slower",
         script_s: 4.0,
@@ -60,7 +60,7 @@ const GOALS: [Goals; 4] = [
         lag_p95_ms: Some(66.0),
         heap_mb: 20.0,
     },
-    Goals {
+    PageGoals {
         scenario: "s4",
         what: "S4, 1,500 tokens/s",
         script_s: 5.0,
@@ -86,7 +86,7 @@ pub fn line(row: &Value) -> String {
     format!("{} {}: {}", text("subject"), text("scenario"), figures.join(" "))
 }
 
-impl Rows {
+impl PageRows {
     fn row(&self, subject: &str, scenario: &str) -> Option<&Value> {
         self.0.iter().find(|row| row["subject"] == subject && row["scenario"] == scenario)
     }
@@ -115,13 +115,13 @@ impl Rows {
     }
 
     /// The goals of `ui.md` §4.3 and of P4, as far as they were measured.
-    pub fn verdicts(&self) -> Vec<Verdict> {
+    pub fn verdicts(&self) -> Vec<GoalResult> {
         let mut all = Vec::new();
         for goals in &GOALS {
             self.judge(goals, &mut all);
         }
         let ours = |scenario: &str, name: &str| self.figure(OURS, scenario, name);
-        let at_most = Verdict::at_most;
+        let at_most = GoalResult::at_most;
         let s1 = |name: &str| ours("s1", name);
         all.extend([
             at_most("S1: longest task", s1("long_max_ms"), 120.0, " ms"),
@@ -138,9 +138,9 @@ impl Rows {
                 100.0,
                 " ms",
             ),
-            gate(at_most("start: script", ours("start", "script_ms"), 300.0, " ms")),
+            as_gate(at_most("start: script", ours("start", "script_ms"), 300.0, " ms")),
             at_most("start: longest task", ours("start", "long_max_ms"), 100.0, " ms"),
-            gate(at_most("start: memory", ours("start", "heap_mb"), 12.0, " MB")),
+            as_gate(at_most("start: memory", ours("start", "heap_mb"), 12.0, " MB")),
             at_most(
                 "scrolling through 200 messages with 5 cards each: frame p95",
                 ours("scroll", "frame_p95_ms"),
@@ -149,9 +149,9 @@ impl Rows {
             ),
             at_most("the card of a result of 2 MB is opened", ours("big", "opened_ms"), 100.0, " ms"),
             at_most("all of its 2 MB are fetched and shown", ours("big", "loaded_ms"), 100.0, " ms"),
-            gate(at_most("50 turns: memory that stays", ours("growth", "heap_mb"), 1.0, " MB")),
-            gate(at_most("50 turns: listeners that stay", ours("growth", "listeners"), 0.0, "")),
-            gate(at_most(
+            as_gate(at_most("50 turns: memory that stays", ours("growth", "heap_mb"), 1.0, " MB")),
+            as_gate(at_most("50 turns: listeners that stay", ours("growth", "listeners"), 0.0, "")),
+            as_gate(at_most(
                 "50 turns: nodes that stay, without what a field keeps for undoing",
                 ours("growth", "nodes"),
                 0.0,
@@ -161,43 +161,53 @@ impl Rows {
         for peer in self.subjects().into_iter().filter(|subject| *subject != OURS) {
             for (name, what) in [("long_tasks", "long tasks"), ("frames_over_25", "frames over 25 ms")] {
                 let figure = self.figure(peer, "s1", name);
-                all.push(Verdict::at_most(format!("S1: {what}, beside {peer}"), s1(name), figure, ""));
+                all.push(GoalResult::at_most(format!("S1: {what}, beside {peer}"), s1(name), figure, ""));
             }
         }
         all.into_iter().filter(|verdict| verdict.value.is_finite() && verdict.goal.is_finite()).collect()
     }
 
-    fn judge(&self, goals: &Goals, all: &mut Vec<Verdict>) {
-        let Goals { scenario, what, .. } = goals;
+    fn judge(&self, goals: &PageGoals, all: &mut Vec<GoalResult>) {
+        let PageGoals { scenario, what, .. } = goals;
         let short = what.split(',').next().unwrap_or(what);
         let of = |name| self.figure(OURS, scenario, name);
-        all.push(gate(Verdict::at_most(format!("{what}: script"), of("script_s"), goals.script_s, " s")));
+        all.push(as_gate(GoalResult::at_most(
+            format!("{what}: script"),
+            of("script_s"),
+            goals.script_s,
+            " s",
+        )));
         let mut judge = |what: &str, value: f64, goal: Option<f64>, unit| {
-            all.extend(goal.map(|goal| Verdict::at_most(format!("{short}: {what}"), value, goal, unit)));
+            all.extend(goal.map(|goal| GoalResult::at_most(format!("{short}: {what}"), value, goal, unit)));
         };
         judge("tasks over 50 ms", of("long_tasks"), goals.long_tasks, "");
         judge("frame p95", of("frame_p95_ms"), goals.frame_p95_ms, " ms");
         judge("frame p99", of("frame_p99_ms"), goals.frame_p99_ms, " ms");
         judge("frames over 25 ms", self.slow_frames(OURS, scenario), goals.frames_over_25, " %");
         if let Some(lag) = goals.lag_p95_ms {
-            all.push(gate(Verdict::at_most(
+            all.push(as_gate(GoalResult::at_most(
                 format!("{short}: from the model to the screen, p95"),
                 of("lag_p95_ms"),
                 lag,
                 " ms",
             )));
         }
-        all.push(gate(Verdict::at_most(format!("{short}: memory"), of("heap_mb"), goals.heap_mb, " MB")));
+        all.push(as_gate(GoalResult::at_most(
+            format!("{short}: memory"),
+            of("heap_mb"),
+            goals.heap_mb,
+            " MB",
+        )));
     }
 
     /// The section of the document.
-    pub fn render(&self, verdicts: &[Verdict], machine: &Machine) -> String {
+    pub fn render(&self, verdicts: &[GoalResult], machine: &MachineLoad) -> String {
         let mut text = format!(
             "Measured on {} at commit {}, {}, {}.\n\n",
             repository::date(),
             repository::commit(),
             repository::machine(),
-            machine.until_now()
+            machine.sentence_until_now()
         );
         for peer in self.subjects() {
             let version = self.row(peer, "version").and_then(|row| row["version"].as_str());
@@ -238,7 +248,7 @@ impl Rows {
         text
     }
 
-    fn table_row(&self, subject: &str, goals: &Goals) -> String {
+    fn table_row(&self, subject: &str, goals: &PageGoals) -> String {
         let number = |name: &str, digits: usize| match self.figure(subject, goals.scenario, name) {
             value if value.is_finite() => format!("{value:.digits$}"),
             _ => "-".to_owned(),
@@ -264,8 +274,8 @@ impl Rows {
 }
 
 /// What no busy machine moves much: missing it may fail the command.
-fn gate(verdict: Verdict) -> Verdict {
-    Verdict { is_gate: true, ..verdict }
+fn as_gate(verdict: GoalResult) -> GoalResult {
+    GoalResult { is_gate: true, ..verdict }
 }
 
 #[cfg(test)]
@@ -282,7 +292,7 @@ mod tests {
                    "lag_p95_ms": 40.0, "card_p95_ms": 30.0, "input_max_ms": 24.0, "heap_mb": 9.5, "nodes": 4000,
                    "stolen_percent": if subject == OURS { 1.3 } else { 0.4 }})
         };
-        let rows = Rows(vec![
+        let rows = PageRows(vec![
             json!({"subject": OURS, "scenario": "version", "version": ""}),
             json!({"subject": "streamdown", "scenario": "version", "version": "streamdown 2.7.1"}),
             s1(OURS, 1.5, 2, 20),
@@ -299,7 +309,7 @@ mod tests {
         assert_eq!(found("long tasks, beside streamdown"), (false, false));
         assert_eq!(found("frames over 25 ms, beside streamdown"), (true, false));
         assert!(!verdicts.iter().any(|verdict| verdict.what.starts_with("S2")), "not measured is not judged");
-        let text = rows.render(&verdicts, &Machine::now());
+        let text = rows.render(&verdicts, &MachineLoad::now());
         assert!(text.contains("`streamdown` is streamdown 2.7.1."), "{text}");
         assert!(text.contains("at most 1.3 % of the processors' time"), "{text}");
         let row = "| S1 | throughline | **1.50** | 9.0 | 2, 80 | 16.8, 16.9 | 20 of 1000 | 9, 40 | 30 | 9.5 | 4000 |";

@@ -1,7 +1,7 @@
 //! What the rows come to: the goals, and the section of the document.
 
-use super::super::judge::Verdict;
-use crate::repository::{self, Machine};
+use super::super::goals::GoalResult;
+use crate::repository::{self, MachineLoad};
 use serde_json::Value;
 use std::fmt::Write;
 
@@ -12,11 +12,11 @@ pub const MEMORY: &str = "throughline-memory";
 pub const OWN_API: &str = "throughline-turns";
 
 /// Rows of `scripts/part2.py` and our own.
-pub struct Rows(pub Vec<Value>);
+pub struct ServerRows(pub Vec<Value>);
 
-impl Rows {
+impl ServerRows {
     /// In the middle of all rows of a target and scenario; NaN, if there is none.
-    fn middle(&self, target: &str, scenario: &str, figure: impl Fn(&Value) -> Option<f64>) -> f64 {
+    fn median(&self, target: &str, scenario: &str, figure: impl Fn(&Value) -> Option<f64>) -> f64 {
         let here = self.0.iter().filter(|row| row["target"] == target && row["scen"] == scenario);
         let mut all: Vec<f64> = here.filter_map(figure).collect();
         all.sort_by(f64::total_cmp);
@@ -27,17 +27,17 @@ impl Rows {
     }
 
     fn plain(&self, target: &str, scenario: &str, name: &str) -> f64 {
-        self.middle(target, scenario, |row| row[name].as_f64())
+        self.median(target, scenario, |row| row[name].as_f64())
     }
 
     /// Milliseconds until the first token; `at` 0 = p50, 1 = p99.
     fn first_token(&self, target: &str, at: usize) -> f64 {
-        self.middle(target, "s1.ttft", |row| Some(row["ttft_us"][at].as_f64()? / 1e3))
+        self.median(target, "s1.ttft", |row| Some(row["ttft_us"][at].as_f64()? / 1e3))
     }
 
     /// Milliseconds from a token's birth to its arrival.
     fn token(&self, target: &str, scenario: &str, percentile: &str) -> f64 {
-        self.middle(target, scenario, |row| Some(row["lat_us"][percentile].as_f64()? / 1e3))
+        self.median(target, scenario, |row| Some(row["lat_us"][percentile].as_f64()? / 1e3))
     }
 
     /// Microseconds of processor time for a token, of 100 streams.
@@ -47,90 +47,90 @@ impl Rows {
 
     /// Milliseconds of a turn with one tool call that are not the model's.
     fn turn(&self, target: &str, scenario: &str, figure: &str) -> f64 {
-        self.middle(target, scenario, |row| Some(row["turn"][figure].as_f64()? / 1e3))
+        self.median(target, scenario, |row| Some(row["turn"][figure].as_f64()? / 1e3))
     }
 
     fn streams(&self, target: &str) -> f64 {
         self.plain(target, "s3.result", "capacity")
     }
 
-    fn has(&self, target: &str) -> bool {
+    fn is_measured(&self, target: &str) -> bool {
         self.0.iter().any(|row| row["target"] == target && row["scen"] == "s1.n100")
     }
 
     /// Goals of the issue, and those rows of the scoreboard that can be measured here.
-    pub fn verdicts(&self) -> Vec<Verdict> {
+    pub fn verdicts(&self) -> Vec<GoalResult> {
         let added = |target: &str| self.first_token(target, 0) - self.first_token("direct", 0);
         let late = |scenario: &str| {
-            self.middle(OURS, scenario, |row| {
+            self.median(OURS, scenario, |row| {
                 Some(row["turn"]["between_calls_us_p50"].as_f64()? / 1e3 - row["optimum_ms"].as_f64()?)
             })
         };
         let latest = ["s4.par", "s4.3s1s1s", "s4.tail"].into_iter().map(late).fold(f64::NAN, f64::max);
         let all = [
-            Verdict::at_most(
+            GoalResult::at_most(
                 "processor time of a token, by relay-turn's",
                 self.cpu(NO_WAIT) / self.cpu("relay-turn"),
                 1.25,
                 "",
             ),
-            Verdict::at_most(
+            GoalResult::at_most(
                 "added time to first token p50, by relay-pass's",
                 added(NO_WAIT) / added("relay-pass"),
                 2.0,
                 "",
             ),
-            Verdict::at_most(
+            GoalResult::at_most(
                 "time to first token p50, fsyncs included: no step of 40 ms",
                 self.first_token(OURS, 0),
                 20.0,
                 " ms",
             ),
-            Verdict::at_most("turn overhead p50", self.turn(NO_WAIT, "s2", "added_us_p50"), 1.0, " ms"),
-            Verdict::at_most(
+            GoalResult::at_most("turn overhead p50", self.turn(NO_WAIT, "s2", "added_us_p50"), 1.0, " ms"),
+            GoalResult::at_most(
                 "between two model calls p50",
                 self.turn(NO_WAIT, "s2", "between_calls_us_p50"),
                 0.4,
                 " ms",
             ),
-            Verdict::at_most(
+            GoalResult::at_most(
                 "streams per core at 50 tokens/s: relay-turn's by ours",
                 self.streams("relay-turn") / self.streams(NO_WAIT),
                 1.11,
                 "",
             ),
-            Verdict::at_most(
+            GoalResult::at_most(
                 "memory of an active stream",
                 self.plain(OURS, "active", "kib_a_stream"),
                 64.0,
                 " KiB",
             ),
-            Verdict::at_most(
+            GoalResult::at_most(
                 "memory of an idle stream (row 11)",
                 self.plain(OURS, "idle", "kib_a_stream"),
                 20.0,
                 " KiB",
             ),
-            Verdict::at_most("next call behind the optimum with eager tools", latest, 2.0, " ms"),
-            Verdict::at_most(
+            GoalResult::at_most("next call behind the optimum with eager tools", latest, 2.0, " ms"),
+            GoalResult::at_most(
                 "from start to ready after kill -9 (row 6)",
                 self.plain(OURS, "restart", "ready_ms"),
                 1000.0,
                 " ms",
             ),
-            Verdict::at_most(
+            GoalResult::at_most(
                 "added time to first token p99, one stream (row 7)",
                 self.first_token(NO_WAIT, 1) - self.first_token("direct", 1),
                 0.4,
                 " ms",
             ),
-            Verdict::at_most(
+            GoalResult::at_most(
                 "memory of the idle process (row 12)",
                 self.plain(OURS, "cold", "rss_kib") / 1024.0,
                 25.0,
                 " MiB",
             ),
-            Verdict::at_most(
+            GoalResult::at_most(
                 "processor time of a token with the log, 100 streams (row 13)",
                 self.cpu(OURS),
                 15.0,
@@ -141,13 +141,13 @@ impl Rows {
     }
 
     /// The section of the document.
-    pub fn render(&self, verdicts: &[Verdict], build: &str, machine: &Machine) -> String {
+    pub fn render(&self, verdicts: &[GoalResult], build: &str, machine: &MachineLoad) -> String {
         let mut text = format!(
             "Measured on {} at commit {}, {}, {build}, {}.\n\n",
             repository::date(),
             repository::commit(),
             repository::machine(),
-            machine.until_now()
+            machine.sentence_until_now()
         );
         text += "| target | first token p50, p99 (ms) | a token, 1 stream p50, p99 (ms) | 100 streams p50, p99 (ms) | **us of processor a token** | turn overhead p50 (ms) | between calls p50 (ms) | streams per core | memory at 100 (MiB) |\n\
                  |---|---|---|---|---|---|---|---|---|\n";
@@ -157,7 +157,7 @@ impl Rows {
         };
         let mut targets: Vec<&str> = self.0.iter().filter_map(|row| row["target"].as_str()).collect();
         let mut seen = std::collections::BTreeSet::new();
-        targets.retain(|target| seen.insert(*target) && (self.has(target)));
+        targets.retain(|target| seen.insert(*target) && (self.is_measured(target)));
         for target in targets {
             let _ = writeln!(
                 text,
@@ -172,7 +172,7 @@ impl Rows {
                 number(self.turn(target, "s2", "added_us_p50"), 2),
                 number(self.turn(target, "s2", "between_calls_us_p50"), 2),
                 number(self.streams(target), 0),
-                number(self.middle(target, "s1.n100", |row| row["target_rss_mib"][1].as_f64()), 0),
+                number(self.median(target, "s1.n100", |row| row["target_rss_mib"][1].as_f64()), 0),
             );
         }
         let of = |scenario: &str, name: &str| self.plain(OURS, scenario, name);
@@ -228,7 +228,7 @@ mod tests {
             .flatten()
             .chain([json!({"target": OURS, "scen": "s4.tail", "turn": {"between_calls_us_p50": 1500.0}, "optimum_ms": 0.0})])
             .collect();
-        let rows = Rows(rows);
+        let rows = ServerRows(rows);
         let verdicts = rows.verdicts();
         let found = |what: &str| {
             let found = verdicts.iter().find(|verdict| verdict.what.starts_with(what)).unwrap();
@@ -241,7 +241,7 @@ mod tests {
             !verdicts.iter().any(|verdict| verdict.what.starts_with("streams")),
             "not measured is not judged"
         );
-        let text = rows.render(&verdicts, "release", &Machine::now());
+        let text = rows.render(&verdicts, "release", &MachineLoad::now());
         assert!(
             text.contains("| throughline-nowait | 0.28, 0.56 | -, - | 0.20, 4.0 | **32.0** | - |"),
             "{text}"

@@ -1,8 +1,8 @@
 //! What `scripts/part2.py` does not measure: eager starts under our tools' names, fsyncs, memory, restarts.
 
 use super::UPSTREAM_PORT;
-use super::ground::Ground;
-use super::subject::{Running, Subject};
+use super::setup::BenchSetup;
+use super::subject::{BenchServer, RunningBenchServer};
 use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
 use std::fs;
@@ -14,28 +14,28 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 /// How many of everything.
-pub struct Sizes {
+pub struct LoadSizes {
     pub idle_streams: usize,
     pub active_streams: usize,
     pub stored_turns: usize,
 }
 
 /// The model server of the bench, on the second processor, killed when it is dropped.
-pub struct Upstream(Child);
+pub struct BenchUpstream(Child);
 
-impl Upstream {
-    pub fn start(ground: &Ground) -> Result<Self> {
+impl BenchUpstream {
+    pub fn start(setup: &BenchSetup) -> Result<Self> {
         let child = Command::new("taskset")
             .args(["-c", "1"])
-            .arg(ground.program("upstream"))
+            .arg(setup.program("upstream"))
             .arg(format!("127.0.0.1:{UPSTREAM_PORT}"))
             .stdin(Stdio::null())
             .stderr(Stdio::null())
             .spawn()?;
         let upstream = Self(child);
-        let began = Instant::now();
+        let started_at = Instant::now();
         while TcpStream::connect(("127.0.0.1", UPSTREAM_PORT)).is_err() {
-            if began.elapsed() > Duration::from_secs(10) {
+            if started_at.elapsed() > Duration::from_secs(10) {
                 bail!("the bench's model server does not start");
             }
             sleep(Duration::from_millis(5));
@@ -44,7 +44,7 @@ impl Upstream {
     }
 }
 
-impl Drop for Upstream {
+impl Drop for BenchUpstream {
     fn drop(&mut self) {
         // It may have ended by itself.
         let _ = self.0.kill();
@@ -54,14 +54,14 @@ impl Drop for Upstream {
 
 /// One run of the load generator, on the second processor.
 fn load(
-    ground: &Ground,
-    subject: &Subject,
-    running: &Running<'_>,
+    setup: &BenchSetup,
+    subject: &BenchServer,
+    running: &RunningBenchServer<'_>,
     model: &str,
     more: &[(&str, usize)],
 ) -> Result<Value> {
     let mut command = Command::new("taskset");
-    command.args(["-c", "1"]).arg(ground.program("load")).args(["--model", model]);
+    command.args(["-c", "1"]).arg(setup.program("load")).args(["--model", model]);
     command.args(["--url", &format!("http://127.0.0.1:{}/v1/chat/completions", subject.port)]);
     command.args(["--upstream", &format!("http://127.0.0.1:{UPSTREAM_PORT}")]);
     command.args(["--header", &subject.header(), "--pid", &running.pid().to_string()]);
@@ -78,49 +78,49 @@ fn load(
 }
 
 /// Everything, as rows of the same form as those of `scripts/part2.py`.
-pub fn all(ground: &Ground, subject: &Subject, sizes: &Sizes) -> Result<Vec<Value>> {
-    let _upstream = Upstream::start(ground)?;
+pub fn measure_all(setup: &BenchSetup, subject: &BenchServer, sizes: &LoadSizes) -> Result<Vec<Value>> {
+    let _upstream = BenchUpstream::start(setup)?;
     let mut rows = Vec::new();
-    let mut keep = |scenario: &str, mut figures: Value| {
+    let mut push_row = |scenario: &str, mut figures: Value| {
         figures["target"] = "throughline".into();
         figures["scen"] = scenario.into();
-        println!("  {}", said(scenario, &figures));
+        println!("  {}", row_text(scenario, &figures));
         rows.push(figures);
     };
     let running = subject.start()?;
-    keep("cold", json!({ "rss_kib": running.rss_kib()?, "ready_ms": ms(running.ready_after) }));
-    load(ground, subject, &running, "pace-0-3", &[("turns", 40)])?;
-    keep("fsyncs", fsyncs(ground, subject, &running)?);
+    push_row("cold", json!({ "rss_kib": running.rss_kib()?, "ready_ms": ms(running.ready_after) }));
+    load(setup, subject, &running, "pace-0-3", &[("turns", 40)])?;
+    push_row("fsyncs", fsyncs(setup, subject, &running)?);
     for (scenario, model, optimum_ms) in [
         ("s4.par", "tool-50-10-40-3-5-bench_sleep1s", 1000.0),
         ("s4.3s1s1s", "tool-50-10-40-3-5-bench_sleep3s+bench_sleep1s+bench_sleep1s", 1320.0),
         ("s4.tail", "tool-50-10-40-3-5-bench_sleep1s-50", 0.0),
     ] {
-        let mut figures = load(ground, subject, &running, model, &[("turns", 2)])?;
+        let mut figures = load(setup, subject, &running, model, &[("turns", 2)])?;
         figures["optimum_ms"] = optimum_ms.into();
-        keep(scenario, figures);
+        push_row(scenario, figures);
     }
     let (before, n) = (running.rss_kib()?, sizes.active_streams);
     let many = [("n", n), ("ramp-ms", 3000), ("expect", 150)];
-    let mut active = load(ground, subject, &running, "pace-20-150", &many)?;
+    let mut active = load(setup, subject, &running, "pace-20-150", &many)?;
     let peak = active["target_rss_mib"][1].as_f64().unwrap_or(f64::NAN) * 1024.0;
     active["kib_a_stream"] = ((peak - before) / n as f64).into();
-    keep("active", active);
+    push_row("active", active);
     running.stop()?;
     // What the streams before have freed would be taken again, and nothing would seem to be needed.
     let running = subject.start()?;
-    keep("idle", idle(subject, &running, sizes.idle_streams)?);
+    push_row("idle", idle(subject, &running, sizes.idle_streams)?);
     running.stop()?;
-    keep("restart", restart(ground, subject, sizes.stored_turns)?);
+    push_row("restart", restart(setup, subject, sizes.stored_turns)?);
     Ok(rows)
 }
 
 /// How many fsyncs a turn takes, and how long one takes where the store is.
-fn fsyncs(ground: &Ground, subject: &Subject, running: &Running<'_>) -> Result<Value> {
+fn fsyncs(setup: &BenchSetup, subject: &BenchServer, running: &RunningBenchServer<'_>) -> Result<Value> {
     const TURNS: usize = 100;
     let (fsyncs, commits) = ("throughline_store_fsyncs_total", "throughline_store_commits_total");
     let before = [subject.counter(fsyncs)?, subject.counter(commits)?];
-    load(ground, subject, running, "pace-0-3", &[("turns", TURNS)])?;
+    load(setup, subject, running, "pace-0-3", &[("turns", TURNS)])?;
     let after = [subject.counter(fsyncs)?, subject.counter(commits)?];
     let a_turn = |at: usize| (after[at] - before[at]) / TURNS as f64;
     Ok(
@@ -135,9 +135,9 @@ fn fsync_ms(folder: &Path) -> Result<f64> {
     let mut times = Vec::new();
     for _ in 0..101 {
         file.write_all(&[0; 4096])?;
-        let began = Instant::now();
+        let started_at = Instant::now();
         file.sync_data()?;
-        times.push(ms(began.elapsed()));
+        times.push(ms(started_at.elapsed()));
     }
     fs::remove_file(path)?;
     times.sort_by(f64::total_cmp);
@@ -145,11 +145,11 @@ fn fsync_ms(folder: &Path) -> Result<f64> {
 }
 
 /// Streams that wait: viewers of a turn that asks a person.
-fn idle(subject: &Subject, running: &Running<'_>, n: usize) -> Result<Value> {
+fn idle(subject: &BenchServer, running: &RunningBenchServer<'_>, n: usize) -> Result<Value> {
     let body = json!({
         "agent": "asking", "model": "tool-0-1-1-1-1-bench_noop", "input": [{"type": "text", "text": "go"}],
     });
-    let (status, answer) = subject.ask("POST", "/v1/turns", &body.to_string())?;
+    let (status, answer) = subject.request("POST", "/v1/turns", &body.to_string())?;
     let answer: Value = serde_json::from_str(&answer).with_context(|| format!("{status}: {answer}"))?;
     let turn = answer["turn_id"].as_str().with_context(|| format!("no turn in {answer}"))?;
     let before = running.rss_kib()?;
@@ -170,10 +170,10 @@ fn idle(subject: &Subject, running: &Running<'_>, n: usize) -> Result<Value> {
 }
 
 /// From the start of the process to taking turns, with so many turns in the store, after it was killed.
-fn restart(ground: &Ground, subject: &Subject, turns: usize) -> Result<Value> {
+fn restart(setup: &BenchSetup, subject: &BenchServer, turns: usize) -> Result<Value> {
     let running = subject.start()?;
     const AT_ONCE: usize = 50;
-    load(ground, subject, &running, "pace-0-3", &[("n", AT_ONCE), ("turns", turns / AT_ONCE)])?;
+    load(setup, subject, &running, "pace-0-3", &[("n", AT_ONCE), ("turns", turns / AT_ONCE)])?;
     // Kills it.
     drop(running);
     let running = subject.start()?;
@@ -187,7 +187,7 @@ fn ms(time: Duration) -> f64 {
     time.as_secs_f64() * 1e3
 }
 
-fn said(scenario: &str, figures: &Value) -> String {
+fn row_text(scenario: &str, figures: &Value) -> String {
     let of_interest = [
         "rss_kib",
         "ready_ms",

@@ -13,11 +13,11 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 /// How long a server may take to start, or to stop.
-const PATIENCE: Duration = Duration::from_secs(60);
+const START_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Where the log is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LogAt {
+pub enum LogPlacement {
     /// In the store, on a disk.
     Disk,
     /// In the store, on a file system in memory: everything is done, and waiting for the disk takes no time.
@@ -27,17 +27,17 @@ pub enum LogAt {
 }
 
 /// One server, stopped or running.
-pub struct Subject {
+pub struct BenchServer {
     binary: PathBuf,
     pub folder: PathBuf,
     pub port: u16,
-    log: LogAt,
+    log: LogPlacement,
     pub key: String,
 }
 
-impl Subject {
+impl BenchServer {
     /// A server with an empty store; it is started once, so that it has a key, and stopped.
-    pub fn new(binary: &Path, folder: PathBuf, port: u16, log: LogAt) -> Result<Self> {
+    pub fn new(binary: &Path, folder: PathBuf, port: u16, log: LogPlacement) -> Result<Self> {
         let _ = fs::remove_dir_all(&folder);
         fs::create_dir_all(&folder)?;
         fs::write(folder.join("throughline.toml"), configuration(port))?;
@@ -52,13 +52,13 @@ impl Subject {
 
     fn environment(&self) -> Vec<(&'static str, String)> {
         let mut all = vec![("THROUGHLINE_DATA", self.folder.join("data").display().to_string())];
-        if self.log == LogAt::Memory {
+        if self.log == LogPlacement::Memory {
             all.push(("THROUGHLINE_BENCH_LOG", "memory".to_owned()));
         }
         all
     }
 
-    fn words(&self) -> [String; 4] {
+    fn serve_arguments(&self) -> [String; 4] {
         let file = self.folder.join("throughline.toml");
         [self.binary.display().to_string(), "serve".into(), "--config".into(), file.display().to_string()]
     }
@@ -68,7 +68,7 @@ impl Subject {
         let environment: serde_json::Map<String, Value> =
             self.environment().into_iter().map(|(name, value)| (name.to_owned(), value.into())).collect();
         json!({
-            "cmd": self.words(), "env": environment, "port": self.port, "start_n": 200,
+            "cmd": self.serve_arguments(), "env": environment, "port": self.port, "start_n": 200,
             "url": "http://127.0.0.1:{port}/v1/chat/completions", "headers": [self.header()],
             "kinds": ["relay", "turn"], "tool_model": "tool-50-5-5-1-5-bench_noop",
         })
@@ -90,26 +90,26 @@ impl Subject {
     }
 
     /// Starts it on the first processor and waits until it takes turns.
-    pub fn start(&self) -> Result<Running<'_>> {
+    pub fn start(&self) -> Result<RunningBenchServer<'_>> {
         let log = fs::File::create(self.folder.join("log"))?;
         let began = Instant::now();
         let child = Command::new("taskset")
             .args(["-c", "0"])
-            .args(self.words())
+            .args(self.serve_arguments())
             .envs(self.environment())
             .stdin(Stdio::null())
             .stdout(log.try_clone()?)
             .stderr(log)
             .spawn()
             .context("taskset could not be started")?;
-        let mut running = Running { child, subject: self, ready_after: Duration::ZERO };
+        let mut running = RunningBenchServer { child, subject: self, ready_after: Duration::ZERO };
         loop {
-            if self.get("/readyz").is_ok_and(|(status, _)| status == 200) {
+            if self.get_text("/readyz").is_ok_and(|(status, _)| status == 200) {
                 running.ready_after = began.elapsed();
                 return Ok(running);
             }
-            let over = running.child.try_wait()?.is_some() || began.elapsed() > PATIENCE;
-            if over {
+            let has_failed = running.child.try_wait()?.is_some() || began.elapsed() > START_TIMEOUT;
+            if has_failed {
                 let log = self.folder.join("log").display().to_string();
                 return Err(fault("the server does not start", format!("see {log}")));
             }
@@ -118,12 +118,12 @@ impl Subject {
     }
 
     /// Status and body.
-    pub fn get(&self, path: &str) -> Result<(u16, String)> {
-        self.ask("GET", path, "")
+    pub fn get_text(&self, path: &str) -> Result<(u16, String)> {
+        self.request("GET", path, "")
     }
 
     /// Status and body.
-    pub fn ask(&self, method: &str, path: &str, body: &str) -> Result<(u16, String)> {
+    pub fn request(&self, method: &str, path: &str, body: &str) -> Result<(u16, String)> {
         let mut socket = self.open(method, path, body, "close")?;
         let mut answer = String::new();
         socket.read_to_string(&mut answer)?;
@@ -134,7 +134,7 @@ impl Subject {
     /// A connection with a request on it.
     pub fn open(&self, method: &str, path: &str, body: &str, connection: &str) -> Result<TcpStream> {
         let mut socket = TcpStream::connect(("127.0.0.1", self.port))?;
-        socket.set_read_timeout(Some(PATIENCE))?;
+        socket.set_read_timeout(Some(START_TIMEOUT))?;
         let key = if self.key.is_empty() { String::new() } else { self.header() + "\r\n" };
         let request = format!(
             "{method} {path} HTTP/1.1\r\nhost: 127.0.0.1:{}\r\n{key}connection: {connection}\r\n\
@@ -148,7 +148,7 @@ impl Subject {
 
     /// A counter of `/metrics`.
     pub fn counter(&self, name: &str) -> Result<f64> {
-        let (_, text) = self.get("/metrics")?;
+        let (_, text) = self.get_text("/metrics")?;
         let line = text.lines().find(|line| line.starts_with(name) && !line.starts_with('#'));
         let value = line.and_then(|line| line.rsplit(' ').next()?.parse().ok());
         value.with_context(|| format!("there is no metric {name}"))
@@ -156,14 +156,14 @@ impl Subject {
 }
 
 /// A process, killed when it is dropped.
-pub struct Running<'a> {
+pub struct RunningBenchServer<'a> {
     child: Child,
-    subject: &'a Subject,
+    subject: &'a BenchServer,
     /// From its start until it took turns.
     pub ready_after: Duration,
 }
 
-impl Running<'_> {
+impl RunningBenchServer<'_> {
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
@@ -181,7 +181,7 @@ impl Running<'_> {
         Command::new("kill").args(["-TERM", &pid]).status()?;
         let began = Instant::now();
         while self.child.try_wait()?.is_none() {
-            if began.elapsed() > PATIENCE {
+            if began.elapsed() > START_TIMEOUT {
                 let folder = self.subject.folder.display().to_string();
                 return Err(fault("the server does not stop", format!("see {folder}/log")));
             }
@@ -191,7 +191,7 @@ impl Running<'_> {
     }
 }
 
-impl Drop for Running<'_> {
+impl Drop for RunningBenchServer<'_> {
     fn drop(&mut self) {
         // It may have ended by itself.
         let _ = self.child.kill();

@@ -1,7 +1,7 @@
 //! What clients are made of, from public registries: pinned in `clients/matrix`, installed under cargo's target folder.
 
-use super::expected::{Client, Start};
-use crate::program::{self, Program};
+use super::expected::{ClientStart, MatrixClient};
+use crate::program::{self, ExternalProgram};
 use crate::repository;
 use anyhow::{Context, Result};
 use std::fs;
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 pub const SOURCES: &str = "clients/matrix";
 
 /// A client that can be started.
-pub struct Installed {
+pub struct InstalledClient {
     pub program: PathBuf,
     /// The script, if the program is one that runs scripts.
     pub script: Option<PathBuf>,
@@ -22,25 +22,30 @@ pub struct Installed {
 ///
 /// # Errors
 /// The outer one: a pin is wrong. The inner one: why it cannot be had on this machine.
-pub fn installed(client: &Client) -> Result<std::result::Result<Installed, String>> {
+pub fn installed(client: &MatrixClient) -> Result<std::result::Result<InstalledClient, String>> {
     let sources = repository::root().join(SOURCES);
     let node = folder("node")?;
     let script = |of: &str, name: &str| Some(sources.join(of).join(name));
     let python3 = || PathBuf::from("python3");
-    let here = |program, script, packages| Installed { program, script, packages };
+    let installed_client = |program, script, packages| InstalledClient { program, script, packages };
     Ok(match client.start {
-        Start::Python { pins, script: name } => environment(pins)?
-            .map(|folder| here(folder.join("bin/python"), script("python", name), node.clone())),
-        Start::Node { script: name } => npm("node")?
-            .map(|folder| here(folder.join("node_modules/.bin/node"), script("node", name), folder)),
-        Start::Program { script: name } => match has_python() {
-            Ok(()) => npm("programs")?.map(|folder| here(python3(), script("python", name), folder)),
+        ClientStart::Python { pins, script: name } => environment(pins)?
+            .map(|folder| installed_client(folder.join("bin/python"), script("python", name), node.clone())),
+        ClientStart::Node { script: name } => npm("node")?.map(|folder| {
+            installed_client(folder.join("node_modules/.bin/node"), script("node", name), folder)
+        }),
+        ClientStart::Program { script: name } => match has_python() {
+            Ok(()) => {
+                npm("programs")?.map(|folder| installed_client(python3(), script("python", name), folder))
+            }
             Err(why) => Err(why),
         },
-        Start::Plain { script: name } => {
-            has_python().map(|()| here(python3(), script("python", name), node.clone()))
+        ClientStart::Plain { script: name } => {
+            has_python().map(|()| installed_client(python3(), script("python", name), node.clone()))
         }
-        Start::Rust => built(&sources.join("rust"))?.map(|program| here(program, None, node.clone())),
+        ClientStart::Rust => {
+            built(&sources.join("rust"))?.map(|program| installed_client(program, None, node.clone()))
+        }
     })
 }
 
@@ -49,7 +54,7 @@ fn folder(name: &str) -> Result<PathBuf> {
 }
 
 fn has_python() -> std::result::Result<(), String> {
-    let works = Program::new("python3").args(["-m", "pip", "--version"]).works();
+    let works = ExternalProgram::new("python3").args(["-m", "pip", "--version"]).succeeds();
     if works { Ok(()) } else { Err("Python 3 with pip is not installed".to_owned()) }
 }
 
@@ -59,19 +64,26 @@ fn environment(pins: &str) -> Result<std::result::Result<PathBuf, String>> {
         return Ok(Err(why));
     }
     let (folder, list) = (folder(pins)?, format!("{SOURCES}/python/{pins}.txt"));
-    let wanted = repository::read(&list)?;
-    once(&folder, &wanted, || {
-        let (place, python) = (text(&folder), text(&folder.join("bin/python")));
+    let pinned = repository::read(&list)?;
+    install_once(&folder, &pinned, || {
+        let (folder_text, python) = (text(&folder), text(&folder.join("bin/python")));
         let list = text(&repository::root().join(&list));
         let quiet = ["--quiet", "--disable-pip-version-check"];
-        Program::new("python3").args(["-m", "venv", "--clear", "--without-pip", &place]).run()?;
+        ExternalProgram::new("python3")
+            .args(["-m", "venv", "--clear", "--without-pip", &folder_text])
+            .run()?;
         // The list is complete, so what it names is all that is installed.
-        let pip = Program::new("python3").args(["-m", "pip", "--python", &python, "install", "--no-deps"]);
+        let pip =
+            ExternalProgram::new("python3").args(["-m", "pip", "--python", &python, "install", "--no-deps"]);
         match pip.args(quiet).args(["-r", &list]).run() {
             Ok(()) => Ok(Ok(())),
             Err(error) => {
-                let probe = ["-m", "pip", "download", "--no-deps", "--dest", &place, "six==1.17.0"];
-                unless_absent(error, Program::new("python3").args(probe).args(quiet).works(), "PyPI")
+                let probe = ["-m", "pip", "download", "--no-deps", "--dest", &folder_text, "six==1.17.0"];
+                unless_registry_down(
+                    error,
+                    ExternalProgram::new("python3").args(probe).args(quiet).succeeds(),
+                    "PyPI",
+                )
             }
         }
     })
@@ -79,7 +91,7 @@ fn environment(pins: &str) -> Result<std::result::Result<PathBuf, String>> {
 
 /// A folder of npm's packages.
 fn npm(name: &str) -> Result<std::result::Result<PathBuf, String>> {
-    if !Program::new("npm").args(["--version"]).works() {
+    if !ExternalProgram::new("npm").args(["--version"]).succeeds() {
         return Ok(Err("Node.js with npm is not installed".to_owned()));
     }
     let (folder, pins) = (folder(name)?, format!("{SOURCES}/{name}"));
@@ -90,19 +102,20 @@ fn npm(name: &str) -> Result<std::result::Result<PathBuf, String>> {
     } else {
         (&["package.json"], &["install", "--no-package-lock"])
     };
-    let wanted =
+    let pinned =
         files.iter().map(|file| repository::read(&format!("{pins}/{file}"))).collect::<Result<String>>();
-    once(&folder, &wanted?, || {
+    install_once(&folder, &pinned?, || {
         for file in files {
             fs::copy(repository::root().join(&pins).join(file), folder.join(file))
                 .with_context(|| format!("{pins}/{file} cannot be copied"))?;
         }
         let words = ["--prefix", &text(&folder), "--no-audit", "--no-fund", "--loglevel=error"];
-        match Program::new("npm").args(verb).args(words).run() {
+        match ExternalProgram::new("npm").args(verb).args(words).run() {
             Ok(()) => Ok(Ok(())),
             Err(error) => {
-                let ping = Program::new("npm").args(["ping", "--fetch-retries=0", "--fetch-timeout=10000"]);
-                unless_absent(error, ping.works(), "the npm registry")
+                let ping =
+                    ExternalProgram::new("npm").args(["ping", "--fetch-retries=0", "--fetch-timeout=10000"]);
+                unless_registry_down(error, ping.succeeds(), "the npm registry")
             }
         }
     })
@@ -111,24 +124,27 @@ fn npm(name: &str) -> Result<std::result::Result<PathBuf, String>> {
 /// The program of a crate outside of the workspace.
 fn built(source: &Path) -> Result<std::result::Result<PathBuf, String>> {
     let manifest = text(&source.join("Cargo.toml"));
-    if !Program::cargo().args(["fetch", "--quiet", "--locked", "--manifest-path", &manifest]).works() {
+    if !ExternalProgram::cargo()
+        .args(["fetch", "--quiet", "--locked", "--manifest-path", &manifest])
+        .succeeds()
+    {
         return Ok(Err("its crates cannot be fetched".to_owned()));
     }
     let target = folder("rust")?;
     let words =
         ["build", "--quiet", "--locked", "--manifest-path", &manifest, "--target-dir", &text(&target)];
-    Program::cargo().args(words).run()?;
+    ExternalProgram::cargo().args(words).run()?;
     Ok(Ok(target.join("debug/async-openai-client")))
 }
 
 /// Installs into this folder unless that has been done with the same pins.
-fn once(
+fn install_once(
     folder: &Path,
-    wanted: &str,
+    pinned: &str,
     install: impl FnOnce() -> Result<std::result::Result<(), String>>,
 ) -> Result<std::result::Result<PathBuf, String>> {
     let done = folder.join("installed");
-    if fs::read_to_string(&done).is_ok_and(|installed| installed == wanted) {
+    if fs::read_to_string(&done).is_ok_and(|installed| installed == pinned) {
         return Ok(Ok(folder.to_owned()));
     }
     println!("installing into {}", folder.display());
@@ -136,12 +152,12 @@ fn once(
     if let Err(why) = install()? {
         return Ok(Err(why));
     }
-    fs::write(&done, wanted).with_context(|| format!("{} cannot be written", done.display()))?;
+    fs::write(&done, pinned).with_context(|| format!("{} cannot be written", done.display()))?;
     Ok(Ok(folder.to_owned()))
 }
 
 /// A registry that cannot be reached is nothing that the project could mend; a pin that is wrong is.
-fn unless_absent(
+fn unless_registry_down(
     error: anyhow::Error,
     is_there: bool,
     registry: &str,

@@ -1,9 +1,9 @@
 //! The model and the clients as processes.
 
-use super::expected::Client;
-use super::packages::{Installed, SOURCES};
+use super::expected::MatrixClient;
+use super::packages::{InstalledClient, SOURCES};
 use crate::fault::fault;
-use crate::program::Program;
+use crate::program::ExternalProgram;
 use crate::repository;
 use anyhow::{Context, Result};
 use serde_json::Value;
@@ -18,14 +18,14 @@ use std::time::Duration;
 const CELL_MAX: Duration = Duration::from_secs(180);
 
 /// `throughline mock` with the matrix's script, which ends with this value.
-pub struct Model {
+pub struct ScriptedModel {
     child: Child,
     /// `http://127.0.0.1:12345/v1`
     pub base_url: String,
     _stdout: BufReader<ChildStdout>,
 }
 
-impl Model {
+impl ScriptedModel {
     pub fn start(throughline: &Path) -> Result<Self> {
         let script = repository::root().join(SOURCES).join("model.toml");
         let mut command = Command::new(throughline);
@@ -43,7 +43,7 @@ impl Model {
     }
 }
 
-impl Drop for Model {
+impl Drop for ScriptedModel {
     fn drop(&mut self) {
         // It may have ended by itself, which the clients have noticed.
         let _ = self.child.kill();
@@ -52,20 +52,26 @@ impl Drop for Model {
 }
 
 /// What a client's script says: the lines of JSON, and what it had to say besides.
-pub struct Said {
+pub struct ClientReport {
     pub lines: Vec<Value>,
     /// Why there are no more lines, if it did not come to its end.
-    pub trouble: Option<String>,
+    pub failure: Option<String>,
 }
 
 /// Runs all cells of a client against this server.
-pub fn run(client: &Client, installed: &Installed, address: &str, key: &str, folder: &Path) -> Result<Said> {
+pub fn run_client(
+    client: &MatrixClient,
+    installed: &InstalledClient,
+    address: &str,
+    key: &str,
+    folder: &Path,
+) -> Result<ClientReport> {
     let log = folder.join("client.log");
     let errors = fs::File::create(&log).with_context(|| format!("{} cannot be written", log.display()))?;
     let mut command = Command::new(&installed.program);
     command
         .args(&installed.script)
-        .args(client.asked())
+        .args(client.requested_cells())
         .current_dir(folder)
         .env("BASE_URL", format!("http://{address}"))
         .env("KEY", key)
@@ -86,34 +92,34 @@ pub fn run(client: &Client, installed: &Installed, address: &str, key: &str, fol
     std::thread::spawn(move || {
         BufReader::new(stdout).lines().map_while(Result::ok).try_for_each(|line| sender.send(line))
     });
-    let mut said = Said { lines: Vec::new(), trouble: None };
+    let mut report = ClientReport { lines: Vec::new(), failure: None };
     loop {
         match lines.recv_timeout(CELL_MAX) {
             // Whatever else a library prints is no word about a cell.
-            Ok(line) => said.lines.extend(serde_json::from_str::<Value>(&line)),
+            Ok(line) => report.lines.extend(serde_json::from_str::<Value>(&line)),
             Err(RecvTimeoutError::Disconnected) => break,
             Err(RecvTimeoutError::Timeout) => {
-                said.trouble = Some(format!("hangs: nothing for {} s", CELL_MAX.as_secs()));
+                report.failure = Some(format!("hangs: nothing for {} s", CELL_MAX.as_secs()));
                 break;
             }
         }
     }
-    end(&mut child, said.trouble.is_some());
+    end_client(&mut child, report.failure.is_some());
     let status = child.wait()?;
-    if said.trouble.is_none() && !status.success() {
-        let words = fs::read_to_string(&log).unwrap_or_default();
-        let last = words.trim().lines().last().unwrap_or_default().to_owned();
-        said.trouble = Some(format!("ended with {status}: {last}"));
+    if report.failure.is_none() && !status.success() {
+        let log_text = fs::read_to_string(&log).unwrap_or_default();
+        let last = log_text.trim().lines().last().unwrap_or_default().to_owned();
+        report.failure = Some(format!("ended with {status}: {last}"));
     }
-    Ok(said)
+    Ok(report)
 }
 
 /// Ends a client that hangs, with all that it has started.
-fn end(child: &mut Child, hangs: bool) {
+fn end_client(child: &mut Child, hangs: bool) {
     if hangs {
         let group = format!("-{}", child.id());
         // Where there is no such command, at least the client itself ends.
-        let _ = Program::new("kill").args(["-KILL", "--", &group]).works();
+        let _ = ExternalProgram::new("kill").args(["-KILL", "--", &group]).succeeds();
         let _ = child.kill();
     }
 }

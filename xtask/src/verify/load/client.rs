@@ -7,52 +7,52 @@ use std::net::TcpStream;
 use std::time::Duration;
 
 /// Longer than anything may take.
-const PATIENCE: Duration = Duration::from_secs(120);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// A connection that is used again and again.
-pub struct Client {
+pub struct LoadClient {
     address: String,
     key: String,
     stream: Option<BufReader<TcpStream>>,
 }
 
 /// What came back.
-pub struct Answer {
+pub struct LoadAnswer {
     pub status: u16,
     pub body: Vec<u8>,
 }
 
-impl Answer {
+impl LoadAnswer {
     pub fn json(&self) -> Result<Value> {
         Ok(serde_json::from_slice(&self.body)?)
     }
 }
 
-impl Client {
+impl LoadClient {
     pub fn new(address: &str, key: &str) -> Self {
         Self { address: address.to_owned(), key: key.to_owned(), stream: None }
     }
 
-    pub fn get(&mut self, path: &str) -> Result<Answer> {
-        self.ask("GET", path, None)
+    pub fn get(&mut self, path: &str) -> Result<LoadAnswer> {
+        self.request("GET", path, None)
     }
 
-    pub fn post(&mut self, path: &str, body: &Value) -> Result<Answer> {
-        self.ask("POST", path, Some(body.to_string()))
+    pub fn post(&mut self, path: &str, body: &Value) -> Result<LoadAnswer> {
+        self.request("POST", path, Some(body.to_string()))
     }
 
-    pub fn delete(&mut self, path: &str) -> Result<Answer> {
-        self.ask("DELETE", path, None)
+    pub fn delete(&mut self, path: &str) -> Result<LoadAnswer> {
+        self.request("DELETE", path, None)
     }
 
-    fn ask(&mut self, method: &str, path: &str, body: Option<String>) -> Result<Answer> {
+    fn request(&mut self, method: &str, path: &str, body: Option<String>) -> Result<LoadAnswer> {
         let mut stream = match self.stream.take() {
             Some(stream) => stream,
             None => BufReader::new(self.connect()?),
         };
-        stream.get_mut().write_all(self.request(method, path, body.as_deref()).as_bytes())?;
-        let (answer, goes_on) = read(&mut stream).with_context(|| format!("{method} {path}"))?;
-        if goes_on {
+        stream.get_mut().write_all(self.request_text(method, path, body.as_deref()).as_bytes())?;
+        let (answer, keeps_alive) = read_answer(&mut stream).with_context(|| format!("{method} {path}"))?;
+        if keeps_alive {
             self.stream = Some(stream);
         }
         Ok(answer)
@@ -61,7 +61,7 @@ impl Client {
     /// Asks and leaves after this time, whether there is an answer or not.
     pub fn abandon(&self, path: &str, after: Duration) -> Result<()> {
         let mut stream = self.connect()?;
-        stream.write_all(self.request("GET", path, None).as_bytes())?;
+        stream.write_all(self.request_text("GET", path, None).as_bytes())?;
         stream.set_read_timeout(Some(after))?;
         // Whatever it is, it is not waited for.
         let _ = stream.read(&mut [0; 16]);
@@ -72,11 +72,11 @@ impl Client {
         let stream =
             TcpStream::connect(&self.address).with_context(|| format!("{} is not there", self.address))?;
         stream.set_nodelay(true)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_read_timeout(Some(REQUEST_TIMEOUT))?;
         Ok(stream)
     }
 
-    fn request(&self, method: &str, path: &str, body: Option<&str>) -> String {
+    fn request_text(&self, method: &str, path: &str, body: Option<&str>) -> String {
         let body = body.unwrap_or_default();
         format!(
             "{method} {path} HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {}\r\nContent-Type: application/json\r\n\
@@ -89,18 +89,18 @@ impl Client {
 }
 
 /// An answer, and whether the connection goes on behind it.
-fn read(stream: &mut BufReader<TcpStream>) -> Result<(Answer, bool)> {
+fn read_answer(stream: &mut BufReader<TcpStream>) -> Result<(LoadAnswer, bool)> {
     let first = line(stream)?;
     let status = first.split(' ').nth(1).and_then(|status| status.parse().ok());
     let Some(status) = status else { bail!("no answer: {first:?}") };
-    let (mut length, mut chunked, mut goes_on) = (0, false, true);
+    let (mut length, mut chunked, mut keeps_alive) = (0, false, true);
     loop {
         let header = line(stream)?.to_ascii_lowercase();
         match header.split_once(':').map(|(name, value)| (name, value.trim())) {
             None => break,
             Some(("content-length", value)) => length = value.parse()?,
             Some(("transfer-encoding", value)) => chunked = value.contains("chunked"),
-            Some(("connection", value)) => goes_on = value != "close",
+            Some(("connection", value)) => keeps_alive = value != "close",
             Some(_) => {}
         }
     }
@@ -108,19 +108,19 @@ fn read(stream: &mut BufReader<TcpStream>) -> Result<(Answer, bool)> {
     if chunked {
         loop {
             let size = usize::from_str_radix(line(stream)?.split(';').next().unwrap_or_default(), 16)?;
-            take(stream, size, &mut body)?;
+            read_bytes(stream, size, &mut body)?;
             line(stream)?;
             if size == 0 {
                 break;
             }
         }
     } else {
-        take(stream, length, &mut body)?;
+        read_bytes(stream, length, &mut body)?;
     }
-    Ok((Answer { status, body }, goes_on))
+    Ok((LoadAnswer { status, body }, keeps_alive))
 }
 
-fn take(stream: &mut BufReader<TcpStream>, bytes: usize, into: &mut Vec<u8>) -> Result<()> {
+fn read_bytes(stream: &mut BufReader<TcpStream>, bytes: usize, into: &mut Vec<u8>) -> Result<()> {
     let begin = into.len();
     into.resize(begin + bytes, 0);
     Ok(stream.read_exact(&mut into[begin..])?)

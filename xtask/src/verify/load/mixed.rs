@@ -1,9 +1,9 @@
 //! Turns, searches, lists and deletions for a long time, and whether the resident set stays where it is.
 
-use super::client::Client;
+use super::client::LoadClient;
 use super::texts::{self, encoded};
-use super::{Measured, percentile};
-use crate::verify::serving::Serving;
+use super::{LoadResult, percentile};
+use crate::verify::serving::ServeProcess;
 use anyhow::{Context, Result, bail};
 use serde_json::json;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -19,27 +19,27 @@ const WARM_UP: f64 = 0.25;
 const ERRORS: f64 = 2.0;
 
 /// The resident set at a moment.
-struct Sample {
+struct MemorySample {
     hours: f64,
     turns: f64,
     mib: f64,
 }
 
 /// Works the server for this time.
-pub fn run(serving: &Serving, time: Duration) -> Result<Measured> {
+pub fn run(serving: &ServeProcess, time: Duration) -> Result<LoadResult> {
     let begun = Instant::now();
     let turns = AtomicU64::new(0);
     let samples = thread::scope(|scope| {
         let workers: Vec<_> = (0..WORKERS)
             .map(|worker| {
                 let turns = &turns;
-                scope.spawn(move || work(serving, worker, begun + time, turns))
+                scope.spawn(move || run_worker(serving, worker, begun + time, turns))
             })
             .collect();
         let mut samples = Vec::new();
         while begun.elapsed() < time {
             thread::sleep((time / SAMPLES).max(Duration::from_millis(200)));
-            samples.push(Sample {
+            samples.push(MemorySample {
                 hours: begun.elapsed().as_secs_f64() / 3_600.0,
                 turns: turns.load(Relaxed) as f64,
                 mib: resident_mib(serving.pid())?,
@@ -58,21 +58,21 @@ pub fn run(serving: &Serving, time: Duration) -> Result<Measured> {
         }
         Ok(samples)
     })?;
-    Ok(judged(&samples, time))
+    Ok(judge_samples(&samples, time))
 }
 
 /// One after the other what people and programs do.
-fn work(serving: &Serving, worker: usize, until: Instant, turns: &AtomicU64) -> Result<()> {
-    let mut client = Client::new(&serving.address, &serving.key);
+fn run_worker(serving: &ServeProcess, worker: usize, until: Instant, turns: &AtomicU64) -> Result<()> {
+    let mut client = LoadClient::new(&serving.address, &serving.key);
     let searches = [texts::RARE, texts::COMMON, texts::ABSENT, texts::CHINESE, texts::TWO_WORDS, "co"];
     for round in 0_usize.. {
         if Instant::now() >= until {
             return Ok(());
         }
-        let said = format!("A common question of worker {worker}, round {round}");
+        let question = format!("A common question of worker {worker}, round {round}");
         let turn = client.post(
             "/v1/chat/completions",
-            &json!({"model": "demo", "messages": [{"role": "user", "content": said}], "stream": round.is_multiple_of(2)}),
+            &json!({"model": "demo", "messages": [{"role": "user", "content": question}], "stream": round.is_multiple_of(2)}),
         )?;
         expect(&turn, &[200])?;
         turns.fetch_add(1, Relaxed);
@@ -85,7 +85,7 @@ fn work(serving: &Serving, worker: usize, until: Instant, turns: &AtomicU64) -> 
         // So many searches may wait, and these are more than people are.
         expect(&client.get(&path)?, &[200, 503])?;
         if round.is_multiple_of(10) {
-            let made = client.post("/v1/conversations", &json!({"title": said}))?;
+            let made = client.post("/v1/conversations", &json!({"title": question}))?;
             expect(&made, &[201])?;
             let id = made.json()?["id"].as_str().unwrap_or_default().to_owned();
             expect(&client.delete(&format!("/v1/conversations/{id}"))?, &[204])?;
@@ -94,7 +94,7 @@ fn work(serving: &Serving, worker: usize, until: Instant, turns: &AtomicU64) -> 
     Ok(())
 }
 
-fn expect(answer: &super::client::Answer, statuses: &[u16]) -> Result<()> {
+fn expect(answer: &super::client::LoadAnswer, statuses: &[u16]) -> Result<()> {
     if statuses.contains(&answer.status) {
         return Ok(());
     }
@@ -110,12 +110,12 @@ fn resident_mib(pid: u32) -> Result<f64> {
     Ok(kib.context("/proc does not say the resident set")? / 1_024.0)
 }
 
-fn judged(samples: &[Sample], time: Duration) -> Measured {
+fn judge_samples(samples: &[MemorySample], time: Duration) -> LoadResult {
     let warm = time.as_secs_f64() / 3_600.0 * WARM_UP;
-    let late: Vec<&Sample> = samples.iter().filter(|sample| sample.hours >= warm).collect();
-    let by_hour = line(late.iter().map(|sample| (sample.hours, sample.mib)));
-    let by_turn = line(late.iter().map(|sample| (sample.turns, sample.mib)));
-    let mut sizes: Vec<f64> = late.iter().map(|sample| sample.mib).collect();
+    let warm_samples: Vec<&MemorySample> = samples.iter().filter(|sample| sample.hours >= warm).collect();
+    let by_hour = fit_line(warm_samples.iter().map(|sample| (sample.hours, sample.mib)));
+    let by_turn = fit_line(warm_samples.iter().map(|sample| (sample.turns, sample.mib)));
+    let mut sizes: Vec<f64> = warm_samples.iter().map(|sample| sample.mib).collect();
     let (least, most) = (percentile(&mut sizes, 0.0), percentile(&mut sizes, 100.0));
     let turns = samples.last().map_or(0.0, |last| last.turns);
     let figure = format!(
@@ -128,11 +128,11 @@ fn judged(samples: &[Sample], time: Duration) -> Measured {
         by_turn.slope * 1_024.0,
     );
     let fault = (by_hour.slope > by_hour.error * ERRORS).then(|| "the resident set rises".to_owned());
-    Measured { figure, fault }
+    LoadResult { figure, fault }
 }
 
 /// A line through points.
-struct Line {
+struct Regression {
     slope: f64,
     /// Standard error of the slope, for points that depend on those before them.
     error: f64,
@@ -140,34 +140,34 @@ struct Line {
 
 /// Least squares. What one sample is above the line, the next one is, too: that makes the error larger, by the correlation
 /// of neighbours.
-fn line(points: impl Iterator<Item = (f64, f64)>) -> Line {
+fn fit_line(points: impl Iterator<Item = (f64, f64)>) -> Regression {
     let points: Vec<(f64, f64)> = points.collect();
     let count = points.len() as f64;
     if points.len() < 4 {
-        return Line { slope: 0.0, error: f64::INFINITY };
+        return Regression { slope: 0.0, error: f64::INFINITY };
     }
     let mean = |of: fn(&(f64, f64)) -> f64| points.iter().map(of).sum::<f64>() / count;
     let (x, y) = (mean(|point| point.0), mean(|point| point.1));
     let square: f64 = points.iter().map(|point| (point.0 - x).powi(2)).sum();
     if square == 0.0 {
-        return Line { slope: 0.0, error: f64::INFINITY };
+        return Regression { slope: 0.0, error: f64::INFINITY };
     }
     let slope = points.iter().map(|point| (point.0 - x) * (point.1 - y)).sum::<f64>() / square;
-    let rest: Vec<f64> = points.iter().map(|point| point.1 - y - slope * (point.0 - x)).collect();
-    let sum: f64 = rest.iter().map(|rest| rest * rest).sum();
-    let neighbours: f64 = rest.windows(2).map(|pair| pair[0] * pair[1]).sum();
+    let residuals: Vec<f64> = points.iter().map(|point| point.1 - y - slope * (point.0 - x)).collect();
+    let sum: f64 = residuals.iter().map(|residuals| residuals * residuals).sum();
+    let neighbours: f64 = residuals.windows(2).map(|pair| pair[0] * pair[1]).sum();
     let correlation = if sum == 0.0 { 0.0 } else { (neighbours / sum).clamp(0.0, 0.99) };
     let inflation = ((1.0 + correlation) / (1.0 - correlation)).sqrt();
-    Line { slope, error: (sum / (count - 2.0) / square).sqrt() * inflation }
+    Regression { slope, error: (sum / (count - 2.0) / square).sqrt() * inflation }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn samples(mib: impl Fn(u32) -> f64) -> Vec<Sample> {
+    fn samples(mib: impl Fn(u32) -> f64) -> Vec<MemorySample> {
         (0..240)
-            .map(|n| Sample { hours: f64::from(n) / 240.0, turns: f64::from(n) * 100.0, mib: mib(n) })
+            .map(|n| MemorySample { hours: f64::from(n) / 240.0, turns: f64::from(n) * 100.0, mib: mib(n) })
             .collect()
     }
 
@@ -176,10 +176,10 @@ mod tests {
         // Up and down by a rule, as caches do.
         let noise = |n: u32| f64::from(n * 7_919 % 13) / 10.0;
         let hour = Duration::from_secs(3_600);
-        assert_eq!(judged(&samples(|n| 80.0 + noise(n)), hour).fault, None);
-        let rises = judged(&samples(|n| 80.0 + noise(n) + f64::from(n) / 60.0), hour);
+        assert_eq!(judge_samples(&samples(|n| 80.0 + noise(n)), hour).fault, None);
+        let rises = judge_samples(&samples(|n| 80.0 + noise(n) + f64::from(n) / 60.0), hour);
         assert_eq!(rises.fault.as_deref(), Some("the resident set rises"), "{}", rises.figure);
         // What only rises while caches fill is level.
-        assert_eq!(judged(&samples(|n| 80.0 + noise(n) + f64::from(n.min(50))), hour).fault, None);
+        assert_eq!(judge_samples(&samples(|n| 80.0 + noise(n) + f64::from(n.min(50))), hour).fault, None);
     }
 }

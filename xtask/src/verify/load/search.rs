@@ -1,9 +1,9 @@
 //! How long a search takes to its first page, and what others notice of searches.
 
-use super::client::Client;
+use super::client::LoadClient;
 use super::texts::{self, encoded};
-use super::{Measured, percentile};
-use crate::verify::serving::Serving;
+use super::{LoadResult, percentile};
+use crate::verify::serving::ServeProcess;
 use anyhow::{Result, bail};
 use serde_json::json;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -21,8 +21,8 @@ const ABANDONED_AFTER: Duration = Duration::from_millis(50);
 const OTHERS: usize = 600;
 
 /// Every kind of search to its first page, and the slowest of all.
-pub fn kinds(serving: &Serving) -> Result<Measured> {
-    let mut client = Client::new(&serving.address, &serving.key);
+pub fn measure_kinds(serving: &ServeProcess) -> Result<LoadResult> {
+    let mut client = LoadClient::new(&serving.address, &serving.key);
     let kinds = [
         ("rare", texts::RARE),
         ("common", texts::COMMON),
@@ -38,11 +38,11 @@ pub fn kinds(serving: &Serving) -> Result<Measured> {
     for (name, text) in kinds {
         for (list, path) in [("hits", "/v1/search"), ("conversations", "/v1/conversations")] {
             let path = format!("{path}?q={}", encoded(text));
-            let (mut took, mut found, mut partial) = (Vec::new(), 0, false);
+            let (mut durations_ms, mut found, mut partial) = (Vec::new(), 0, false);
             for _ in 0..TIMES {
                 let begun = Instant::now();
                 let answer = client.get(&path)?;
-                took.push(begun.elapsed().as_secs_f64() * 1e3);
+                durations_ms.push(begun.elapsed().as_secs_f64() * 1e3);
                 if answer.status != 200 {
                     bail!("a search for {name} is answered {}", answer.status);
                 }
@@ -50,7 +50,7 @@ pub fn kinds(serving: &Serving) -> Result<Measured> {
                 found = page["items"].as_array().map_or(0, Vec::len);
                 partial = page["partial"] == true;
             }
-            let (middle, most) = (percentile(&mut took, 50.0), percentile(&mut took, 100.0));
+            let (middle, most) = (percentile(&mut durations_ms, 50.0), percentile(&mut durations_ms, 100.0));
             slowest = slowest.max(most);
             let cut = if partial { ", partial" } else { "" };
             println!("    {list}, {name}: {middle:.1} ms, at most {most:.1} ms ({found}{cut})");
@@ -62,22 +62,22 @@ pub fn kinds(serving: &Serving) -> Result<Measured> {
         shown.join(", ")
     );
     let fault = (slowest > FIRST_PAGE_MS_MAX).then(|| format!("a first page takes {slowest:.0} ms"));
-    Ok(Measured { figure, fault })
+    Ok(LoadResult { figure, fault })
 }
 
 /// What others wait for, alone and while searches run and are abandoned.
-pub fn others(serving: &Serving) -> Result<Measured> {
-    let before = requests(serving)?;
-    let (over, abandoned) = (AtomicBool::new(false), AtomicU64::new(0));
+pub fn measure_others(serving: &ServeProcess) -> Result<LoadResult> {
+    let before = other_requests_p99(serving)?;
+    let (is_over, abandoned) = (AtomicBool::new(false), AtomicU64::new(0));
     let texts = [texts::ABSENT_OF_COMMON, texts::COMMON, texts::ABSENT, "co"];
     let during = thread::scope(|scope| {
         for n in 0..ABANDONED_AT_ONCE {
-            let (over, abandoned) = (&over, &abandoned);
-            let client = Client::new(&serving.address, &serving.key);
+            let (is_over, abandoned) = (&is_over, &abandoned);
+            let client = LoadClient::new(&serving.address, &serving.key);
             let list = if n.is_multiple_of(3) { "/v1/conversations" } else { "/v1/search" };
             let path = format!("{list}?q={}", encoded(texts[n % texts.len()]));
             scope.spawn(move || {
-                while !over.load(Relaxed) {
+                while !is_over.load(Relaxed) {
                     if client.abandon(&path, ABANDONED_AFTER).is_err() {
                         return;
                     }
@@ -87,8 +87,8 @@ pub fn others(serving: &Serving) -> Result<Measured> {
                 }
             });
         }
-        let during = requests(serving);
-        over.store(true, Relaxed);
+        let during = other_requests_p99(serving);
+        is_over.store(true, Relaxed);
         during
     })?;
     let count = abandoned.load(Relaxed);
@@ -98,15 +98,15 @@ pub fn others(serving: &Serving) -> Result<Measured> {
     );
     let later = during - before;
     let fault = (later > LATER_MS_MAX).then(|| format!("others wait {later:.1} ms longer"));
-    Ok(Measured { figure, fault })
+    Ok(LoadResult { figure, fault })
 }
 
 /// The p99 of requests that are no searches, in milliseconds.
-fn requests(serving: &Serving) -> Result<f64> {
-    let mut client = Client::new(&serving.address, &serving.key);
+fn other_requests_p99(serving: &ServeProcess) -> Result<f64> {
+    let mut client = LoadClient::new(&serving.address, &serving.key);
     let first = client.get("/v1/conversations?limit=1")?.json()?;
     let conversation = first["items"][0]["id"].as_str().unwrap_or_default().to_owned();
-    let mut took = Vec::new();
+    let mut durations_ms = Vec::new();
     for n in 0..OTHERS {
         let begun = Instant::now();
         let answer = match n % 4 {
@@ -115,7 +115,7 @@ fn requests(serving: &Serving) -> Result<f64> {
             2 => client.post("/v1/conversations", &json!({"title": "one more"}))?,
             _ => client.get("/v1/files")?,
         };
-        took.push(begun.elapsed().as_secs_f64() * 1e3);
+        durations_ms.push(begun.elapsed().as_secs_f64() * 1e3);
         if answer.status >= 300 {
             bail!(
                 "a request of others is answered {}: {}",
@@ -124,5 +124,5 @@ fn requests(serving: &Serving) -> Result<f64> {
             );
         }
     }
-    Ok(percentile(&mut took, 99.0))
+    Ok(percentile(&mut durations_ms, 99.0))
 }

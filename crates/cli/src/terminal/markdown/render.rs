@@ -1,20 +1,20 @@
 //! Parser events to lines.
 
 use super::PROSE_COLUMNS_MAX;
-use super::table::{Alignment, Table};
-use crate::terminal::text::{Ink, Line, Style};
+use super::table::{CellAlignment, MarkdownTable};
+use crate::terminal::text::{StyledLine, TextColor, TextStyle};
 use pulldown_cmark::{self as cmark, CodeBlockKind, Event, HeadingLevel, Tag, TagEnd};
 use std::iter::Peekable;
 
 /// Narrowest a nested block is squeezed to, in columns.
 const COLUMNS_MIN: usize = 4;
 
-const CODE: Style = Style::ink(Ink::Cyan);
-const GUTTER: Style = Style::DIM;
+const CODE: TextStyle = TextStyle::ink(TextColor::Cyan);
+const GUTTER: TextStyle = TextStyle::DIM;
 
 /// The lines of each top-level block.
-pub fn render_blocks<'a>(events: impl Iterator<Item = Event<'a>>, columns: usize) -> Vec<Vec<Line>> {
-    let mut renderer = Renderer { events: events.peekable() };
+pub fn render_blocks<'a>(events: impl Iterator<Item = Event<'a>>, columns: usize) -> Vec<Vec<StyledLine>> {
+    let mut renderer = MarkdownRenderer { events: events.peekable() };
     let mut blocks = Vec::new();
     while renderer.events.peek().is_some() {
         blocks.push(renderer.block(columns));
@@ -22,20 +22,20 @@ pub fn render_blocks<'a>(events: impl Iterator<Item = Event<'a>>, columns: usize
     blocks
 }
 
-struct Renderer<'a, I: Iterator<Item = Event<'a>>> {
+struct MarkdownRenderer<'a, I: Iterator<Item = Event<'a>>> {
     events: Peekable<I>,
 }
 
-impl<'a, I: Iterator<Item = Event<'a>>> Renderer<'a, I> {
+impl<'a, I: Iterator<Item = Event<'a>>> MarkdownRenderer<'a, I> {
     /// The next block, or a run of text that stands without one (in tight list items).
-    fn block(&mut self, columns: usize) -> Vec<Line> {
+    fn block(&mut self, columns: usize) -> Vec<StyledLine> {
         let columns = columns.max(COLUMNS_MIN);
         let prose = columns.min(PROSE_COLUMNS_MAX);
         match self.events.peek() {
             None => Vec::new(),
             Some(Event::Rule) => {
                 self.events.next();
-                vec![Line::new(&"─".repeat(prose), GUTTER)]
+                vec![StyledLine::new(&"─".repeat(prose), GUTTER)]
             }
             Some(Event::Start(tag)) if is_block(tag) => match self.events.next() {
                 Some(Event::Start(tag)) => self.tagged(tag, columns, prose),
@@ -45,29 +45,32 @@ impl<'a, I: Iterator<Item = Event<'a>>> Renderer<'a, I> {
                 self.events.next();
                 Vec::new()
             }
-            Some(_) => wrap(self.inlines(Style::PLAIN), prose),
+            Some(_) => wrap(self.inlines(TextStyle::PLAIN), prose),
         }
     }
 
-    fn tagged(&mut self, tag: Tag<'a>, columns: usize, prose: usize) -> Vec<Line> {
+    fn tagged(&mut self, tag: Tag<'a>, columns: usize, prose: usize) -> Vec<StyledLine> {
         match tag {
             Tag::Heading { level, .. } => {
-                let style = Style { underline: level == HeadingLevel::H1, ..Style::bold_ink(Ink::Magenta) };
+                let style = TextStyle {
+                    underline: level == HeadingLevel::H1,
+                    ..TextStyle::bold_ink(TextColor::Magenta)
+                };
                 let lines = self.inlines(style);
                 self.end();
                 wrap(lines, prose)
             }
             Tag::CodeBlock(kind) => self.code(&kind, columns),
             Tag::BlockQuote(_) => {
-                let inner = self.children(columns.saturating_sub(2), Gap::Blank);
-                let gutter = Line::new("▌ ", GUTTER);
+                let inner = self.children(columns.saturating_sub(2), BlockGap::Blank);
+                let gutter = StyledLine::new("▌ ", GUTTER);
                 inner.iter().map(|line| line.after(&gutter)).collect()
             }
             Tag::List(start) => self.list(start, columns),
             Tag::Table(alignments) => self.table(alignments).render(columns),
             Tag::HtmlBlock => self.verbatim(prose),
             _ => {
-                let lines = self.inlines(Style::PLAIN);
+                let lines = self.inlines(TextStyle::PLAIN);
                 self.end();
                 wrap(lines, prose)
             }
@@ -75,13 +78,13 @@ impl<'a, I: Iterator<Item = Event<'a>>> Renderer<'a, I> {
     }
 
     /// Everything up to the end of the block that has been entered.
-    fn children(&mut self, columns: usize, gap: Gap) -> Vec<Line> {
-        let mut lines: Vec<Line> = Vec::new();
+    fn children(&mut self, columns: usize, gap: BlockGap) -> Vec<StyledLine> {
+        let mut lines: Vec<StyledLine> = Vec::new();
         while !matches!(self.events.peek(), None | Some(Event::End(_))) {
             let paragraph = matches!(self.events.peek(), Some(Event::Start(Tag::Paragraph)));
             let block = self.block(columns);
-            if !lines.is_empty() && !block.is_empty() && (gap == Gap::Blank || paragraph) {
-                lines.push(Line::default());
+            if !lines.is_empty() && !block.is_empty() && (gap == BlockGap::Blank || paragraph) {
+                lines.push(StyledLine::default());
             }
             lines.extend(block);
         }
@@ -95,8 +98,8 @@ impl<'a, I: Iterator<Item = Event<'a>>> Renderer<'a, I> {
         }
     }
 
-    fn list(&mut self, start: Option<u64>, columns: usize) -> Vec<Line> {
-        let mut lines: Vec<Line> = Vec::new();
+    fn list(&mut self, start: Option<u64>, columns: usize) -> Vec<StyledLine> {
+        let mut lines: Vec<StyledLine> = Vec::new();
         let mut number = start;
         while let Some(Event::Start(Tag::Item)) = self.events.peek() {
             self.events.next();
@@ -107,18 +110,18 @@ impl<'a, I: Iterator<Item = Event<'a>>> Renderer<'a, I> {
             };
             number = number.map(|number| number.saturating_add(1));
             let indent = mark.chars().count();
-            let item = self.children(columns.saturating_sub(indent), Gap::None);
+            let item = self.children(columns.saturating_sub(indent), BlockGap::None);
             if loose && !lines.is_empty() {
-                lines.push(Line::default());
+                lines.push(StyledLine::default());
             }
-            let first = Line::new(&mark, Style::ink(Ink::Magenta));
-            let rest = Line::new(&" ".repeat(indent), Style::PLAIN);
+            let first = StyledLine::new(&mark, TextStyle::ink(TextColor::Magenta));
+            let rest = StyledLine::new(&" ".repeat(indent), TextStyle::PLAIN);
             if item.is_empty() {
                 lines.push(first.clone());
             }
             lines.extend(item.iter().enumerate().map(|(at, line)| match at {
                 0 => line.after(&first),
-                _ if line.0.is_empty() => Line::default(),
+                _ if line.0.is_empty() => StyledLine::default(),
                 _ => line.after(&rest),
             }));
         }
@@ -126,14 +129,14 @@ impl<'a, I: Iterator<Item = Event<'a>>> Renderer<'a, I> {
         lines
     }
 
-    fn code(&mut self, kind: &CodeBlockKind<'_>, columns: usize) -> Vec<Line> {
+    fn code(&mut self, kind: &CodeBlockKind<'_>, columns: usize) -> Vec<StyledLine> {
         let mut text = String::new();
         while let Some(Event::Text(piece)) = self.events.peek() {
             text.push_str(piece);
             self.events.next();
         }
         self.end();
-        let gutter = Line::new("│ ", GUTTER);
+        let gutter = StyledLine::new("│ ", GUTTER);
         let language = match kind {
             CodeBlockKind::Fenced(language) => language.split_whitespace().next(),
             CodeBlockKind::Indented => None,
@@ -142,8 +145,9 @@ impl<'a, I: Iterator<Item = Event<'a>>> Renderer<'a, I> {
         if text.trim().is_empty() && language.is_none() {
             return Vec::new();
         }
-        let label =
-            language.map(|language| Line::new(language, Style { italic: true, ..Style::DIM }).after(&gutter));
+        let label = language.map(|language| {
+            StyledLine::new(language, TextStyle { italic: true, ..TextStyle::DIM }).after(&gutter)
+        });
         let code = text
             .trim_end_matches('\n')
             .split('\n')
@@ -152,37 +156,37 @@ impl<'a, I: Iterator<Item = Event<'a>>> Renderer<'a, I> {
     }
 
     /// Raw HTML is shown, never meant.
-    fn verbatim(&mut self, columns: usize) -> Vec<Line> {
+    fn verbatim(&mut self, columns: usize) -> Vec<StyledLine> {
         let mut text = String::new();
         while let Some(Event::Html(piece) | Event::Text(piece)) = self.events.peek() {
             text.push_str(piece);
             self.events.next();
         }
         self.end();
-        wrap(text.trim_end().lines().map(|line| Line::new(line, Style::DIM)).collect(), columns)
+        wrap(text.trim_end().lines().map(|line| StyledLine::new(line, TextStyle::DIM)).collect(), columns)
     }
 
-    fn table(&mut self, alignments: Vec<cmark::Alignment>) -> Table {
+    fn table(&mut self, alignments: Vec<cmark::Alignment>) -> MarkdownTable {
         let alignments = alignments.into_iter().map(|alignment| match alignment {
-            cmark::Alignment::Right => Alignment::Right,
-            cmark::Alignment::Center => Alignment::Center,
-            cmark::Alignment::None | cmark::Alignment::Left => Alignment::Left,
+            cmark::Alignment::Right => CellAlignment::Right,
+            cmark::Alignment::Center => CellAlignment::Center,
+            cmark::Alignment::None | cmark::Alignment::Left => CellAlignment::Left,
         });
-        let mut table = Table { alignments: alignments.collect(), rows: Vec::new() };
-        let mut style = Style::PLAIN;
+        let mut table = MarkdownTable { alignments: alignments.collect(), rows: Vec::new() };
+        let mut style = TextStyle::PLAIN;
         loop {
             match self.events.next() {
                 Some(Event::Start(Tag::TableHead)) => {
-                    style = Style::BOLD;
+                    style = TextStyle::BOLD;
                     table.rows.push(Vec::new());
                 }
                 Some(Event::Start(Tag::TableRow)) => {
-                    style = Style::PLAIN;
+                    style = TextStyle::PLAIN;
                     table.rows.push(Vec::new());
                 }
                 Some(Event::Start(Tag::TableCell)) => {
                     let cell = self.inlines(style);
-                    let joined = cell.iter().fold(Line::default(), |joined, line| line.after(&joined));
+                    let joined = cell.iter().fold(StyledLine::default(), |joined, line| line.after(&joined));
                     if let Some(row) = table.rows.last_mut() {
                         row.push(joined);
                     }
@@ -195,8 +199,8 @@ impl<'a, I: Iterator<Item = Event<'a>>> Renderer<'a, I> {
 
     /// A run of inline content, up to the next block or the end of this one. A line break in the source stays one:
     /// models mean it, and joining lines would put spaces between Chinese characters.
-    fn inlines(&mut self, base: Style) -> Vec<Line> {
-        let mut lines = vec![Line::default()];
+    fn inlines(&mut self, base: TextStyle) -> Vec<StyledLine> {
+        let mut lines = vec![StyledLine::default()];
         let mut styles = vec![base];
         let mut links: Vec<(String, String)> = Vec::new();
         loop {
@@ -208,7 +212,7 @@ impl<'a, I: Iterator<Item = Event<'a>>> Renderer<'a, I> {
                 Some(Event::End(_)) if !open => break,
                 Some(_) => {}
             }
-            let mut text = |piece: &str, style: Style| {
+            let mut text = |piece: &str, style: TextStyle| {
                 if let Some(link) = links.last_mut() {
                     link.1.push_str(piece);
                 }
@@ -218,26 +222,26 @@ impl<'a, I: Iterator<Item = Event<'a>>> Renderer<'a, I> {
             };
             match self.events.next() {
                 Some(Event::Text(piece)) => text(&piece, style),
-                Some(Event::Code(piece)) => text(&piece, Style { ink: Ink::Cyan, ..style }),
+                Some(Event::Code(piece)) => text(&piece, TextStyle { ink: TextColor::Cyan, ..style }),
                 Some(Event::Html(piece) | Event::InlineHtml(piece)) => {
-                    text(&piece, Style { dim: true, ..style })
+                    text(&piece, TextStyle { dim: true, ..style })
                 }
                 Some(Event::InlineMath(piece) | Event::DisplayMath(piece)) => text(&piece, CODE),
                 Some(Event::FootnoteReference(name)) => text(&format!("[^{name}]"), style),
                 Some(Event::TaskListMarker(done)) => text(if done { "☑ " } else { "☐ " }, style),
-                Some(Event::SoftBreak | Event::HardBreak) => lines.push(Line::default()),
+                Some(Event::SoftBreak | Event::HardBreak) => lines.push(StyledLine::default()),
                 Some(Event::Start(tag)) => {
                     styles.push(match &tag {
-                        Tag::Strong => Style { bold: true, ..style },
-                        Tag::Emphasis => Style { italic: true, ..style },
-                        Tag::Strikethrough => Style { strike: true, ..style },
-                        Tag::Link { .. } => Style { underline: true, ..style },
+                        Tag::Strong => TextStyle { bold: true, ..style },
+                        Tag::Emphasis => TextStyle { italic: true, ..style },
+                        Tag::Strikethrough => TextStyle { strike: true, ..style },
+                        Tag::Link { .. } => TextStyle { underline: true, ..style },
                         _ => style,
                     });
                     match tag {
                         Tag::Link { dest_url, .. } => links.push((dest_url.to_string(), String::new())),
                         Tag::Image { dest_url, .. } => {
-                            text("picture: ", Style::DIM);
+                            text("picture: ", TextStyle::DIM);
                             links.push((dest_url.to_string(), String::new()));
                         }
                         _ => {}
@@ -250,7 +254,7 @@ impl<'a, I: Iterator<Item = Event<'a>>> Renderer<'a, I> {
                         && target.strip_prefix("mailto:") != Some(&label)
                         && let Some(line) = lines.last_mut()
                     {
-                        line.push(&format!(" ({target})"), Style::DIM);
+                        line.push(&format!(" ({target})"), TextStyle::DIM);
                     }
                 }
                 None | Some(Event::Rule) => break,
@@ -262,7 +266,7 @@ impl<'a, I: Iterator<Item = Event<'a>>> Renderer<'a, I> {
 
 /// Whether blocks inside another are a blank line apart.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Gap {
+enum BlockGap {
     None,
     Blank,
 }
@@ -280,19 +284,19 @@ fn is_block(tag: &Tag<'_>) -> bool {
     )
 }
 
-fn wrap(lines: Vec<Line>, columns: usize) -> Vec<Line> {
+fn wrap(lines: Vec<StyledLine>, columns: usize) -> Vec<StyledLine> {
     lines.iter().flat_map(|line| line.wrapped(columns)).collect()
 }
 
 /// Code keeps its spaces: it is cut at the edge, not at words.
-fn hard_wrapped(text: &str, columns: usize) -> Vec<Line> {
+fn hard_wrapped(text: &str, columns: usize) -> Vec<StyledLine> {
     use unicode_segmentation::UnicodeSegmentation;
-    let mut lines = vec![Line::default()];
+    let mut lines = vec![StyledLine::default()];
     let mut used = 0;
-    for cell in Line::new(text, CODE).plain().graphemes(true) {
+    for cell in StyledLine::new(text, CODE).plain().graphemes(true) {
         let cell_width = crate::terminal::text::width(cell);
         if used + cell_width > columns {
-            lines.push(Line::default());
+            lines.push(StyledLine::default());
             used = 0;
         }
         used += cell_width;

@@ -1,25 +1,25 @@
 //! A conversation as a tree: all its turns in short, and the messages of one branch. // R: S4
 
-use super::{Conversation, TurnNode, find};
-use crate::error::{ApiError, ErrorBody};
+use super::{ConversationInfo, TurnNode, find_conversation};
+use crate::error::{ApiError, ErrorResponse};
 use crate::extract::{Path, Query};
-use crate::principal::{Principal, Scope};
+use crate::principal::{KeyScope, Principal};
 use crate::state::AppState;
 use crate::turn_log;
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
-use throughline_engine::fold::Message;
+use throughline_engine::fold::AssistantMessage;
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 /// Most messages of one answer, and how many without a wish.
 const MESSAGES_MAX: u32 = 200;
-const MESSAGES: u32 = 50;
+const MESSAGES_DEFAULT: u32 = 50;
 
 /// `/v1/conversations/{conversation_id}` and its messages.
 pub fn routes() -> OpenApiRouter<AppState> {
-    OpenApiRouter::new().routes(routes!(get)).routes(routes!(messages))
+    OpenApiRouter::new().routes(routes!(get)).routes(routes!(list_messages))
 }
 
 /// A conversation with all its turns.
@@ -27,7 +27,7 @@ pub fn routes() -> OpenApiRouter<AppState> {
 pub struct ConversationTree {
     /// The conversation.
     #[serde(flatten)]
-    pub conversation: Conversation,
+    pub conversation: ConversationInfo,
     /// All its turns, oldest first: a tree by `parent`.
     pub tree: Vec<TurnNode>,
 }
@@ -44,12 +44,12 @@ pub struct BranchMessage {
     pub status: String,
     /// The fold of the turn's events: what the user said, and the blocks of the answer.
     #[schema(value_type = crate::api::openapi::MessageSchema)]
-    pub message: Message,
+    pub message: AssistantMessage,
 }
 
 /// Messages of a branch, oldest first.
 #[derive(Clone, Debug, Serialize, ToSchema)]
-pub struct Branch {
+pub struct BranchMessages {
     /// Its last turn.
     pub leaf_id: Option<String>,
     /// Oldest first.
@@ -77,15 +77,15 @@ pub struct MessagesQuery {
 #[utoipa::path(get, path = "/v1/conversations/{conversation_id}", tag = "conversations",
     params(("conversation_id" = String, Path, description = "Which conversation")), responses(
     (status = 200, description = "All its turns in short", body = ConversationTree),
-    (status = 404, description = "There is none", body = ErrorBody),
+    (status = 404, description = "There is none", body = ErrorResponse),
 ))]
 async fn get(
     State(state): State<AppState>,
     principal: Principal,
     Path(id): Path<String>,
 ) -> Result<axum::Json<ConversationTree>, ApiError> {
-    principal.need(Scope::Chat)?;
-    let conversation = Conversation::from(find(&state, &principal, &id).await?);
+    principal.require(KeyScope::Chat)?;
+    let conversation = ConversationInfo::from(find_conversation(&state, &principal, &id).await?);
     let tree = state.catalog.tree(&principal.user, &id).await?;
     Ok(axum::Json(ConversationTree { conversation, tree: tree.into_iter().map(TurnNode::from).collect() }))
 }
@@ -93,26 +93,26 @@ async fn get(
 /// The messages of one branch, each the fold of its turn's events.
 #[utoipa::path(get, path = "/v1/conversations/{conversation_id}/messages", tag = "conversations",
     params(("conversation_id" = String, Path, description = "Which conversation"), MessagesQuery), responses(
-    (status = 200, description = "A part of the branch, oldest first", body = Branch),
-    (status = 404, description = "There is none, or no such turn in it", body = ErrorBody),
+    (status = 200, description = "A part of the branch, oldest first", body = BranchMessages),
+    (status = 404, description = "There is none, or no such turn in it", body = ErrorResponse),
 ))]
-async fn messages(
+async fn list_messages(
     State(state): State<AppState>,
     principal: Principal,
     Path(id): Path<String>,
     Query(query): Query<MessagesQuery>,
-) -> Result<axum::Json<Branch>, ApiError> {
-    principal.need(Scope::Chat)?;
-    let limit = query.limit.unwrap_or(MESSAGES);
+) -> Result<axum::Json<BranchMessages>, ApiError> {
+    principal.require(KeyScope::Chat)?;
+    let limit = query.limit.unwrap_or(MESSAGES_DEFAULT);
     if limit == 0 || limit > MESSAGES_MAX {
         let what = format!("`limit` is from 1 to {MESSAGES_MAX}");
         return Err(ApiError::bad_request("invalid_value", what).param("limit"));
     }
-    let conversation = find(&state, &principal, &id).await?.conversation;
+    let conversation = find_conversation(&state, &principal, &id).await?.conversation;
     let Some(leaf) = query.leaf.or(conversation.leaf_id) else {
-        return Ok(axum::Json(Branch { leaf_id: None, messages: Vec::new(), before: None }));
+        return Ok(axum::Json(BranchMessages { leaf_id: None, messages: Vec::new(), before: None }));
     };
-    let mut path = branch(&state, &principal, &id, &leaf).await?;
+    let mut path = branch_path(&state, &principal, &id, &leaf).await?;
     if let Some(before) = &query.before {
         let at = path.iter().position(|(turn, _)| turn == before);
         path.truncate(at.ok_or_else(|| ApiError::not_found("turn", before).param("before"))?);
@@ -126,11 +126,11 @@ async fn messages(
         let message = turn_log::message_of(&*state.log, &row).await?;
         messages.push(BranchMessage { turn_id, cut_at, status: row.status().to_owned(), message });
     }
-    Ok(axum::Json(Branch { leaf_id: Some(leaf), messages, before }))
+    Ok(axum::Json(BranchMessages { leaf_id: Some(leaf), messages, before }))
 }
 
 /// The turns from the beginning of a conversation to one of its turns, each with where the branch leaves it.
-pub(super) async fn branch(
+pub(super) async fn branch_path(
     state: &AppState,
     principal: &Principal,
     conversation: &str,

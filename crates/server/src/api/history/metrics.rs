@@ -3,16 +3,16 @@
 //! Computed when somebody looks, from the newest samples of the time: a percentile of what is there is exact, and one of
 //! buckets that were filled beforehand is not.
 
-use super::super::conversations::now;
+use super::super::conversations::now_ms;
 use super::CountInfo;
-use crate::error::{ApiError, ErrorBody};
+use crate::error::{ApiError, ErrorResponse};
 use crate::extract::Query;
-use crate::principal::{Principal, Scope};
+use crate::principal::{KeyScope, Principal};
 use crate::state::AppState;
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use throughline_store::catalog::{CallSample, SampleRange, Sampled, Samples, TurnSample};
+use throughline_store::catalog::{CallSample, MetricSamples, SampleRange, SampleRows, TurnSample};
 use utoipa::{IntoParams, ToSchema};
 
 /// Most turns, and most calls, that one answer looks at: the newest. Beyond it the answer says so.
@@ -20,7 +20,7 @@ pub const SAMPLES_MAX: u32 = 20_000;
 /// Most tools in one answer, those called most.
 pub const TOOLS_MAX: usize = 100;
 /// Parts of the time when nothing is said.
-pub const BUCKETS: u32 = 48;
+pub const BUCKETS_DEFAULT: u32 = 48;
 /// Most parts of the time: more than a chart has room for.
 pub const BUCKETS_MAX: u32 = 200;
 /// How far back an answer looks when nothing is said: a day.
@@ -42,7 +42,7 @@ pub(super) struct MetricsQuery {
 
 /// Middle and upper end of some values.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, ToSchema)]
-pub struct Spread {
+pub struct Percentiles {
     /// How many values there are.
     pub count: u64,
     /// Half of them are at most this: the nearest rank, so one of the values.
@@ -53,7 +53,7 @@ pub struct Spread {
     pub p95: Option<f64>,
 }
 
-impl Spread {
+impl Percentiles {
     /// Of these values, in any order.
     pub fn of(mut values: Vec<f64>) -> Self {
         values.sort_unstable_by(f64::total_cmp);
@@ -71,9 +71,9 @@ pub struct TurnsMetrics {
     /// All that began in the time.
     pub total: u64,
     /// From the beginning of a turn to its first content, in milliseconds.
-    pub first_token_ms: Spread,
+    pub first_token_ms: Percentiles,
     /// What models wrote in a second of writing, in tokens as upstreams count them. Turns whose upstream counts none are left out.
-    pub tokens_per_second: Spread,
+    pub tokens_per_second: Percentiles,
 }
 
 /// How calls went.
@@ -89,7 +89,7 @@ pub struct CallsMetrics {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error_rate: Option<f64>,
     /// How long they ran, in milliseconds.
-    pub duration_ms: Spread,
+    pub duration_ms: Percentiles,
 }
 
 /// How the calls of one tool went.
@@ -150,17 +150,17 @@ pub struct MetricsInfo {
 /// First token, speed, tools and errors of a time, with series for charts.
 #[utoipa::path(get, path = "/v1/history/metrics", tag = "history", params(MetricsQuery), responses(
     (status = 200, description = "Figures of the asker's own turns and calls", body = MetricsInfo),
-    (status = 400, description = "A query that cannot be answered", body = ErrorBody),
+    (status = 400, description = "A query that cannot be answered", body = ErrorResponse),
 ))]
-pub(super) async fn metrics(
+pub(super) async fn get_metrics(
     State(state): State<AppState>,
     principal: Principal,
     Query(query): Query<MetricsQuery>,
 ) -> Result<axum::Json<MetricsInfo>, ApiError> {
-    principal.need(Scope::Chat)?;
-    let until = query.until.unwrap_or_else(now);
+    principal.require(KeyScope::Chat)?;
+    let until = query.until.unwrap_or_else(now_ms);
     let from = query.from.unwrap_or_else(|| until.saturating_sub(SPAN_MS));
-    let buckets = query.buckets.unwrap_or(BUCKETS);
+    let buckets = query.buckets.unwrap_or(BUCKETS_DEFAULT);
     if from >= until {
         let message = format!("`from` ({from}) is not before `until` ({until})");
         return Err(ApiError::bad_request("invalid_value", message).param("from"));
@@ -172,31 +172,31 @@ pub(super) async fn metrics(
     let range = SampleRange { from, until, rows_max: SAMPLES_MAX };
     let samples = state.catalog.samples(&principal.user, &range).await?;
     // Sorting twenty thousand numbers takes a while, and other requests should not wait for it.
-    let figures = tokio::task::spawn_blocking(move || figures(&samples, &range, buckets));
-    Ok(axum::Json(figures.await.map_err(ApiError::internal)?))
+    let metrics = tokio::task::spawn_blocking(move || compute_metrics(&samples, &range, buckets));
+    Ok(axum::Json(metrics.await.map_err(ApiError::internal)?))
 }
 
 /// What samples say of a time that is cut into so many parts, fewer if it has fewer milliseconds.
-pub fn figures(samples: &Samples, range: &SampleRange, buckets: u32) -> MetricsInfo {
+pub fn compute_metrics(samples: &MetricSamples, range: &SampleRange, buckets: u32) -> MetricsInfo {
     let span = range.until.saturating_sub(range.from).max(1);
     let bucket_ms = span.unsigned_abs().div_ceil(u64::from(buckets.max(1))) as i64;
     let parts = span.unsigned_abs().div_ceil(bucket_ms.unsigned_abs()) as usize;
-    let mut bucket_turns = vec![Turns::default(); parts];
-    let mut bucket_calls = vec![Calls::default(); parts];
+    let mut bucket_turns = vec![TurnsTally::default(); parts];
+    let mut bucket_calls = vec![CallsTally::default(); parts];
     let at = |time: i64| usize::try_from(time.saturating_sub(range.from) / bucket_ms).ok();
-    let mut turns = Turns::default();
+    let mut turns = TurnsTally::default();
     for turn in &samples.turns.rows {
-        turns.take(turn);
+        turns.add(turn);
         if let Some(bucket) = at(turn.created_at).and_then(|at| bucket_turns.get_mut(at)) {
-            bucket.take(turn);
+            bucket.add(turn);
         }
     }
-    let (mut calls, mut tools) = (Calls::default(), BTreeMap::<&str, Calls>::new());
+    let (mut calls, mut tools) = (CallsTally::default(), BTreeMap::<&str, CallsTally>::new());
     for call in &samples.calls.rows {
-        calls.take(call);
-        tools.entry(&call.tool_name).or_default().take(call);
+        calls.add(call);
+        tools.entry(&call.tool_name).or_default().add(call);
         if let Some(bucket) = at(call.started_at).and_then(|at| bucket_calls.get_mut(at)) {
-            bucket.take(call);
+            bucket.add(call);
         }
     }
     let mut tools: Vec<_> = tools.into_iter().collect();
@@ -209,38 +209,38 @@ pub fn figures(samples: &Samples, range: &SampleRange, buckets: u32) -> MetricsI
         until: range.until,
         bucket_ms,
         approvals_waiting: samples.waiting,
-        turns: turns.metrics(),
+        turns: turns.into_metrics(),
         turns_by_status: by_status(&samples.turns, |turn| &turn.status),
-        calls: calls.metrics(),
+        calls: calls.into_metrics(),
         calls_by_status: by_status(&samples.calls, |call| &call.status),
         tools: tools
             .into_iter()
-            .map(|(name, calls)| ToolMetrics { tool_name: name.to_owned(), calls: calls.metrics() })
+            .map(|(name, calls)| ToolMetrics { tool_name: name.to_owned(), calls: calls.into_metrics() })
             .collect(),
         tools_left_out,
         buckets: begins
             .zip(bucket_turns.into_iter().zip(bucket_calls))
             .map(|(from, (turns, calls))| BucketMetrics {
                 from,
-                turns: turns.metrics(),
-                calls: calls.metrics(),
+                turns: turns.into_metrics(),
+                calls: calls.into_metrics(),
             })
             .collect(),
         samples_max: range.rows_max,
-        turns_cut: samples.turns.cut,
-        calls_cut: samples.calls.cut,
+        turns_cut: samples.turns.truncated,
+        calls_cut: samples.calls.truncated,
     }
 }
 
 #[derive(Clone, Default)]
-struct Turns {
+struct TurnsTally {
     total: u64,
     first_token_ms: Vec<f64>,
     tokens_per_second: Vec<f64>,
 }
 
-impl Turns {
-    fn take(&mut self, turn: &TurnSample) {
+impl TurnsTally {
+    fn add(&mut self, turn: &TurnSample) {
         self.total += 1;
         self.first_token_ms.extend(turn.pace.first_content_ms.map(|ms| ms as f64));
         if let (Some(tokens), Some(ms)) = (turn.pace.output_tokens, turn.pace.writing_ms)
@@ -250,25 +250,25 @@ impl Turns {
         }
     }
 
-    fn metrics(self) -> TurnsMetrics {
+    fn into_metrics(self) -> TurnsMetrics {
         TurnsMetrics {
             total: self.total,
-            first_token_ms: Spread::of(self.first_token_ms),
-            tokens_per_second: Spread::of(self.tokens_per_second),
+            first_token_ms: Percentiles::of(self.first_token_ms),
+            tokens_per_second: Percentiles::of(self.tokens_per_second),
         }
     }
 }
 
 #[derive(Clone, Default)]
-struct Calls {
+struct CallsTally {
     total: u64,
     succeeded: u64,
     failed: u64,
     duration_ms: Vec<f64>,
 }
 
-impl Calls {
-    fn take(&mut self, call: &CallSample) {
+impl CallsTally {
+    fn add(&mut self, call: &CallSample) {
         self.total += 1;
         match call.status.as_str() {
             "success" => self.succeeded += 1,
@@ -279,19 +279,19 @@ impl Calls {
         self.duration_ms.extend(call.duration_ms.map(|ms| ms as f64));
     }
 
-    fn metrics(self) -> CallsMetrics {
+    fn into_metrics(self) -> CallsMetrics {
         let finished = self.succeeded + self.failed;
         CallsMetrics {
             total: self.total,
             finished,
             failed: self.failed,
             error_rate: (finished > 0).then(|| self.failed as f64 / finished as f64),
-            duration_ms: Spread::of(self.duration_ms),
+            duration_ms: Percentiles::of(self.duration_ms),
         }
     }
 }
 
-fn by_status<T>(samples: &Sampled<T>, status: impl Fn(&T) -> &String) -> Vec<CountInfo> {
+fn by_status<T>(samples: &SampleRows<T>, status: impl Fn(&T) -> &String) -> Vec<CountInfo> {
     let mut counts = BTreeMap::<&str, u64>::new();
     for sample in &samples.rows {
         *counts.entry(status(sample)).or_default() += 1;

@@ -1,9 +1,9 @@
 //! The turns of a user that run now, or wait for whoever asked for them: what counts against the limits of its keys.
 
-use crate::api::page::Listed;
-use crate::error::{ApiError, ErrorBody};
+use crate::api::page::ListPage;
+use crate::error::{ApiError, ErrorResponse};
 use crate::hub::{RunningTurn, WaitsFor};
-use crate::principal::{Principal, Scope};
+use crate::principal::{KeyScope, Principal};
 use crate::state::AppState;
 use axum::extract::State;
 use serde::Serialize;
@@ -49,14 +49,14 @@ impl From<RunningTurn> for OpenTurnInfo {
 
 /// List the turns that run on this server or are parked here. The list is whole; the oldest is first.
 #[utoipa::path(get, path = "/v1/turns", tag = "turns", responses(
-    (status = 200, description = "All that have not ended", body = Listed<OpenTurnInfo>),
-    (status = 403, description = "The key may not", body = ErrorBody),
+    (status = 200, description = "All that have not ended", body = ListPage<OpenTurnInfo>),
+    (status = 403, description = "The key may not", body = ErrorResponse),
 ))]
 pub async fn list(
     State(state): State<AppState>,
     principal: Principal,
-) -> Result<axum::Json<Listed<OpenTurnInfo>>, ApiError> {
-    principal.need(Scope::Chat)?;
+) -> Result<axum::Json<ListPage<OpenTurnInfo>>, ApiError> {
+    principal.require(KeyScope::Chat)?;
     let turns = state.hub.turns_of(&principal.user);
-    Ok(axum::Json(Listed::whole(turns.into_iter().map(OpenTurnInfo::from).collect())))
+    Ok(axum::Json(ListPage::complete(turns.into_iter().map(OpenTurnInfo::from).collect())))
 }

@@ -1,12 +1,12 @@
 //! Several turns over one WebSocket: the same events, with `turn_id` and `seq` in each. // R: E2
 
-mod closing;
+mod close_reason;
 mod ops;
 mod session;
 
 use crate::error::ApiError;
 use crate::gate::Gate;
-use crate::net::Connection;
+use crate::net::ConnectionInfo;
 use crate::principal::Principal;
 use crate::state::AppState;
 use axum::Extension;
@@ -34,13 +34,13 @@ pub fn routes() -> OpenApiRouter<AppState> {
 /// A WebSocket for several turns: subprotocol `throughline.v1`, operations and answers as JSON texts.
 #[utoipa::path(get, path = "/v1/ws", tag = "turns", responses(
     (status = 101, description = "The connection is a WebSocket now"),
-    (status = 400, description = "It asked for no WebSocket, or for another subprotocol", body = crate::error::ErrorBody),
-    (status = 426, description = "It asked for no WebSocket", body = crate::error::ErrorBody),
+    (status = 400, description = "It asked for no WebSocket, or for another subprotocol", body = crate::error::ErrorResponse),
+    (status = 426, description = "It asked for no WebSocket", body = crate::error::ErrorResponse),
 ))]
 async fn connect(
     State(state): State<AppState>,
     principal: Principal,
-    connection: Option<Extension<Connection>>,
+    connection: Option<Extension<ConnectionInfo>>,
     gate: Option<Extension<Gate>>,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Result<Response, ApiError> {
@@ -61,7 +61,7 @@ async fn connect(
         let message = format!("none of the subprotocols that were offered is `{PROTOCOL}`");
         return Err(ApiError::bad_request("unknown_subprotocol", message).param("Sec-WebSocket-Protocol"));
     }
-    let cut = super::events::cut_of(connection);
-    let caller = session::Caller { state, principal, gate: gate.map(|Extension(gate)| gate) };
-    Ok(upgrade.on_upgrade(move |socket| session::run(caller, socket, cut)))
+    let canceller = super::events::canceller_of(connection);
+    let caller = session::SocketCaller { state, principal, gate: gate.map(|Extension(gate)| gate) };
+    Ok(upgrade.on_upgrade(move |socket| session::run(caller, socket, canceller)))
 }

@@ -1,18 +1,18 @@
 //! What is said over the WebSocket beside events.
 
-use crate::api::approvals::Approve;
+use crate::api::approvals::ResolveApproval;
 use crate::api::calls::CallResult;
-use crate::api::messages::Say;
+use crate::api::messages::SendMessage;
 use crate::api::turns::{StartTurn, TurnStarted};
-use crate::error::{ApiError, ErrorContent};
-use crate::extract::parse;
+use crate::error::{ApiError, ErrorDetail};
+use crate::extract::parse_json;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use throughline::{ClientTool, Message};
-use throughline_engine::closest_names;
+use throughline::{AssistantMessage, ClientToolSpec};
+use throughline_engine::suggest_names;
 
 /// All operations.
-const NAMES: [&str; 11] = [
+const OP_NAMES: [&str; 11] = [
     "start",
     "subscribe",
     "unsubscribe",
@@ -28,61 +28,61 @@ const NAMES: [&str; 11] = [
 
 /// What a client wants.
 #[derive(Debug)]
-pub(super) enum Op {
+pub(super) enum ClientOp {
     Start(Box<StartTurn>),
-    Subscribe(Subscribe),
-    Unsubscribe(OfTurn),
-    Approve(OfQuestion),
-    Cancel(OfTurn),
-    CancelCall(OfCall),
-    Say(OfTurnSay),
-    Tools(Tools),
-    Result(OfCallResult),
+    Subscribe(SubscribeOp),
+    Unsubscribe(TurnOp),
+    Approve(ApprovalOp),
+    Cancel(TurnOp),
+    CancelCall(CallOp),
+    SendMessage(SendMessageOp),
+    Tools(DeclareToolsOp),
+    Result(CallResultOp),
     Ping,
 }
 
 /// An operation, and the client's own word for it, which is in the answer.
 #[derive(Debug)]
-pub(super) struct Asked {
+pub(super) struct OpRequest {
     pub reference: Option<Value>,
-    pub op: Result<Op, ApiError>,
+    pub op: Result<ClientOp, ApiError>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Subscribe {
+pub(super) struct SubscribeOp {
     pub turn_id: String,
     /// The last event that was seen.
     #[serde(default)]
     pub after: u64,
     /// `snapshot`: begin with the message as it is.
     #[serde(default)]
-    pub from: Option<crate::api::events::FromWhat>,
+    pub from: Option<crate::api::events::StartFrom>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct OfTurn {
+pub(super) struct TurnOp {
     pub turn_id: String,
 }
 
 #[derive(Debug, Deserialize)]
-pub(super) struct OfQuestion {
+pub(super) struct ApprovalOp {
     pub turn_id: String,
     pub approval_id: String,
     #[serde(flatten)]
-    pub answer: Approve,
+    pub answer: ResolveApproval,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct OfCall {
+pub(super) struct CallOp {
     pub turn_id: String,
     pub tool_id: String,
 }
 
 #[derive(Debug, Deserialize)]
-pub(super) struct OfCallResult {
+pub(super) struct CallResultOp {
     pub turn_id: String,
     pub tool_id: String,
     #[serde(flatten)]
@@ -90,15 +90,15 @@ pub(super) struct OfCallResult {
 }
 
 #[derive(Debug, Deserialize)]
-pub(super) struct OfTurnSay {
+pub(super) struct SendMessageOp {
     pub turn_id: String,
     #[serde(flatten)]
-    pub say: Say,
+    pub message: SendMessage,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Tools {
+pub(super) struct DeclareToolsOp {
     /// The client's id; it may come back under it. Absent = one for this connection.
     #[serde(default)]
     pub client_id: Option<String>,
@@ -106,13 +106,13 @@ pub(super) struct Tools {
     #[serde(default)]
     #[allow(dead_code, reason = "accepted for clients that say it")]
     pub agent: Option<String>,
-    pub tools: Vec<ClientTool>,
+    pub tools: Vec<ClientToolSpec>,
 }
 
 /// What the server says beside events.
 #[derive(Debug, Serialize)]
 #[serde(tag = "op", rename_all = "snake_case")]
-pub(super) enum Told<'a> {
+pub(super) enum ServerMessage<'a> {
     /// A turn runs; its events follow.
     Started(TurnStarted),
     /// A turn's events follow.
@@ -128,24 +128,24 @@ pub(super) enum Told<'a> {
     /// The server is there.
     Pong { timestamp: i64 },
     /// It was not done.
-    Error { error: ErrorContent },
+    Error { error: ErrorDetail },
 }
 
 /// What stands for the events up to a number.
 #[derive(Debug, Serialize)]
-pub(super) struct WholeMessage<'a> {
+pub(super) struct SnapshotMessage<'a> {
     pub r#type: &'static str,
     pub turn_id: &'a str,
     pub last_seq: u64,
-    pub message: &'a Message,
+    pub message: &'a AssistantMessage,
 }
 
 /// Reads one message of a client.
-pub(super) fn read(text: &str) -> Asked {
-    let mut fields: serde_json::Map<String, Value> = match parse(text.as_bytes()) {
+pub(super) fn parse_request(text: &str) -> OpRequest {
+    let mut fields: serde_json::Map<String, Value> = match parse_json(text.as_bytes()) {
         Ok(fields) => fields,
         Err(error) => {
-            return Asked { reference: None, op: Err(error.remedy("send one JSON object a message")) };
+            return OpRequest { reference: None, op: Err(error.remedy("send one JSON object a message")) };
         }
     };
     let reference = fields.remove("ref");
@@ -153,34 +153,36 @@ pub(super) fn read(text: &str) -> Asked {
         Some(Value::String(name)) => name,
         _ => {
             let error = ApiError::bad_request("missing_field", "`op` says what is wanted").param("op");
-            return Asked { reference, op: Err(error.remedy(format!("one of {}", NAMES.join(", ")))) };
+            return OpRequest { reference, op: Err(error.remedy(format!("one of {}", OP_NAMES.join(", ")))) };
         }
     };
-    Asked { reference, op: op(&name, Value::Object(fields)) }
+    OpRequest { reference, op: parse_op(&name, Value::Object(fields)) }
 }
 
-fn op(name: &str, fields: Value) -> Result<Op, ApiError> {
+fn parse_op(name: &str, fields: Value) -> Result<ClientOp, ApiError> {
     // Through text, so that what does not fit is told in the same words as over HTTP.
     let text = fields.to_string();
     let text = text.as_bytes();
     Ok(match name {
-        "start" => Op::Start(Box::new(parse(text)?)),
-        "subscribe" => Op::Subscribe(parse(text)?),
-        "unsubscribe" => Op::Unsubscribe(parse(text)?),
+        "start" => ClientOp::Start(Box::new(parse_json(text)?)),
+        "subscribe" => ClientOp::Subscribe(parse_json(text)?),
+        "unsubscribe" => ClientOp::Unsubscribe(parse_json(text)?),
         // A running tool's question is answered like any other.
-        "approve" | "answer" => Op::Approve(parse(text)?),
-        "cancel" => Op::Cancel(parse(text)?),
-        "cancel_call" => Op::CancelCall(parse(text)?),
-        "say" => Op::Say(parse(text)?),
-        "tools" => Op::Tools(parse(text)?),
-        "result" => Op::Result(parse(text)?),
-        "ping" => Op::Ping,
+        "approve" | "answer" => ClientOp::Approve(parse_json(text)?),
+        "cancel" => ClientOp::Cancel(parse_json(text)?),
+        "cancel_call" => ClientOp::CancelCall(parse_json(text)?),
+        "say" => ClientOp::SendMessage(parse_json(text)?),
+        "tools" => ClientOp::Tools(parse_json(text)?),
+        "result" => ClientOp::Result(parse_json(text)?),
+        "ping" => ClientOp::Ping,
         name => {
             let error = ApiError::bad_request("unknown_op", format!("there is no op `{name}`")).param("op");
-            let meant = closest_names(name, NAMES);
-            return Err(error.remedy(match meant.first() {
-                Some(meant) => format!("did you mean `{meant}`? There are {}", NAMES.join(", ")),
-                None => format!("there are {}", NAMES.join(", ")),
+            let suggestions = suggest_names(name, OP_NAMES);
+            return Err(error.remedy(match suggestions.first() {
+                Some(suggestions) => {
+                    format!("did you mean `{suggestions}`? There are {}", OP_NAMES.join(", "))
+                }
+                None => format!("there are {}", OP_NAMES.join(", ")),
             }));
         }
     })

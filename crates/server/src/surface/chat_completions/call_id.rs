@@ -8,16 +8,16 @@ use throughline_engine::TurnId;
 use throughline_wire::CallId;
 
 /// `turn_<id>.<n>` as `call_<id>_<n>`; any other id as it is.
-pub fn public(call: &CallId) -> String {
-    let taken_apart = call.as_str().strip_prefix("turn_").and_then(|rest| rest.rsplit_once('.'));
-    match taken_apart {
+pub fn to_public(call: &CallId) -> String {
+    let parts = call.as_str().strip_prefix("turn_").and_then(|rest| rest.rsplit_once('.'));
+    match parts {
         Some((turn, number)) => format!("call_{turn}_{number}"),
         None => call.as_str().to_owned(),
     }
 }
 
 /// The call and the turn that an id means; `None` = it is none of ours.
-pub fn ours(id: &str) -> Option<(TurnId, CallId)> {
+pub fn parse_public(id: &str) -> Option<(TurnId, CallId)> {
     let (turn, number) = id.strip_prefix("call_")?.rsplit_once('_')?;
     let is_ours = turn.len() == 32
         && turn.bytes().all(|byte| byte.is_ascii_hexdigit())
@@ -35,15 +35,15 @@ mod tests {
     fn an_id_names_its_turn_and_strange_ones_name_none() {
         let turn = "turn_019ab3c4d5e6778899aabbccddeeff00";
         let call = CallId::new(format!("{turn}.12"));
-        let id = public(&call);
+        let id = to_public(&call);
         assert_eq!(id, "call_019ab3c4d5e6778899aabbccddeeff00_12");
         assert!(id.len() <= 40);
-        assert_eq!(ours(&id), Some((TurnId::new(turn), call)));
+        assert_eq!(parse_public(&id), Some((TurnId::new(turn), call)));
 
-        assert_eq!(public(&CallId::new("t.1")), "t.1");
+        assert_eq!(to_public(&CallId::new("t.1")), "t.1");
         for foreign in ["", "call_abc", "call_1_2", "call_019ab3c4d5e6778899aabbccddeeff00_012", "toolu_01_1"]
         {
-            assert_eq!(ours(foreign), None, "{foreign}");
+            assert_eq!(parse_public(foreign), None, "{foreign}");
         }
     }
 }

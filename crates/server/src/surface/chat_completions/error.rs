@@ -1,11 +1,11 @@
 //! What goes wrong, as OpenAI's clients read it.
 
 use serde_json::{Value, json};
-use throughline_engine::{Fault, TurnStatus};
+use throughline_engine::{TurnFault, TurnStatus};
 
 /// `{"error": {...}}`: the body of a refused request, or a data line of a stream that failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ErrorBody {
+pub struct ChatErrorBody {
     /// Everything that a person should know: clients show this and nothing else.
     pub message: String,
     /// The class: `upstream_error`, `server_error`.
@@ -17,31 +17,31 @@ pub struct ErrorBody {
     /// When to try again, in milliseconds.
     pub retry_after_ms: Option<u64>,
     /// Whether a client that tries again by itself should.
-    pub again: Again,
+    pub retry: RetryHint,
 }
 
 /// Whether trying again by itself helps a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Again {
+pub enum RetryHint {
     /// The client knows by the status.
     ByStatus,
     /// It does not, though the status looks as if.
-    No,
+    Never,
 }
 
 /// What a client waits that is told to try again and not when, in milliseconds: 429 and 503 always say it.
 const RETRY_AFTER_MS: u64 = 1_000;
 
 /// The classes of OpenAI's errors, which clients switch on.
-struct Class {
+struct ErrorClass {
     status: u16,
     kind: &'static str,
     /// In place of the fault's own word.
     code: Option<&'static str>,
 }
 
-impl Class {
-    fn of(fault: &Fault) -> Self {
+impl ErrorClass {
+    fn of(fault: &TurnFault) -> Self {
         let class = |status, kind, code| Self { status, kind, code };
         match (fault.code.as_str(), fault.status) {
             ("rate_limited", _) => class(429, "rate_limit_error", Some("rate_limit_exceeded")),
@@ -57,14 +57,14 @@ impl Class {
     }
 }
 
-impl ErrorBody {
+impl ChatErrorBody {
     /// The end of a turn that did not come to one.
-    pub(crate) fn of_turn(fault: Option<&Fault>, status: TurnStatus) -> Self {
+    pub(crate) fn for_turn(fault: Option<&TurnFault>, status: TurnStatus) -> Self {
         if let Some(fault) = fault {
             let sentences = [&fault.what, &fault.why, &fault.remedy];
             let message: Vec<&str> =
                 sentences.into_iter().map(|text| text.trim()).filter(|text| !text.is_empty()).collect();
-            let Class { status, kind, code } = Class::of(fault);
+            let ErrorClass { status, kind, code } = ErrorClass::of(fault);
             let waits = matches!(status, 429 | 503).then(|| fault.retry_after_ms.unwrap_or(RETRY_AFTER_MS));
             let is_quota = fault.code == "insufficient_quota";
             return Self {
@@ -73,7 +73,7 @@ impl ErrorBody {
                 code: code.unwrap_or(&fault.code).to_owned(),
                 status,
                 retry_after_ms: waits.filter(|_| !is_quota),
-                again: if is_quota { Again::No } else { Again::ByStatus },
+                retry: if is_quota { RetryHint::Never } else { RetryHint::ByStatus },
             };
         }
         let (code, message) = match status {
@@ -88,7 +88,7 @@ impl ErrorBody {
             code: code.to_owned(),
             status: 500,
             retry_after_ms: None,
-            again: Again::ByStatus,
+            retry: RetryHint::ByStatus,
         }
     }
 
@@ -101,7 +101,7 @@ impl ErrorBody {
 
 /// Why a request is refused before anything runs: HTTP 400.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refusal {
+pub struct InvalidRequestError {
     /// A stable word.
     pub code: &'static str,
     /// What is wrong, in a sentence.
@@ -112,7 +112,7 @@ pub struct Refusal {
     pub param: String,
 }
 
-impl Refusal {
+impl InvalidRequestError {
     /// A field that is not as it must be.
     pub(crate) fn invalid(param: impl Into<String>, message: impl Into<String>) -> Self {
         Self { code: "invalid_request", message: message.into(), remedy: None, param: param.into() }

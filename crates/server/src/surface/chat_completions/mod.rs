@@ -11,28 +11,30 @@ pub mod call_id;
 pub mod question;
 pub mod request;
 
+mod chunk;
+mod completion;
 mod error;
-mod piece;
-mod prose;
-mod visible;
-mod whole;
+mod text_joiner;
+mod tool_display;
 
-pub use error::{Again, ErrorBody, Refusal};
-pub use piece::{CallPiece, Finish, Head, OPEN, Piece, Writer, heartbeat, usage_value};
-pub use visible::CARD_OUTPUT_CHARS_MAX;
-pub use whole::Whole;
+pub use chunk::{
+    ChatChunk, ChatFinish, ChunkHead, ChunkWriter, STREAM_OPEN, ToolCallChunk, heartbeat, usage_value,
+};
+pub use completion::ChatCompletion;
+pub use error::{ChatErrorBody, InvalidRequestError, RetryHint};
+pub use tool_display::CARD_OUTPUT_CHARS_MAX;
 
-use piece::add_usage;
-use prose::Prose;
+use chunk::add_usage;
 use question::CallQuestion;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use throughline::config::Render;
+use text_joiner::TextJoiner;
+use throughline::config::ToolRendering;
 use throughline_engine::{
-    BlockStart, Event, EventKind, Fault, QuestionKind, REQUESTER, ToolInput, ToolResult, TurnStatus,
+    BlockStart, Event, EventKind, QuestionKind, REQUESTER, ToolInput, ToolResult, TurnFault, TurnStatus,
 };
 use throughline_wire::{CallId, FinishReason, Usage};
-use visible::{Done, Shown};
+use tool_display::{DisplayedCall, StatusDone};
 
 /// Whether tokens are told at the end. OpenAI's own idiom `chunk.choices[0]` fails on the chunk that tells them, so it
 /// comes only if asked for (surfaces.md §3).
@@ -58,57 +60,57 @@ pub enum AnswerText {
 
 /// How one answer ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ended {
+pub enum AnswerEnd {
     /// The turn is over.
-    TurnIsOver,
+    TurnEnded,
     /// The turn waits for the client's own tools, and will go on in another answer.
-    CallsHandedOver,
+    ToolCalls,
     /// The turn waits for a person, who answers with the next message, and will go on in another answer.
-    Asked,
+    Question,
 }
 
 /// Where questions whether a call may run are put.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Asking {
+pub enum ApprovalChannel {
     /// To whoever reads the events: the answer goes on when they are answered.
     #[default]
     Events,
     /// In the text: the answer ends with them.
     Text,
     /// To nobody: they are denied.
-    Nobody,
+    DenyAll,
 }
 
 /// One answer: a turn from its beginning, or from where an answer before ended with calls for the client.
-pub struct Projection {
+pub struct ChatProjection {
     usage_chunk: UsageChunk,
-    render: Render,
+    render: ToolRendering,
     answer_text: AnswerText,
     /// The text of the step that runs, if only the last one's is the answer: nobody knows yet whether it is.
     step_text: String,
-    asking: Asking,
+    approval_channel: ApprovalChannel,
     /// The calls of the turn so far, in order of appearance.
-    calls: Vec<Known>,
-    step_is_over: StepIsOver,
+    calls: Vec<ChatCall>,
+    step_ended: StepEnded,
     /// Where the deltas of an open block go.
-    open: BTreeMap<u32, Channel>,
-    content: Prose,
-    refusal: Prose,
-    reasoning: Prose,
+    open: BTreeMap<u32, OutputChannel>,
+    content: TextJoiner,
+    refusal: TextJoiner,
+    reasoning: TextJoiner,
     /// Calls and remarks to be shown in the text when no block of text is open: nothing is put into a sentence.
-    held: Vec<Held>,
+    held_texts: Vec<HeldText>,
     /// The same for reasoning.
     held_thoughts: Vec<String>,
     usage: Usage,
     finish: Option<FinishReason>,
-    fault: Option<Fault>,
-    begun: Begun,
-    ended: Option<Ended>,
+    fault: Option<TurnFault>,
+    started: AnswerStarted,
+    ended: Option<AnswerEnd>,
 }
 
 /// Whether there is anything of an answer yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Begun {
+pub enum AnswerStarted {
     /// The model has said something, or a tool runs.
     Yes,
     /// Nothing has happened: if it fails now, it is as if it had never begun.
@@ -116,26 +118,26 @@ pub enum Begun {
 }
 
 /// Something to be shown.
-struct Held {
+struct HeldText {
     text: String,
     /// It says that this call runs, which is no news once its result is there.
     start_of: Option<CallId>,
 }
 
-impl From<String> for Held {
+impl From<String> for HeldText {
     fn from(text: String) -> Self {
         Self { text, start_of: None }
     }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum StepIsOver {
+enum StepEnded {
     Yes,
     No,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Channel {
+enum OutputChannel {
     Content,
     Refusal,
     Reasoning,
@@ -144,7 +146,7 @@ enum Channel {
 }
 
 /// A call as far as this surface looks at it.
-struct Known {
+struct ChatCall {
     id: CallId,
     wire_name: String,
     tool_name: String,
@@ -152,22 +154,22 @@ struct Known {
     order: (u32, u32),
     input_summary: String,
     arguments: String,
-    state: State,
-    runs: Runs,
-    handed_over: HandedOver,
-    asks: Option<Asks>,
+    phase: ChatCallPhase,
+    runner: ToolRunner,
+    handover: HandoverState,
+    question: Option<OpenQuestion>,
 }
 
 /// A question that is open.
-struct Asks {
+struct OpenQuestion {
     approval_id: String,
     arguments_hash: String,
     question: String,
-    put: HandedOver,
+    handover: HandoverState,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum State {
+enum ChatCallPhase {
     /// Arguments, a question, a place in the row.
     NotStarted,
     Started,
@@ -177,41 +179,41 @@ enum State {
 /// Whether an answer before has given a call or a question to the client: what comes of it is on the way, and it is not given
 /// again.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum HandedOver {
-    Before,
-    NotYet,
+enum HandoverState {
+    Delivered,
+    Pending,
 }
 
 /// Who runs a call.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Runs {
+enum ToolRunner {
     /// The server, or a page that is connected to it.
-    Here,
+    Server,
     /// The client that reads this answer.
-    AtTheClient,
+    Client,
 }
 
-impl Projection {
+impl ChatProjection {
     /// An answer of which nothing has been said.
-    pub fn new(usage_chunk: UsageChunk, render: Render) -> Self {
+    pub fn new(usage_chunk: UsageChunk, render: ToolRendering) -> Self {
         Self {
             usage_chunk,
             render,
             answer_text: AnswerText::EveryStep,
             step_text: String::new(),
-            asking: Asking::default(),
+            approval_channel: ApprovalChannel::default(),
             calls: Vec::new(),
-            step_is_over: StepIsOver::No,
+            step_ended: StepEnded::No,
             open: BTreeMap::new(),
-            content: Prose::default(),
-            refusal: Prose::default(),
-            reasoning: Prose::default(),
-            held: Vec::new(),
+            content: TextJoiner::default(),
+            refusal: TextJoiner::default(),
+            reasoning: TextJoiner::default(),
+            held_texts: Vec::new(),
             held_thoughts: Vec::new(),
             usage: Usage::default(),
             finish: None,
             fault: None,
-            begun: Begun::No,
+            started: AnswerStarted::No,
             ended: None,
         }
     }
@@ -219,163 +221,167 @@ impl Projection {
     /// The same with these texts. What is shown of tools goes to the reasoning where only JSON can stand in the answer.
     pub fn with_text(mut self, answer_text: AnswerText) -> Self {
         self.answer_text = answer_text;
-        if answer_text == AnswerText::LastStep && matches!(self.render, Render::Text | Render::Details) {
-            self.render = Render::Reasoning;
+        if answer_text == AnswerText::LastStep
+            && matches!(self.render, ToolRendering::Text | ToolRendering::Details)
+        {
+            self.render = ToolRendering::Reasoning;
         }
         self
     }
 
     /// How tools are shown.
-    pub fn render(&self) -> Render {
+    pub fn render(&self) -> ToolRendering {
         self.render
     }
 
     /// The same, and questions are put there.
     #[must_use]
-    pub fn asking(self, asking: Asking) -> Self {
-        Self { asking, ..self }
+    pub fn with_approval_channel(self, channel: ApprovalChannel) -> Self {
+        Self { approval_channel: channel, ..self }
     }
 
     /// Whether a question has no place here, so that nobody will answer it.
-    pub fn cannot_put(&self, question: QuestionKind) -> bool {
-        match self.asking {
-            Asking::Events => false,
+    pub fn cannot_ask(&self, question: QuestionKind) -> bool {
+        match self.approval_channel {
+            ApprovalChannel::Events => false,
             // What a running tool asks is filled in or done elsewhere; a chat window has a yes and a no.
-            Asking::Text => question != QuestionKind::Call,
-            Asking::Nobody => true,
+            ApprovalChannel::Text => question != QuestionKind::Call,
+            ApprovalChannel::DenyAll => true,
         }
     }
 
     /// Another answer of the same kind, of which nothing has been said.
-    pub fn afresh(&self) -> Self {
-        Self::new(self.usage_chunk, self.render).with_text(self.answer_text).asking(self.asking)
+    pub fn new_answer(&self) -> Self {
+        Self::new(self.usage_chunk, self.render)
+            .with_text(self.answer_text)
+            .with_approval_channel(self.approval_channel)
     }
 
     /// The first piece, to be sent before anything is known of the answer.
-    pub fn open(&self) -> Piece {
-        Piece::Role
+    pub fn opening(&self) -> ChatChunk {
+        ChatChunk::Role
     }
 
     /// Takes an event that an answer before has shown.
-    pub fn catch_up(&mut self, event: &Event) {
-        self.learn(event);
+    pub fn replay(&mut self, event: &Event) {
+        self.track(event);
     }
 
     /// The client brings the results of the calls that it was given.
-    pub fn go_on(&mut self) {
-        self.begun = Begun::No;
-        for call in self.calls.iter_mut().filter(|call| call.waits_for_the_client()) {
-            call.handed_over = HandedOver::Before;
+    pub fn resume_with_results(&mut self) {
+        self.started = AnswerStarted::No;
+        for call in self.calls.iter_mut().filter(|call| call.waits_for_client()) {
+            call.handover = HandoverState::Delivered;
         }
     }
 
     /// The client brings the answer to the questions that it was given.
-    pub fn go_on_answered(&mut self) {
-        self.begun = Begun::No;
-        for asks in self.calls.iter_mut().filter_map(|call| call.asks.as_mut()) {
-            asks.put = HandedOver::Before;
+    pub fn resume_with_answer(&mut self) {
+        self.started = AnswerStarted::No;
+        for open_question in self.calls.iter_mut().filter_map(|call| call.question.as_mut()) {
+            open_question.handover = HandoverState::Delivered;
         }
     }
 
     /// The questions that the answer is to end with, once the turn waits for nothing else. They are put with
-    /// [`ask`](Self::ask), and nothing follows them.
+    /// [`end_with_question`](Self::ask), and nothing follows them.
     pub fn questions(&self) -> Vec<CallQuestion> {
-        let waits = |call: &Known| call.asks.is_some() || call.waits_for_the_client();
-        let mut open = self.calls.iter().filter(|call| call.state != State::Closed);
-        let is_due = self.asking == Asking::Text
+        let waits = |call: &ChatCall| call.question.is_some() || call.waits_for_client();
+        let mut open = self.calls.iter().filter(|call| call.phase != ChatCallPhase::Closed);
+        let is_due = self.approval_channel == ApprovalChannel::Text
             && self.ended.is_none()
-            && self.step_is_over == StepIsOver::Yes
+            && self.step_ended == StepEnded::Yes
             && open.all(waits)
             // One of these that is still open has been answered already, and the log is about to say so.
-            && self.calls.iter().filter_map(|call| call.asks.as_ref()).all(|asks| asks.put == HandedOver::NotYet);
+            && self.calls.iter().filter_map(|call| call.question.as_ref()).all(|open_question| open_question.handover == HandoverState::Pending);
         if !is_due {
             return Vec::new();
         }
-        let mut asking: Vec<(&Known, &Asks)> =
-            self.calls.iter().filter_map(|call| Some((call, call.asks.as_ref()?))).collect();
-        asking.sort_by_key(|(call, _)| call.order);
-        let question = |(call, asks): (&Known, &Asks)| CallQuestion {
-            approval_id: asks.approval_id.clone(),
-            arguments_hash: asks.arguments_hash.clone(),
-            question: asks.question.clone(),
+        let mut questions: Vec<(&ChatCall, &OpenQuestion)> =
+            self.calls.iter().filter_map(|call| Some((call, call.question.as_ref()?))).collect();
+        questions.sort_by_key(|(call, _)| call.order);
+        let question = |(call, open_question): (&ChatCall, &OpenQuestion)| CallQuestion {
+            approval_id: open_question.approval_id.clone(),
+            arguments_hash: open_question.arguments_hash.clone(),
+            question: open_question.question.clone(),
             arguments: serde_json::from_str(&call.arguments).unwrap_or_else(|_| json!(call.arguments)),
         };
-        asking.into_iter().map(question).collect()
+        questions.into_iter().map(question).collect()
     }
 
     /// Ends the answer with this text, which asks.
-    pub fn ask(&mut self, text: &str) -> Vec<Piece> {
+    pub fn end_with_question(&mut self, text: &str) -> Vec<ChatChunk> {
         let mut out = Vec::new();
         self.open.clear();
-        self.release(&mut out);
-        out.push(Piece::Content(self.content.close_with(text)));
-        self.finish_with(Finish::Stop, &mut out);
-        self.ended = Some(Ended::Asked);
+        self.flush_held(&mut out);
+        out.push(ChatChunk::Content(self.content.close_with(text)));
+        self.finish_with(ChatFinish::Stop, &mut out);
+        self.ended = Some(AnswerEnd::Question);
         out
     }
 
     /// Takes the next event: what the client is told of it, in order. Nothing once the answer has [`ended`](Self::ended).
-    pub fn push(&mut self, event: &Event) -> Vec<Piece> {
+    pub fn push(&mut self, event: &Event) -> Vec<ChatChunk> {
         let mut out = Vec::new();
         if self.ended.is_some() {
             return out;
         }
-        self.learn(event);
+        self.track(event);
         if matches!(event.kind, EventKind::StreamEnd { .. }) {
             // Whatever was open stays as it is.
             self.open.clear();
-            self.release(&mut out);
+            self.flush_held(&mut out);
         }
-        self.show(event, &mut out);
+        self.render_event(event, &mut out);
         if let EventKind::StreamEnd { status } = event.kind {
             self.end(status, &mut out);
-        } else if self.waits_for_the_client_alone() && self.clients_calls().all(Known::is_new_to_the_client) {
-            self.hand_over(&mut out);
+        } else if self.waits_only_for_client() && self.client_calls().all(ChatCall::is_undelivered) {
+            self.hand_over_calls(&mut out);
         }
         out
     }
 
     /// Whether there is anything of this answer yet.
-    pub fn begun(&self) -> Begun {
-        self.begun
+    pub fn started(&self) -> AnswerStarted {
+        self.started
     }
 
     /// Whether everything has been said, and how the answer ended.
-    pub fn ended(&self) -> Option<Ended> {
+    pub fn ended(&self) -> Option<AnswerEnd> {
         self.ended
     }
 
     /// Whether the turn, as far as its events have been taken, waits for nothing but answers of the client.
-    pub fn waits_for_the_client_alone(&self) -> bool {
-        let mut open = self.calls.iter().filter(|call| call.state != State::Closed).peekable();
-        self.step_is_over == StepIsOver::Yes && open.peek().is_some() && open.all(Known::waits_for_the_client)
+    pub fn waits_only_for_client(&self) -> bool {
+        let mut open = self.calls.iter().filter(|call| call.phase != ChatCallPhase::Closed).peekable();
+        self.step_ended == StepEnded::Yes && open.peek().is_some() && open.all(ChatCall::waits_for_client)
     }
 
     /// The calls that the client is to run, in order.
-    pub fn calls_of_the_client(&self) -> Vec<CallId> {
-        self.clients_calls().map(|call| call.id.clone()).collect()
+    pub fn client_call_ids(&self) -> Vec<CallId> {
+        self.client_calls().map(|call| call.id.clone()).collect()
     }
 
-    fn clients_calls(&self) -> impl Iterator<Item = &Known> {
-        let mut calls: Vec<&Known> = self.calls.iter().filter(|call| call.waits_for_the_client()).collect();
+    fn client_calls(&self) -> impl Iterator<Item = &ChatCall> {
+        let mut calls: Vec<&ChatCall> = self.calls.iter().filter(|call| call.waits_for_client()).collect();
         calls.sort_by_key(|call| call.order);
         calls.into_iter()
     }
 
     /// What has to be known of the turn, whoever is told.
-    fn learn(&mut self, event: &Event) {
-        if is_of_the_answer(&event.kind) {
-            self.begun = Begun::Yes;
+    fn track(&mut self, event: &Event) {
+        if is_answer_content(&event.kind) {
+            self.started = AnswerStarted::Yes;
         }
         match &event.kind {
-            EventKind::StepStart { .. } => self.step_is_over = StepIsOver::No,
+            EventKind::StepStart { .. } => self.step_ended = StepEnded::No,
             EventKind::StepEnd { finish, .. } => {
-                self.step_is_over = StepIsOver::Yes;
+                self.step_ended = StepEnded::Yes;
                 self.finish = *finish;
             }
             EventKind::ToolUse { tool_name, wire_name, title, slot, position, input_summary, .. } => {
                 let Some(id) = event.tool_id.clone() else { return };
-                self.calls.push(Known {
+                self.calls.push(ChatCall {
                     id,
                     wire_name: wire_name.as_str().to_owned(),
                     tool_name: tool_name.as_str().to_owned(),
@@ -383,10 +389,10 @@ impl Projection {
                     order: (*position, slot.0),
                     input_summary: input_summary.clone(),
                     arguments: String::new(),
-                    state: State::NotStarted,
-                    runs: Runs::Here,
-                    handed_over: HandedOver::NotYet,
-                    asks: None,
+                    phase: ChatCallPhase::NotStarted,
+                    runner: ToolRunner::Server,
+                    handover: HandoverState::Pending,
+                    question: None,
                 });
             }
             EventKind::ToolInput(input) => {
@@ -397,84 +403,89 @@ impl Projection {
             }
             EventKind::ToolInputReset | EventKind::ToolRedefined { .. } => {
                 if let Some(call) = self.call_mut(event) {
-                    call.state = State::NotStarted;
-                    call.asks = None;
+                    call.phase = ChatCallPhase::NotStarted;
+                    call.question = None;
                 }
             }
             EventKind::ApprovalRequest { approval_id, kind, question, arguments_hash, .. }
                 if *kind == QuestionKind::Call =>
             {
-                let asks = Asks {
+                let open_question = OpenQuestion {
                     approval_id: approval_id.as_str().to_owned(),
                     arguments_hash: arguments_hash.clone(),
                     question: question.clone(),
-                    put: HandedOver::NotYet,
+                    handover: HandoverState::Pending,
                 };
                 if let Some(call) = self.call_mut(event) {
-                    call.asks = Some(asks);
+                    call.question = Some(open_question);
                 }
             }
             EventKind::ApprovalResolved { approval_id, .. } => {
-                let is_it = |asks: &mut Asks| asks.approval_id == approval_id.as_str();
+                let is_it =
+                    |open_question: &mut OpenQuestion| open_question.approval_id == approval_id.as_str();
                 if let Some(call) = self.call_mut(event) {
-                    call.asks.take_if(is_it);
+                    call.question.take_if(is_it);
                 }
             }
             EventKind::ToolStart { client_id, .. } => {
                 let is_theirs = client_id.as_deref() == Some(REQUESTER);
                 if let Some(call) = self.call_mut(event) {
-                    call.state = State::Started;
-                    call.runs = if is_theirs { Runs::AtTheClient } else { Runs::Here };
+                    call.phase = ChatCallPhase::Started;
+                    call.runner = if is_theirs { ToolRunner::Client } else { ToolRunner::Server };
                 }
             }
             EventKind::ToolResult(_) => {
                 if let Some(call) = self.call_mut(event) {
-                    call.state = State::Closed;
-                    call.asks = None;
+                    call.phase = ChatCallPhase::Closed;
+                    call.question = None;
                 }
             }
             _ => {}
         }
     }
 
-    fn call_mut(&mut self, event: &Event) -> Option<&mut Known> {
+    fn call_mut(&mut self, event: &Event) -> Option<&mut ChatCall> {
         let id = event.tool_id.as_ref()?;
         self.calls.iter_mut().rev().find(|call| call.id == *id)
     }
 
-    fn show(&mut self, event: &Event, out: &mut Vec<Piece>) {
+    fn render_event(&mut self, event: &Event, out: &mut Vec<ChatChunk>) {
         match &event.kind {
-            EventKind::ContentDelta { text } => self.say(event.block, text, out),
-            EventKind::Thinking { text } => self.say(event.block, text, out),
+            EventKind::ContentDelta { text } => self.append_text(event.block, text, out),
+            EventKind::Thinking { text } => self.append_text(event.block, text, out),
             EventKind::BlockStart(start) => self.open_block(event, start, out),
             EventKind::BlockEnd => {
                 if let Some(at) = event.block {
                     self.open.remove(&at);
                 }
-                self.release(out);
+                self.flush_held(out);
             }
             EventKind::BlockSuperseded { .. } => {
                 self.step_text.clear();
                 // What was sent cannot be taken back: what replaces it begins a new paragraph.
-                if let Some(prose) = event.block.and_then(|at| self.prose_of(at)) {
-                    prose.begin_block();
+                if let Some(joiner) = event.block.and_then(|at| self.joiner_of(at)) {
+                    joiner.begin_block();
                 }
-                out.push(told(event, None));
+                out.push(event_chunk(event, None));
             }
             EventKind::StepEnd { usage, .. } => {
                 if let Some(usage) = usage {
                     add_usage(&mut self.usage, usage);
                 }
             }
-            EventKind::ToolStart { .. } => self.show_start(event, out),
-            EventKind::ToolResult(result) => self.show_result(event, result, out),
+            EventKind::ToolStart { .. } => self.render_start(event, out),
+            EventKind::ToolResult(result) => self.render_result(event, result, out),
             // It stands at the end of the answer; what a running tool asks cannot be answered there.
-            EventKind::ApprovalRequest { .. } if self.asking == Asking::Text => out.push(told(event, None)),
-            EventKind::ApprovalRequest { question, .. } => self.show_remark(event, question, Done::No, out),
+            EventKind::ApprovalRequest { .. } if self.approval_channel == ApprovalChannel::Text => {
+                out.push(event_chunk(event, None))
+            }
+            EventKind::ApprovalRequest { question, .. } => {
+                self.render_remark(event, question, StatusDone::No, out)
+            }
             EventKind::ApprovalResolved { decision, .. } => {
-                let status = (self.render == Render::OwuiEvent)
-                    .then(|| visible::status(visible::decided(*decision), Done::Yes));
-                out.push(told(event, status));
+                let status = (self.render == ToolRendering::OwuiEvent)
+                    .then(|| tool_display::status(tool_display::decision_word(*decision), StatusDone::Yes));
+                out.push(event_chunk(event, status));
             }
             EventKind::Error(fault) => self.fault = Some(fault.clone()),
             EventKind::StreamStart { .. }
@@ -490,28 +501,28 @@ impl Projection {
             | EventKind::Problem { .. }
             | EventKind::TurnResumed { .. }
             | EventKind::SessionStats(_)
-            | EventKind::StreamEnd { .. } => out.push(told(event, None)),
-            EventKind::StepStart { .. } => self.set_step_text_aside(out),
+            | EventKind::StreamEnd { .. } => out.push(event_chunk(event, None)),
+            EventKind::StepStart { .. } => self.move_step_text_to_reasoning(out),
             EventKind::ToolInputDelta { .. } | EventKind::Unrecognised => {}
         }
     }
 
-    fn open_block(&mut self, event: &Event, start: &BlockStart, out: &mut Vec<Piece>) {
+    fn open_block(&mut self, event: &Event, start: &BlockStart, out: &mut Vec<ChatChunk>) {
         let channel = match start {
-            BlockStart::Text { code } if code.as_deref() == Some("refusal") => Channel::Refusal,
-            BlockStart::Text { .. } => Channel::Content,
-            BlockStart::Thinking => Channel::Reasoning,
-            BlockStart::Audio => Channel::Other,
+            BlockStart::Text { code } if code.as_deref() == Some("refusal") => OutputChannel::Refusal,
+            BlockStart::Text { .. } => OutputChannel::Content,
+            BlockStart::Thinking => OutputChannel::Reasoning,
+            BlockStart::Audio => OutputChannel::Other,
             BlockStart::Image(media) => {
-                out.push(told(event, None));
-                if matches!(self.render, Render::Text | Render::Details) {
-                    self.held.push(visible::picture(media).into());
-                    self.release(out);
+                out.push(event_chunk(event, None));
+                if matches!(self.render, ToolRendering::Text | ToolRendering::Details) {
+                    self.held_texts.push(tool_display::picture(media).into());
+                    self.flush_held(out);
                 }
                 return;
             }
             BlockStart::Notice { text, .. } => {
-                self.show_remark(event, text, Done::Yes, out);
+                self.render_remark(event, text, StatusDone::Yes, out);
                 return;
             }
             // The error itself follows.
@@ -519,184 +530,192 @@ impl Projection {
         };
         let Some(at) = event.block else { return };
         self.open.insert(at, channel);
-        if let Some(prose) = self.prose_of(at) {
-            prose.begin_block();
+        if let Some(joiner) = self.joiner_of(at) {
+            joiner.begin_block();
         }
     }
 
-    fn prose_of(&mut self, block: u32) -> Option<&mut Prose> {
+    fn joiner_of(&mut self, block: u32) -> Option<&mut TextJoiner> {
         match self.open.get(&block)? {
-            Channel::Content => Some(&mut self.content),
-            Channel::Refusal => Some(&mut self.refusal),
-            Channel::Reasoning => Some(&mut self.reasoning),
-            Channel::Other => None,
+            OutputChannel::Content => Some(&mut self.content),
+            OutputChannel::Refusal => Some(&mut self.refusal),
+            OutputChannel::Reasoning => Some(&mut self.reasoning),
+            OutputChannel::Other => None,
         }
     }
 
-    fn say(&mut self, block: Option<u32>, text: &str, out: &mut Vec<Piece>) {
+    fn append_text(&mut self, block: Option<u32>, text: &str, out: &mut Vec<ChatChunk>) {
         let Some(at) = block else { return };
         let Some(channel) = self.open.get(&at).copied() else { return };
-        let Some(text) = self.prose_of(at).and_then(|prose| prose.say(text)) else { return };
+        let Some(text) = self.joiner_of(at).and_then(|joiner| joiner.push(text)) else { return };
         match channel {
-            Channel::Content if self.answer_text == AnswerText::LastStep => self.step_text.push_str(&text),
-            Channel::Content => out.push(Piece::Content(text)),
-            Channel::Refusal => out.push(Piece::Refusal(text)),
-            Channel::Reasoning => out.push(Piece::Reasoning(text)),
-            Channel::Other => {}
+            OutputChannel::Content if self.answer_text == AnswerText::LastStep => {
+                self.step_text.push_str(&text)
+            }
+            OutputChannel::Content => out.push(ChatChunk::Content(text)),
+            OutputChannel::Refusal => out.push(ChatChunk::Refusal(text)),
+            OutputChannel::Reasoning => out.push(ChatChunk::Reasoning(text)),
+            OutputChannel::Other => {}
         }
     }
 
     /// Another step follows, so what the one before said is not the answer.
-    fn set_step_text_aside(&mut self, out: &mut Vec<Piece>) {
+    fn move_step_text_to_reasoning(&mut self, out: &mut Vec<ChatChunk>) {
         if !self.step_text.is_empty() {
             self.held_thoughts.push(std::mem::take(&mut self.step_text));
-            self.content = Prose::default();
-            self.release(out);
+            self.content = TextJoiner::default();
+            self.flush_held(out);
         }
     }
 
     /// No step follows: what this one said is the answer.
-    fn give_step_text(&mut self, out: &mut Vec<Piece>) {
+    fn flush_step_text(&mut self, out: &mut Vec<ChatChunk>) {
         if !self.step_text.is_empty() {
-            out.push(Piece::Content(std::mem::take(&mut self.step_text)));
+            out.push(ChatChunk::Content(std::mem::take(&mut self.step_text)));
         }
     }
 
-    fn show_start(&mut self, event: &Event, out: &mut Vec<Piece>) {
-        let Some(call) = self.call_of(event).filter(|call| call.runs == Runs::Here) else {
-            out.push(told(event, None));
+    fn render_start(&mut self, event: &Event, out: &mut Vec<ChatChunk>) {
+        let Some(call) = self.call_of(event).filter(|call| call.runner == ToolRunner::Server) else {
+            out.push(event_chunk(event, None));
             return;
         };
-        let id = call_id::public(&call.id);
-        let shown = call.shown(&id);
+        let id = call_id::to_public(&call.id);
+        let display = call.display(&id);
         let text = match self.render {
-            Render::None => String::new(),
-            Render::Text => visible::line_of_start(&shown),
-            Render::Details => visible::card_of_start(&shown),
-            Render::Reasoning => visible::thought(&shown.what()),
-            Render::OwuiEvent => shown.what(),
+            ToolRendering::None => String::new(),
+            ToolRendering::Text => tool_display::start_line(&display),
+            ToolRendering::Details => tool_display::start_card(&display),
+            ToolRendering::Reasoning => tool_display::thought(&display.summary()),
+            ToolRendering::OwuiEvent => display.summary(),
         };
-        let status = (self.render == Render::OwuiEvent).then(|| visible::status(&text, Done::No));
-        out.push(told(event, status));
+        let status =
+            (self.render == ToolRendering::OwuiEvent).then(|| tool_display::status(&text, StatusDone::No));
+        out.push(event_chunk(event, status));
         match self.render {
-            Render::Text | Render::Details => self.held.push(Held { text, start_of: event.tool_id.clone() }),
-            Render::Reasoning => self.held_thoughts.push(text),
-            Render::None | Render::OwuiEvent => {}
+            ToolRendering::Text | ToolRendering::Details => {
+                self.held_texts.push(HeldText { text, start_of: event.tool_id.clone() })
+            }
+            ToolRendering::Reasoning => self.held_thoughts.push(text),
+            ToolRendering::None | ToolRendering::OwuiEvent => {}
         }
-        self.release(out);
+        self.flush_held(out);
     }
 
-    fn show_result(&mut self, event: &Event, result: &ToolResult, out: &mut Vec<Piece>) {
+    fn render_result(&mut self, event: &Event, result: &ToolResult, out: &mut Vec<ChatChunk>) {
         // A result that the client itself has sent is no news to it.
-        let Some(call) = self.call_of(event).filter(|call| call.runs == Runs::Here) else {
-            out.push(told(event, None));
+        let Some(call) = self.call_of(event).filter(|call| call.runner == ToolRunner::Server) else {
+            out.push(event_chunk(event, None));
             return;
         };
-        let id = call_id::public(&call.id);
-        let shown = call.shown(&id);
+        let id = call_id::to_public(&call.id);
+        let display = call.display(&id);
         let line = match self.render {
-            Render::None => String::new(),
-            Render::Text => visible::line(&shown, result),
-            Render::Details => visible::card(&shown, result),
-            Render::Reasoning => visible::thought_of_result(&shown, result),
-            Render::OwuiEvent => shown.what(),
+            ToolRendering::None => String::new(),
+            ToolRendering::Text => tool_display::result_line(&display, result),
+            ToolRendering::Details => tool_display::result_card(&display, result),
+            ToolRendering::Reasoning => tool_display::result_thought(&display, result),
+            ToolRendering::OwuiEvent => display.summary(),
         };
-        let status = (self.render == Render::OwuiEvent).then(|| visible::status(&line, Done::Yes));
-        out.push(told(event, status));
+        let status =
+            (self.render == ToolRendering::OwuiEvent).then(|| tool_display::status(&line, StatusDone::Yes));
+        out.push(event_chunk(event, status));
         match self.render {
-            Render::Text | Render::Details => {
-                self.held.retain(|held| held.start_of.is_none() || held.start_of != event.tool_id);
-                self.held.push(line.into());
+            ToolRendering::Text | ToolRendering::Details => {
+                self.held_texts.retain(|held| held.start_of.is_none() || held.start_of != event.tool_id);
+                self.held_texts.push(line.into());
             }
-            Render::Reasoning => self.held_thoughts.push(line),
-            Render::None | Render::OwuiEvent => {}
+            ToolRendering::Reasoning => self.held_thoughts.push(line),
+            ToolRendering::None | ToolRendering::OwuiEvent => {}
         }
-        self.release(out);
+        self.flush_held(out);
     }
 
     /// A remark or a question, for people.
-    fn show_remark(&mut self, event: &Event, text: &str, done: Done, out: &mut Vec<Piece>) {
-        let status = (self.render == Render::OwuiEvent).then(|| visible::status(text, done));
-        out.push(told(event, status));
+    fn render_remark(&mut self, event: &Event, text: &str, done: StatusDone, out: &mut Vec<ChatChunk>) {
+        let status = (self.render == ToolRendering::OwuiEvent).then(|| tool_display::status(text, done));
+        out.push(event_chunk(event, status));
         match self.render {
-            Render::Text | Render::Details => self.held.push(visible::quoted(text).into()),
-            Render::Reasoning => self.held_thoughts.push(visible::thought(text)),
-            Render::None | Render::OwuiEvent => {}
+            ToolRendering::Text | ToolRendering::Details => {
+                self.held_texts.push(tool_display::quote_line(text).into())
+            }
+            ToolRendering::Reasoning => self.held_thoughts.push(tool_display::thought(text)),
+            ToolRendering::None | ToolRendering::OwuiEvent => {}
         }
-        self.release(out);
+        self.flush_held(out);
     }
 
-    fn call_of(&self, event: &Event) -> Option<&Known> {
+    fn call_of(&self, event: &Event) -> Option<&ChatCall> {
         let id = event.tool_id.as_ref()?;
         self.calls.iter().rev().find(|call| call.id == *id)
     }
 
     /// Shows what was held back, where no block is open that it would tear apart.
-    fn release(&mut self, out: &mut Vec<Piece>) {
+    fn flush_held(&mut self, out: &mut Vec<ChatChunk>) {
         let is_open = |channel| self.open.values().any(|open| *open == channel);
-        if !is_open(Channel::Content) {
-            for card in self.held.drain(..) {
-                out.push(Piece::Content(self.content.insert(&card.text)));
+        if !is_open(OutputChannel::Content) {
+            for card in self.held_texts.drain(..) {
+                out.push(ChatChunk::Content(self.content.insert(&card.text)));
             }
         }
-        if !is_open(Channel::Reasoning) {
+        if !is_open(OutputChannel::Reasoning) {
             for thought in self.held_thoughts.drain(..) {
-                out.push(Piece::Reasoning(self.reasoning.insert(&thought)));
+                out.push(ChatChunk::Reasoning(self.reasoning.insert(&thought)));
             }
         }
     }
 
     /// The turn waits for the client: it gets its calls, and this answer is over.
-    fn hand_over(&mut self, out: &mut Vec<Piece>) {
+    fn hand_over_calls(&mut self, out: &mut Vec<ChatChunk>) {
         self.open.clear();
-        self.release(out);
-        self.give_step_text(out);
-        for (index, call) in self.clients_calls().enumerate() {
-            let (id, name) = (call_id::public(&call.id), call.wire_name.clone());
-            out.push(Piece::Call(CallPiece { index, id, name, arguments: call.arguments.clone() }));
+        self.flush_held(out);
+        self.flush_step_text(out);
+        for (index, call) in self.client_calls().enumerate() {
+            let (id, name) = (call_id::to_public(&call.id), call.wire_name.clone());
+            out.push(ChatChunk::Call(ToolCallChunk { index, id, name, arguments: call.arguments.clone() }));
         }
-        self.finish_with(Finish::ToolCalls, out);
-        self.ended = Some(Ended::CallsHandedOver);
+        self.finish_with(ChatFinish::ToolCalls, out);
+        self.ended = Some(AnswerEnd::ToolCalls);
     }
 
-    fn end(&mut self, status: TurnStatus, out: &mut Vec<Piece>) {
-        self.ended = Some(Ended::TurnIsOver);
-        self.give_step_text(out);
+    fn end(&mut self, status: TurnStatus, out: &mut Vec<ChatChunk>) {
+        self.ended = Some(AnswerEnd::TurnEnded);
+        self.flush_step_text(out);
         match (status, self.finish) {
             (TurnStatus::Error | TurnStatus::Interrupted, _) => {
-                out.push(Piece::Error(ErrorBody::of_turn(self.fault.as_ref(), status)));
-                out.push(Piece::Done);
+                out.push(ChatChunk::Error(ChatErrorBody::for_turn(self.fault.as_ref(), status)));
+                out.push(ChatChunk::Done);
             }
-            (TurnStatus::Length, _) => self.finish_with(Finish::Length, out),
-            (_, Some(FinishReason::ContentFilter)) => self.finish_with(Finish::ContentFilter, out),
+            (TurnStatus::Length, _) => self.finish_with(ChatFinish::Length, out),
+            (_, Some(FinishReason::ContentFilter)) => self.finish_with(ChatFinish::ContentFilter, out),
             // After a limit the last step has answered without tools: the answer is whole. What was stopped on purpose
             // is as whole as it was meant to be.
             (TurnStatus::Completed | TurnStatus::Limit | TurnStatus::Cancelled, _) => {
-                self.finish_with(Finish::Stop, out);
+                self.finish_with(ChatFinish::Stop, out);
             }
         }
     }
 
-    fn finish_with(&mut self, finish: Finish, out: &mut Vec<Piece>) {
-        out.push(Piece::Finish(finish));
+    fn finish_with(&mut self, finish: ChatFinish, out: &mut Vec<ChatChunk>) {
+        out.push(ChatChunk::Finish(finish));
         if self.usage_chunk == UsageChunk::Wanted {
-            out.push(Piece::Usage(self.usage));
+            out.push(ChatChunk::Usage(self.usage));
         }
-        out.push(Piece::Done);
+        out.push(ChatChunk::Done);
     }
 }
 
-impl Known {
-    fn waits_for_the_client(&self) -> bool {
-        self.state == State::Started && self.runs == Runs::AtTheClient
+impl ChatCall {
+    fn waits_for_client(&self) -> bool {
+        self.phase == ChatCallPhase::Started && self.runner == ToolRunner::Client
     }
 
-    fn is_new_to_the_client(&self) -> bool {
-        self.handed_over == HandedOver::NotYet
+    fn is_undelivered(&self) -> bool {
+        self.handover == HandoverState::Pending
     }
 
-    fn shown<'a>(&'a self, id: &'a str) -> Shown<'a> {
-        Shown {
+    fn display<'a>(&'a self, id: &'a str) -> DisplayedCall<'a> {
+        DisplayedCall {
             id,
             name: &self.tool_name,
             title: &self.title,
@@ -707,7 +726,7 @@ impl Known {
 }
 
 /// What a client would notice if it were taken back.
-fn is_of_the_answer(kind: &EventKind) -> bool {
+fn is_answer_content(kind: &EventKind) -> bool {
     match kind {
         EventKind::BlockStart(start) => {
             !matches!(start, BlockStart::Error(_) | BlockStart::Notice { .. } | BlockStart::Unrecognised)
@@ -727,7 +746,7 @@ fn arguments_text(input: &ToolInput) -> String {
 }
 
 /// The event as in `docs/events.md`, but for what the client has sent itself, and with the address of an answer.
-fn told(event: &Event, status: Option<Value>) -> Piece {
+fn event_chunk(event: &Event, status: Option<Value>) -> ChatChunk {
     let mut value = serde_json::to_value(event).unwrap_or_default();
     if let Some(fields) = value.as_object_mut() {
         match &event.kind {
@@ -741,5 +760,5 @@ fn told(event: &Event, status: Option<Value>) -> Piece {
             _ => {}
         }
     }
-    Piece::Event { event: value, status }
+    ChatChunk::Event { event: value, status }
 }

@@ -5,16 +5,16 @@
 //! assistant's last message, under the question word for word as it was asked.
 
 use serde_json::Value;
-use throughline_engine::Decision;
+use throughline_engine::ApprovalDecision;
 use throughline_wire::{Message, UserPart, visible};
 
-/// What a code begins with. No text of a model or tool reaches a client with it: see [`Defuser`].
+/// What a code begins with. No text of a model or tool reaches a client with it: see [`CodeMasker`].
 const MARK: &str = "tlq_";
 /// Random bytes of a code: nobody guesses it.
 pub const CODE_BYTES: usize = 16;
 const CODE_CHARS: usize = MARK.len() + 2 * CODE_BYTES;
 /// What the hash of a code is for: that of another use of the same bytes is another.
-const HASHED_FOR: &str = "throughline 2026-11-23 code of a question in a chat";
+const HASH_CONTEXT: &str = "throughline 2026-11-23 code of a question in a chat";
 
 /// A secret of one use: it answers a question in a chat, or opens its link.
 #[derive(Clone, PartialEq, Eq)]
@@ -42,7 +42,7 @@ impl AnswerCode {
 
     /// What is kept of it.
     pub fn hash(&self) -> String {
-        blake3::Hasher::new_derive_key(HASHED_FOR).update(self.0.as_bytes()).finalize().to_hex().to_string()
+        blake3::Hasher::new_derive_key(HASH_CONTEXT).update(self.0.as_bytes()).finalize().to_hex().to_string()
     }
 }
 
@@ -60,10 +60,10 @@ pub struct CallQuestion {
 }
 
 /// The end of an answer that asks: arguments whole, how to answer, a link, and the code as the last word.
-pub fn text(questions: &[CallQuestion], link: &str, code: &AnswerCode) -> String {
+pub fn question_text(questions: &[CallQuestion], link: &str, code: &AnswerCode) -> String {
     let mut out = String::new();
     for CallQuestion { question, arguments, .. } in questions {
-        out.push_str(&super::visible::quoted(question));
+        out.push_str(&super::tool_display::quote_line(question));
         // A value of JSON has no line that could close the fence.
         out.push_str(&format!("\n\n```json\n{}\n```\n\n", visible::pretty_json(arguments)));
     }
@@ -77,7 +77,7 @@ pub fn text(questions: &[CallQuestion], link: &str, code: &AnswerCode) -> String
 }
 
 /// The code at the end of what the assistant said last, if nothing but the user has spoken since.
-pub fn asked_last(history: &[Message]) -> Option<(AnswerCode, &str)> {
+pub fn last_question(history: &[Message]) -> Option<(AnswerCode, &str)> {
     let last = history.iter().rev().find(|message| !matches!(message, Message::User(_)))?;
     let Message::Step(step) = last else { return None };
     if !step.calls.is_empty() {
@@ -90,13 +90,13 @@ pub fn asked_last(history: &[Message]) -> Option<(AnswerCode, &str)> {
 }
 
 /// What is compared of a question that comes back: every character but white space, which clients trim and rewrap.
-pub fn compared(text: &str) -> String {
+pub fn normalized(text: &str) -> String {
     text.chars().filter(|c| !c.is_whitespace()).collect()
 }
 
 /// Whether a text ends with a question of which so many characters were kept under this hash.
 pub fn ends_with_question(text: &str, chars: usize, hash: &str) -> bool {
-    let text = compared(text);
+    let text = normalized(text);
     let Some(skip) = text.chars().count().checked_sub(chars) else { return false };
     let question: String = text.chars().skip(skip).collect();
     blake3::hash(question.as_bytes()).to_hex().as_str() == hash
@@ -104,15 +104,15 @@ pub fn ends_with_question(text: &str, chars: usize, hash: &str) -> bool {
 
 /// What the user says to a question.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Reply {
+pub enum QuestionReply {
     /// Yes or no, and nothing else.
-    Plain(Decision),
+    Plain(ApprovalDecision),
     /// Anything else: a no, and this is why.
     Words(String),
 }
 
 /// Reads the messages of the user behind a question.
-pub fn reply<'a>(parts: impl IntoIterator<Item = &'a UserPart>) -> Reply {
+pub fn read_reply<'a>(parts: impl IntoIterator<Item = &'a UserPart>) -> QuestionReply {
     let mut texts = Vec::new();
     let mut is_text = true;
     for part in parts {
@@ -122,26 +122,28 @@ pub fn reply<'a>(parts: impl IntoIterator<Item = &'a UserPart>) -> Reply {
         }
     }
     let text = texts.join("\n");
-    match plain(&text).filter(|_| is_text) {
-        Some(decision) => Reply::Plain(decision),
-        None => Reply::Words(text),
+    match parse_decision(&text).filter(|_| is_text) {
+        Some(decision) => QuestionReply::Plain(decision),
+        None => QuestionReply::Words(text),
     }
 }
 
 /// A yes or a no in English or Chinese, and nothing else.
-fn plain(text: &str) -> Option<Decision> {
+fn parse_decision(text: &str) -> Option<ApprovalDecision> {
     let word = text.trim().trim_end_matches(['.', '!', '。', '!']).trim_end().to_lowercase();
     match word.as_str() {
-        "yes" | "y" | "是" | "是的" | "好" | "好的" | "可以" | "同意" => Some(Decision::Approve),
+        "yes" | "y" | "是" | "是的" | "好" | "好的" | "可以" | "同意" => {
+            Some(ApprovalDecision::Approve)
+        }
         "no" | "n" | "否" | "不" | "不是" | "不行" | "不要" | "不可以" | "不同意" => {
-            Some(Decision::Deny)
+            Some(ApprovalDecision::Deny)
         }
         _ => None,
     }
 }
 
 /// Takes codes out of what a model is told: it never sees one, so it cannot repeat one.
-pub fn without_codes(text: &mut String) {
+pub fn strip_codes(text: &mut String) {
     if !text.contains(MARK) {
         return;
     }
@@ -161,22 +163,22 @@ pub fn without_codes(text: &mut String) {
 
 /// Changes every [`MARK`] in a text that comes in pieces, so that nothing a model or tool says looks like a code.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Defuser {
+pub(super) struct CodeMasker {
     /// How much of the mark the text ends with so far.
-    seen: usize,
+    matched: usize,
 }
 
-impl Defuser {
+impl CodeMasker {
     /// The next piece, harmless.
-    pub(super) fn pass(&mut self, text: &str) -> String {
+    pub(super) fn mask(&mut self, text: &str) -> String {
         let mark = MARK.as_bytes();
         let mut out = String::with_capacity(text.len());
         for c in text.chars() {
             // No proper part of the mark begins again inside it, so that one place to compare with is enough.
-            let goes_on = mark.get(self.seen).is_some_and(|next| c == char::from(*next));
-            self.seen = if goes_on { self.seen + 1 } else { usize::from(c == char::from(mark[0])) };
-            if self.seen == mark.len() {
-                self.seen = 0;
+            let goes_on = mark.get(self.matched).is_some_and(|next| c == char::from(*next));
+            self.matched = if goes_on { self.matched + 1 } else { usize::from(c == char::from(mark[0])) };
+            if self.matched == mark.len() {
+                self.matched = 0;
                 out.push('-');
             } else {
                 out.push(c);
@@ -203,7 +205,7 @@ mod tests {
             question: "Run note.write? It changes something.".into(),
             arguments,
         };
-        text(&[question], "http://localhost/approve#x", &code())
+        question_text(&[question], "http://localhost/approve#x", &code())
     }
 
     fn step(text: &str) -> Message {
@@ -228,7 +230,7 @@ mod tests {
     #[test]
     fn only_the_last_word_of_the_last_answer_is_a_code() {
         let text = asked(json!({}));
-        let found = |history: &[Message]| asked_last(history).map(|(code, _)| code.reveal().to_owned());
+        let found = |history: &[Message]| last_question(history).map(|(code, _)| code.reveal().to_owned());
         assert_eq!(found(&[user("Hi"), step(&text)]).as_deref(), Some(code().reveal()));
         assert_eq!(found(&[step(&format!("{text}\n"))]).as_deref(), Some(code().reveal()));
         assert_eq!(found(&[step(&format!("{text} And more"))]), None);
@@ -242,8 +244,9 @@ mod tests {
     #[test]
     fn a_question_is_the_same_however_it_is_wrapped_and_another_with_one_letter() {
         let text = asked(json!({"path": "a"}));
-        let (kept, hash) = (compared(&text), blake3::hash(compared(&text).as_bytes()).to_hex().to_string());
-        let chars = kept.chars().count();
+        let (stored, hash) =
+            (normalized(&text), blake3::hash(normalized(&text).as_bytes()).to_hex().to_string());
+        let chars = stored.chars().count();
         for same in [text.clone(), format!("Before.\n\n{text}\n"), text.replace('\n', "\r\n")] {
             assert!(ends_with_question(&same, chars, &hash), "{same}");
         }
@@ -255,16 +258,16 @@ mod tests {
 
     #[test]
     fn a_yes_is_a_yes_and_nothing_else() {
-        let reply = |text: &str| reply(&[UserPart::Text { text: text.to_owned() }]);
+        let reply = |text: &str| read_reply(&[UserPart::Text { text: text.to_owned() }]);
         for yes in ["yes", " Yes. ", "YES!", "y", "是", "是的。", "好的", "可以", "同意"] {
-            assert_eq!(reply(yes), Reply::Plain(Decision::Approve), "{yes}");
+            assert_eq!(reply(yes), QuestionReply::Plain(ApprovalDecision::Approve), "{yes}");
         }
         for no in ["no", "No.", "n", "否", "不", "不要", "不行!"] {
-            assert_eq!(reply(no), Reply::Plain(Decision::Deny), "{no}");
+            assert_eq!(reply(no), QuestionReply::Plain(ApprovalDecision::Deny), "{no}");
         }
         for words in ["yes, but not this file", "yes\nno", "ye\u{200b}s", "", "是不是", "yesyes", "不好说"]
         {
-            assert_eq!(reply(words), Reply::Words(words.to_owned()), "{words}");
+            assert_eq!(reply(words), QuestionReply::Words(words.to_owned()), "{words}");
         }
     }
 
@@ -272,12 +275,12 @@ mod tests {
     #[test]
     fn no_cut_of_a_text_lets_the_mark_through_and_nothing_else_changes() {
         let text = format!("t tl tlq {} ttlq_ tlqtlq_ 是", code().reveal());
-        let whole = Defuser::default().pass(&text);
+        let whole = CodeMasker::default().mask(&text);
         assert!(!whole.contains(MARK), "{whole}");
         assert_eq!(whole.replace("tlq-", MARK), text);
         for cut in (0..text.len()).filter(|at| text.is_char_boundary(*at)) {
-            let mut defuser = Defuser::default();
-            let pieces = [defuser.pass(&text[..cut]), defuser.pass(&text[cut..])].concat();
+            let mut defuser = CodeMasker::default();
+            let pieces = [defuser.mask(&text[..cut]), defuser.mask(&text[cut..])].concat();
             assert_eq!(pieces, whole, "cut at {cut}");
         }
     }
@@ -286,7 +289,7 @@ mod tests {
     #[test]
     fn a_model_is_told_no_code() {
         let mut text = format!("a {} b tlq_ c tlq_{}", code().reveal(), "AB".repeat(16));
-        without_codes(&mut text);
+        strip_codes(&mut text);
         assert_eq!(text, format!("a tlq_ b tlq_ c tlq_{}", "AB".repeat(16)));
     }
 }

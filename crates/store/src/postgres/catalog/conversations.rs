@@ -1,12 +1,12 @@
 //! Conversations: begun, named, listed, taken in from elsewhere.
 
-use super::rows::{each, exists, sought, unsigned};
-use super::turns::{self, Begin};
-use super::{Db, calls, files, search};
-use crate::catalog::texts::{check_id, first_words, title as shown_title, without_nul};
+use super::rows::{exists_error, map_rows, sanitize_param, unsigned};
+use super::turns::{self, PostgresTurnInsert};
+use super::{DbConnection, calls, files, search};
+use crate::catalog::texts::{auto_title, normalize_title as shown_title, replace_nul, validate_id};
 use crate::catalog::{
-    CatalogLimits, ConversationRow, ConversationSummary, Imported, NewConversation, Page, PageRequest, Place,
-    TitleBy, TurnRow,
+    CatalogLimits, ConversationRow, ConversationSummary, ImportedConversation, NewConversation, PagePosition,
+    PageRequest, ResultPage, TitleSource, TurnRow,
 };
 use crate::error::StoreError;
 use sqlx::postgres::PgRow;
@@ -18,28 +18,28 @@ const SUMMARY: &str =
     FROM conversation c";
 
 pub(super) async fn create(
-    db: Db<'_>,
+    db: DbConnection<'_>,
     limits: &CatalogLimits,
     user: &str,
     new: &NewConversation,
 ) -> Result<ConversationRow, StoreError> {
-    check_id("user", user)?;
+    validate_id("user", user)?;
     insert(db, limits, user, &new.id, new.title.as_deref(), new.created_at).await?;
     let row = get(db, user, &new.id).await?.map(|summary| summary.conversation);
     row.ok_or_else(|| StoreError::failed("a conversation is not there after it was begun"))
 }
 
 pub(super) async fn insert(
-    db: Db<'_>,
+    db: DbConnection<'_>,
     limits: &CatalogLimits,
     user: &str,
     id: &str,
     title: Option<&str>,
     created_at: i64,
 ) -> Result<(), StoreError> {
-    check_id("conversation_id", id)?;
+    validate_id("conversation_id", id)?;
     let title = title.map(|title| shown_title(title, limits.title_chars_max)).unwrap_or_default();
-    let title_by = if title.is_empty() { TitleBy::Input } else { TitleBy::Given };
+    let title_by = if title.is_empty() { TitleSource::FirstInput } else { TitleSource::UserGiven };
     sqlx::query(
         "INSERT INTO conversation (id, user_id, title, folded, title_by, created_at, updated_at)
          VALUES ($1, $2, $3, $4, $5, $6, $6)",
@@ -52,13 +52,13 @@ pub(super) async fn insert(
     .bind(created_at)
     .execute(db)
     .await
-    .map_err(exists("conversation"))?;
+    .map_err(exists_error("conversation"))?;
     Ok(())
 }
 
 /// A turn has been added: it is the leaf, and its input may give the title.
-pub(super) async fn grown(
-    db: Db<'_>,
+pub(super) async fn turn_added(
+    db: DbConnection<'_>,
     limits: &CatalogLimits,
     id: &str,
     turn_id: &str,
@@ -74,15 +74,15 @@ pub(super) async fn grown(
     .bind(at)
     .fetch_one(&mut *db)
     .await?;
-    if title.is_empty() && title_by == title_by_to_sql(TitleBy::Input) {
-        let words = shown_title(&first_words(input_text), limits.title_chars_max);
-        set_title(db, id, &words, TitleBy::Input).await?;
+    if title.is_empty() && title_by == title_by_to_sql(TitleSource::FirstInput) {
+        let words = shown_title(&auto_title(input_text), limits.title_chars_max);
+        set_title(db, id, &words, TitleSource::FirstInput).await?;
     }
     Ok(())
 }
 
 /// Something has happened in it.
-pub(super) async fn touched(db: Db<'_>, id: &str, at: i64) -> Result<(), StoreError> {
+pub(super) async fn touch(db: DbConnection<'_>, id: &str, at: i64) -> Result<(), StoreError> {
     sqlx::query("UPDATE conversation SET updated_at = greatest(updated_at, $2) WHERE id = $1")
         .bind(id)
         .bind(at)
@@ -91,7 +91,12 @@ pub(super) async fn touched(db: Db<'_>, id: &str, at: i64) -> Result<(), StoreEr
     Ok(())
 }
 
-async fn set_title(db: Db<'_>, id: &str, title: &str, title_by: TitleBy) -> Result<(), StoreError> {
+async fn set_title(
+    db: DbConnection<'_>,
+    id: &str,
+    title: &str,
+    title_by: TitleSource,
+) -> Result<(), StoreError> {
     sqlx::query("UPDATE conversation SET title = $2, folded = $3, title_by = $4 WHERE id = $1")
         .bind(id)
         .bind(title)
@@ -103,71 +108,71 @@ async fn set_title(db: Db<'_>, id: &str, title: &str, title_by: TitleBy) -> Resu
 }
 
 pub(in crate::postgres) async fn get(
-    db: Db<'_>,
+    db: DbConnection<'_>,
     user: &str,
     id: &str,
 ) -> Result<Option<ConversationSummary>, StoreError> {
     let row = sqlx::query(AssertSqlSafe(format!("{SUMMARY} WHERE c.id = $1 AND c.user_id = $2")))
-        .bind(sought(id))
-        .bind(sought(user))
+        .bind(sanitize_param(id))
+        .bind(sanitize_param(user))
         .fetch_optional(db)
         .await?;
     row.as_ref().map(summary).transpose()
 }
 
 pub(super) async fn list(
-    db: Db<'_>,
+    db: DbConnection<'_>,
     user: &str,
     page: &PageRequest,
-) -> Result<Page<ConversationSummary>, StoreError> {
-    let place = page.place()?;
+) -> Result<ResultPage<ConversationSummary>, StoreError> {
+    let position = page.position()?;
     let rows = sqlx::query(AssertSqlSafe(format!(
         "{SUMMARY} WHERE c.user_id = $1 AND ($2::bigint IS NULL OR (c.updated_at, c.id) < ($2, $3))
          ORDER BY c.updated_at DESC, c.id DESC LIMIT $4"
     )))
-    .bind(sought(user))
-    .bind(place.as_ref().map(|place| place.at))
-    .bind(place.as_ref().map(|place| place.id.clone()))
+    .bind(sanitize_param(user))
+    .bind(position.as_ref().map(|position| position.at))
+    .bind(position.as_ref().map(|position| position.id.clone()))
     .bind(i64::from(page.rows() + 1))
     .fetch_all(db)
     .await?;
-    Ok(Page::of(each(&rows, summary)?, page.rows(), place_of))
+    Ok(ResultPage::from_rows(map_rows(&rows, summary)?, page.rows(), position_of))
 }
 
 /// Those with these ids, in the order of lists.
 pub(super) async fn by_ids(
-    db: Db<'_>,
+    db: DbConnection<'_>,
     user: &str,
     ids: &[String],
 ) -> Result<Vec<ConversationSummary>, StoreError> {
     let rows = sqlx::query(AssertSqlSafe(format!(
         "{SUMMARY} WHERE c.user_id = $1 AND c.id = ANY ($2) ORDER BY c.updated_at DESC, c.id DESC"
     )))
-    .bind(sought(user))
+    .bind(sanitize_param(user))
     .bind(ids)
     .fetch_all(db)
     .await?;
-    each(&rows, summary)
+    map_rows(&rows, summary)
 }
 
-fn place_of(item: &ConversationSummary) -> Place {
-    Place { at: item.conversation.updated_at, id: item.conversation.id.clone() }
+fn position_of(item: &ConversationSummary) -> PagePosition {
+    PagePosition { at: item.conversation.updated_at, id: item.conversation.id.clone() }
 }
 
 pub(super) async fn rename(
-    db: Db<'_>,
+    db: DbConnection<'_>,
     limits: &CatalogLimits,
     user: &str,
     id: &str,
     title: &str,
     now: i64,
 ) -> Result<bool, StoreError> {
-    let there = sqlx::query("SELECT 1 FROM conversation WHERE id = $1 AND user_id = $2 FOR UPDATE")
-        .bind(sought(id))
-        .bind(sought(user))
+    let is_present = sqlx::query("SELECT 1 FROM conversation WHERE id = $1 AND user_id = $2 FOR UPDATE")
+        .bind(sanitize_param(id))
+        .bind(sanitize_param(user))
         .fetch_optional(&mut *db)
         .await?;
-    if there.is_none() {
+    if is_present.is_none() {
         return Ok(false);
     }
     let title = shown_title(title, limits.title_chars_max);
@@ -179,49 +184,54 @@ pub(super) async fn rename(
         .bind(id)
         .fetch_optional(&mut *db)
         .await?;
-        let words = first_words(&input.unwrap_or_default());
-        set_title(db, id, &shown_title(&words, limits.title_chars_max), TitleBy::Input).await?;
+        let words = auto_title(&input.unwrap_or_default());
+        set_title(db, id, &shown_title(&words, limits.title_chars_max), TitleSource::FirstInput).await?;
     } else {
-        set_title(db, id, &title, TitleBy::Given).await?;
+        set_title(db, id, &title, TitleSource::UserGiven).await?;
     }
-    touched(db, id, now).await?;
+    touch(db, id, now).await?;
     Ok(true)
 }
 
-pub(super) async fn set_leaf(db: Db<'_>, user: &str, id: &str, turn_id: &str) -> Result<bool, StoreError> {
+pub(super) async fn set_leaf(
+    db: DbConnection<'_>,
+    user: &str,
+    id: &str,
+    turn_id: &str,
+) -> Result<bool, StoreError> {
     let changed = sqlx::query(
         "UPDATE conversation SET leaf_id = $3 WHERE id = $1 AND user_id = $2
          AND EXISTS (SELECT 1 FROM turn WHERE id = $3 AND conversation_id = $1 AND user_id = $2)",
     )
-    .bind(sought(id))
-    .bind(sought(user))
-    .bind(sought(turn_id))
+    .bind(sanitize_param(id))
+    .bind(sanitize_param(user))
+    .bind(sanitize_param(turn_id))
     .execute(db)
     .await?;
     Ok(changed.rows_affected() > 0)
 }
 
 pub(super) async fn import(
-    db: Db<'_>,
+    db: DbConnection<'_>,
     limits: &CatalogLimits,
     replica: i32,
     user: &str,
-    imported: &Imported,
+    imported: &ImportedConversation,
 ) -> Result<(), StoreError> {
-    check_id("user", user)?;
-    let Imported { conversation, turns, calls, files } = imported;
+    validate_id("user", user)?;
+    let ImportedConversation { conversation, turns, calls, files } = imported;
     let max = limits.conversation_turns_max;
     if turns.len() as u64 > max {
         return Err(StoreError::OverLimit { limit: "conversation_turns_max", max });
     }
     let id = &conversation.id;
-    let title = (conversation.title_by == TitleBy::Given).then_some(conversation.title.as_str());
+    let title = (conversation.title_by == TitleSource::UserGiven).then_some(conversation.title.as_str());
     insert(db, limits, user, id, title, conversation.created_at).await?;
     let mut before = HashSet::new();
     for turn in turns {
         import_turn(db, replica, user, id, turn, &before).await?;
         before.insert(turn.id.as_str());
-        grown(db, limits, id, &turn.id, &turn.input_text, turn.created_at).await?;
+        turn_added(db, limits, id, &turn.id, &turn.input_text, turn.created_at).await?;
     }
     if let Some(leaf) = &conversation.leaf_id {
         if !before.contains(leaf.as_str()) {
@@ -229,28 +239,28 @@ pub(super) async fn import(
         }
         set_leaf(db, user, id, leaf).await?;
     }
-    if let Some(stray) = calls.iter().find(|call| !before.contains(call.turn_id.as_str())) {
+    if let Some(orphan) = calls.iter().find(|call| !before.contains(call.turn_id.as_str())) {
         return Err(StoreError::invalid(
             "calls",
-            format!("`{}` is in no turn of the conversation", stray.tool_id),
+            format!("`{}` is in no turn of the conversation", orphan.tool_id),
         ));
     }
     calls::put(db, user, calls).await?;
     for (turn, file) in files.iter().filter(|(turn, _)| before.contains(turn.as_str())) {
-        files::note_use(db, user, turn, file).await?;
+        files::record_use(db, user, turn, file).await?;
     }
-    touched(db, id, conversation.updated_at).await
+    touch(db, id, conversation.updated_at).await
 }
 
 async fn import_turn(
-    db: Db<'_>,
+    db: DbConnection<'_>,
     replica: i32,
     user: &str,
     conversation_id: &str,
     turn: &TurnRow,
     before: &HashSet<&str>,
 ) -> Result<(), StoreError> {
-    check_id("turn_id", &turn.id)?;
+    validate_id("turn_id", &turn.id)?;
     let Some(end) = &turn.end else {
         return Err(StoreError::invalid("turns", format!("`{}` has not ended", turn.id)));
     };
@@ -259,8 +269,8 @@ async fn import_turn(
     {
         return Err(StoreError::invalid("turns", format!("what `{}` continues is not before it", turn.id)));
     }
-    let input_text = without_nul(&turn.input_text);
-    let begin = Begin {
+    let input_text = replace_nul(&turn.input_text);
+    let begin = PostgresTurnInsert {
         id: &turn.id,
         parent: turn.parent.as_ref(),
         message_id: &turn.message_id,
@@ -276,17 +286,17 @@ async fn import_turn(
     Ok(())
 }
 
-fn title_by_to_sql(title_by: TitleBy) -> i16 {
+fn title_by_to_sql(title_by: TitleSource) -> i16 {
     match title_by {
-        TitleBy::Input => 0,
-        TitleBy::Given => 1,
+        TitleSource::FirstInput => 0,
+        TitleSource::UserGiven => 1,
     }
 }
 
 fn summary(row: &PgRow) -> Result<ConversationSummary, StoreError> {
     let title_by = match row.try_get::<i16, _>("title_by")? {
-        0 => TitleBy::Input,
-        _ => TitleBy::Given,
+        0 => TitleSource::FirstInput,
+        _ => TitleSource::UserGiven,
     };
     Ok(ConversationSummary {
         conversation: ConversationRow {

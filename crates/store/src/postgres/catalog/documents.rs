@@ -1,69 +1,76 @@
 //! Documents and remembered answers.
 
-use super::Db;
-use super::rows::{each, json, sought, to_json, to_sql, unsigned};
-use crate::catalog::texts::{check_id, without_nul};
+use super::DbConnection;
+use super::rows::{json, map_rows, sanitize_param, to_json, to_sql, unsigned};
+use crate::catalog::texts::{replace_nul, validate_id};
 use crate::catalog::{
-    CatalogLimits, Document, DocumentKind, Expect, NewDocument, NewRemembered, Put, RememberedRow,
+    CatalogLimits, DocumentKind, DocumentPrecondition, NewDocument, NewRemembered, PutOutcome, RememberedRow,
+    StoredDocument,
 };
 use crate::error::StoreError;
 use sqlx::Row;
 use sqlx::postgres::PgRow;
 
 pub(super) async fn get(
-    db: Db<'_>,
+    db: DbConnection<'_>,
     user: &str,
     kind: DocumentKind,
     name: &str,
-) -> Result<Option<Document>, StoreError> {
+) -> Result<Option<StoredDocument>, StoreError> {
     let row = sqlx::query("SELECT * FROM document WHERE user_id = $1 AND kind = $2 AND name = $3")
-        .bind(sought(user))
+        .bind(sanitize_param(user))
         .bind(kind.name())
-        .bind(sought(name))
+        .bind(sanitize_param(name))
         .fetch_optional(db)
         .await?;
     row.as_ref().map(document).transpose()
 }
 
-pub(super) async fn list(db: Db<'_>, user: &str, kind: DocumentKind) -> Result<Vec<Document>, StoreError> {
+pub(super) async fn list(
+    db: DbConnection<'_>,
+    user: &str,
+    kind: DocumentKind,
+) -> Result<Vec<StoredDocument>, StoreError> {
     let rows = sqlx::query("SELECT * FROM document WHERE user_id = $1 AND kind = $2 ORDER BY name")
-        .bind(sought(user))
+        .bind(sanitize_param(user))
         .bind(kind.name())
         .fetch_all(db)
         .await?;
-    each(&rows, document)
+    map_rows(&rows, document)
 }
 
 pub(super) async fn put(
-    db: Db<'_>,
+    db: DbConnection<'_>,
     limits: &CatalogLimits,
     user: &str,
     new: &NewDocument,
-) -> Result<Put, StoreError> {
-    check_id("user", user)?;
-    check_id("name", &new.name)?;
+) -> Result<PutOutcome, StoreError> {
+    validate_id("user", user)?;
+    validate_id("name", &new.name)?;
     let body = to_json(&new.body)?;
     let max = limits.document_bytes_max;
     if body.len() as u64 > max {
         return Err(StoreError::OverLimit { limit: "document_bytes_max", max });
     }
     let before = get(db, user, new.kind, &new.name).await?;
-    let as_expected = match new.expect {
-        Expect::Anything => true,
-        Expect::Absent => before.is_none(),
-        Expect::Version(version) => before.as_ref().is_some_and(|before| before.version == version),
+    let precondition_holds = match new.precondition {
+        DocumentPrecondition::Any => true,
+        DocumentPrecondition::Absent => before.is_none(),
+        DocumentPrecondition::Version(version) => {
+            before.as_ref().is_some_and(|before| before.version == version)
+        }
     };
-    if !as_expected {
-        return Ok(Put::Conflict(before));
+    if !precondition_holds {
+        return Ok(PutOutcome::Conflict(before));
     }
     if before.is_none() {
-        let there: i64 = sqlx::query_scalar("SELECT count(*) FROM document WHERE user_id = $1 AND kind = $2")
+        let count: i64 = sqlx::query_scalar("SELECT count(*) FROM document WHERE user_id = $1 AND kind = $2")
             .bind(user)
             .bind(new.kind.name())
             .fetch_one(&mut *db)
             .await?;
         let max = limits.documents_max;
-        if u64::try_from(there).unwrap_or_default() >= max {
+        if u64::try_from(count).unwrap_or_default() >= max {
             return Err(StoreError::OverLimit { limit: "documents_max", max });
         }
     }
@@ -81,26 +88,26 @@ pub(super) async fn put(
     .bind(new.now)
     .fetch_one(db)
     .await?;
-    Ok(Put::Done(document(&row)?))
+    Ok(PutOutcome::Written(document(&row)?))
 }
 
 pub(super) async fn remove(
-    db: Db<'_>,
+    db: DbConnection<'_>,
     user: &str,
     kind: DocumentKind,
     name: &str,
-) -> Result<Option<Document>, StoreError> {
+) -> Result<Option<StoredDocument>, StoreError> {
     let row = sqlx::query("DELETE FROM document WHERE user_id = $1 AND kind = $2 AND name = $3 RETURNING *")
-        .bind(sought(user))
+        .bind(sanitize_param(user))
         .bind(kind.name())
-        .bind(sought(name))
+        .bind(sanitize_param(name))
         .fetch_optional(db)
         .await?;
     row.as_ref().map(document).transpose()
 }
 
-fn document(row: &PgRow) -> Result<Document, StoreError> {
-    Ok(Document {
+fn document(row: &PgRow) -> Result<StoredDocument, StoreError> {
+    Ok(StoredDocument {
         name: row.try_get("name")?,
         body: json(row, "body")?,
         version: unsigned(row, "version")?,
@@ -110,7 +117,7 @@ fn document(row: &PgRow) -> Result<Document, StoreError> {
 }
 
 pub(super) async fn remembered(
-    db: Db<'_>,
+    db: DbConnection<'_>,
     user: &str,
     conversation_id: Option<&str>,
 ) -> Result<Vec<RememberedRow>, StoreError> {
@@ -118,25 +125,28 @@ pub(super) async fn remembered(
         "SELECT * FROM remembered WHERE user_id = $1 AND (conversation_id IS NULL OR conversation_id = $2)
          ORDER BY number",
     )
-    .bind(sought(user))
-    .bind(conversation_id.map(sought))
+    .bind(sanitize_param(user))
+    .bind(conversation_id.map(sanitize_param))
     .fetch_all(db)
     .await?;
-    each(&rows, answer)
+    map_rows(&rows, remembered_row)
 }
 
-pub(super) async fn remembered_everywhere(db: Db<'_>, user: &str) -> Result<Vec<RememberedRow>, StoreError> {
+pub(super) async fn remembered_everywhere(
+    db: DbConnection<'_>,
+    user: &str,
+) -> Result<Vec<RememberedRow>, StoreError> {
     let rows = sqlx::query("SELECT * FROM remembered WHERE user_id = $1 ORDER BY number");
-    each(&rows.bind(sought(user)).fetch_all(db).await?, answer)
+    map_rows(&rows.bind(sanitize_param(user)).fetch_all(db).await?, remembered_row)
 }
 
 pub(super) async fn remember(
-    db: Db<'_>,
+    db: DbConnection<'_>,
     limits: &CatalogLimits,
     user: &str,
     new: &NewRemembered,
 ) -> Result<Option<RememberedRow>, StoreError> {
-    check_id("user", user)?;
+    validate_id("user", user)?;
     let body = to_json(&new.answer)?;
     let max = limits.document_bytes_max;
     if body.len().max(new.about.len()) as u64 > max {
@@ -145,7 +155,7 @@ pub(super) async fn remember(
     if let Some(conversation_id) = &new.conversation_id {
         // Kept until the end of the transaction.
         let there = sqlx::query("SELECT 1 FROM conversation WHERE id = $1 AND user_id = $2 FOR KEY SHARE")
-            .bind(sought(conversation_id))
+            .bind(sanitize_param(conversation_id))
             .bind(user)
             .fetch_optional(&mut *db)
             .await?;
@@ -153,7 +163,7 @@ pub(super) async fn remember(
             return Ok(None);
         }
     }
-    let about = without_nul(&new.about);
+    let about = replace_nul(&new.about);
     // What was said about the same before holds no more, whatever it was.
     sqlx::query(
         "DELETE FROM remembered WHERE user_id = $1 AND conversation_id IS NOT DISTINCT FROM $2 AND about = $3",
@@ -181,20 +191,24 @@ pub(super) async fn remember(
     .bind(new.at)
     .fetch_one(db)
     .await?;
-    answer(&row).map(Some)
+    remembered_row(&row).map(Some)
 }
 
-pub(super) async fn forget(db: Db<'_>, user: &str, number: u64) -> Result<Option<RememberedRow>, StoreError> {
+pub(super) async fn delete_remembered(
+    db: DbConnection<'_>,
+    user: &str,
+    number: u64,
+) -> Result<Option<RememberedRow>, StoreError> {
     let Ok(number) = i64::try_from(number) else { return Ok(None) };
     let row = sqlx::query("DELETE FROM remembered WHERE number = $1 AND user_id = $2 RETURNING *")
         .bind(number)
-        .bind(sought(user))
+        .bind(sanitize_param(user))
         .fetch_optional(db)
         .await?;
-    row.as_ref().map(answer).transpose()
+    row.as_ref().map(remembered_row).transpose()
 }
 
-fn answer(row: &PgRow) -> Result<RememberedRow, StoreError> {
+fn remembered_row(row: &PgRow) -> Result<RememberedRow, StoreError> {
     Ok(RememberedRow {
         number: unsigned(row, "number")?,
         conversation_id: row.try_get("conversation_id")?,

@@ -1,26 +1,26 @@
 //! What upstreams really sent, in pieces.
 
-use super::Db;
-use super::rows::{each, small, sought, to_sql, unsigned};
+use super::DbConnection;
+use super::rows::{map_rows, sanitize_param, to_sql, unsigned, unsigned_32};
 use crate::catalog::{CatalogLimits, RawExtent, RawId, RawRow};
 use crate::error::StoreError;
 use sqlx::Row;
 use sqlx::postgres::PgRow;
 
 pub(super) async fn append(
-    db: Db<'_>,
+    db: DbConnection<'_>,
     limits: &CatalogLimits,
     user: &str,
     id: &RawId,
     bytes: &[u8],
     now: i64,
 ) -> Result<Option<RawExtent>, StoreError> {
-    let is_theirs = sqlx::query("SELECT 1 FROM turn WHERE id = $1 AND user_id = $2 FOR KEY SHARE")
-        .bind(sought(&id.turn_id))
-        .bind(sought(user))
+    let is_owned = sqlx::query("SELECT 1 FROM turn WHERE id = $1 AND user_id = $2 FOR KEY SHARE")
+        .bind(sanitize_param(&id.turn_id))
+        .bind(sanitize_param(user))
         .fetch_optional(&mut *db)
         .await?;
-    if is_theirs.is_none() {
+    if is_owned.is_none() {
         return Ok(None);
     }
     sqlx::query(
@@ -39,10 +39,11 @@ pub(super) async fn append(
         .bind(i64::from(id.attempt))
         .fetch_one(&mut *db)
         .await?;
-    let (n, kept, was): (i64, u64, RawExtent) = (row.try_get("n")?, unsigned(&row, "bytes")?, extent(&row)?);
-    if was == RawExtent::Beginning {
+    let (n, stored_bytes, previous): (i64, u64, RawExtent) =
+        (row.try_get("n")?, unsigned(&row, "bytes")?, extent(&row)?);
+    if previous == RawExtent::Truncated {
         // A gap in the middle would be worse than an end.
-        return Ok(Some(was));
+        return Ok(Some(previous));
     }
     let of_turn: i64 =
         sqlx::query_scalar("SELECT coalesce(sum(bytes), 0)::bigint FROM raw WHERE turn_id = $1")
@@ -51,10 +52,10 @@ pub(super) async fn append(
             .await?;
     let room = limits
         .raw_attempt_bytes_max
-        .saturating_sub(kept)
+        .saturating_sub(stored_bytes)
         .min(limits.raw_turn_bytes_max.saturating_sub(u64::try_from(of_turn).unwrap_or_default()));
     let fits = usize::try_from(room).unwrap_or(usize::MAX).min(bytes.len());
-    let extent = if fits == bytes.len() { RawExtent::Whole } else { RawExtent::Beginning };
+    let extent = if fits == bytes.len() { RawExtent::Complete } else { RawExtent::Truncated };
     if fits > 0 {
         sqlx::query("INSERT INTO raw_piece (raw_n, data) VALUES ($1, $2)")
             .bind(n)
@@ -64,10 +65,10 @@ pub(super) async fn append(
     }
     sqlx::query("UPDATE raw SET bytes = $2, extent = $3 WHERE n = $1")
         .bind(n)
-        .bind(to_sql("bytes", kept.saturating_add(fits as u64))?)
+        .bind(to_sql("bytes", stored_bytes.saturating_add(fits as u64))?)
         .bind(match extent {
-            RawExtent::Whole => 0i16,
-            RawExtent::Beginning => 1,
+            RawExtent::Complete => 0i16,
+            RawExtent::Truncated => 1,
         })
         .execute(db)
         .await?;
@@ -75,14 +76,19 @@ pub(super) async fn append(
 }
 
 /// From now on it is a beginning. `false`: there is no such turn.
-pub(super) async fn cut(db: Db<'_>, user: &str, id: &RawId, now: i64) -> Result<bool, StoreError> {
+pub(super) async fn mark_truncated(
+    db: DbConnection<'_>,
+    user: &str,
+    id: &RawId,
+    now: i64,
+) -> Result<bool, StoreError> {
     let cut = sqlx::query(
         "INSERT INTO raw (turn_id, step, attempt, bytes, extent, created_at)
          SELECT id, $3, $4, 0, 1, $5 FROM turn WHERE id = $1 AND user_id = $2
          ON CONFLICT (turn_id, step, attempt) DO UPDATE SET extent = 1",
     )
-    .bind(sought(&id.turn_id))
-    .bind(sought(user))
+    .bind(sanitize_param(&id.turn_id))
+    .bind(sanitize_param(user))
     .bind(i64::from(id.step))
     .bind(i64::from(id.attempt))
     .bind(now)
@@ -92,7 +98,7 @@ pub(super) async fn cut(db: Db<'_>, user: &str, id: &RawId, now: i64) -> Result<
 }
 
 pub(in crate::postgres) async fn of_turn(
-    db: Db<'_>,
+    db: DbConnection<'_>,
     user: &str,
     turn_id: &str,
 ) -> Result<Vec<RawRow>, StoreError> {
@@ -100,15 +106,15 @@ pub(in crate::postgres) async fn of_turn(
         "SELECT r.* FROM raw r JOIN turn t ON t.id = r.turn_id WHERE t.id = $1 AND t.user_id = $2
          ORDER BY r.step, r.attempt",
     )
-    .bind(sought(turn_id))
-    .bind(sought(user))
+    .bind(sanitize_param(turn_id))
+    .bind(sanitize_param(user))
     .fetch_all(db)
     .await?;
-    each(&rows, |row| {
+    map_rows(&rows, |row| {
         let id = RawId {
             turn_id: row.try_get("turn_id")?,
-            step: small(row, "step")?,
-            attempt: small(row, "attempt")?,
+            step: unsigned_32(row, "step")?,
+            attempt: unsigned_32(row, "attempt")?,
         };
         Ok(RawRow {
             id,
@@ -120,7 +126,7 @@ pub(in crate::postgres) async fn of_turn(
 }
 
 pub(in crate::postgres) async fn get(
-    db: Db<'_>,
+    db: DbConnection<'_>,
     user: &str,
     id: &RawId,
 ) -> Result<Option<Vec<u8>>, StoreError> {
@@ -128,23 +134,23 @@ pub(in crate::postgres) async fn get(
         "SELECT r.n FROM raw r JOIN turn t ON t.id = r.turn_id
          WHERE t.id = $1 AND t.user_id = $2 AND r.step = $3 AND r.attempt = $4",
     )
-    .bind(sought(&id.turn_id))
-    .bind(sought(user))
+    .bind(sanitize_param(&id.turn_id))
+    .bind(sanitize_param(user))
     .bind(i64::from(id.step))
     .bind(i64::from(id.attempt))
     .fetch_optional(&mut *db)
     .await?;
     let Some(n) = n else { return Ok(None) };
-    let pieces: Vec<Vec<u8>> = sqlx::query_scalar("SELECT data FROM raw_piece WHERE raw_n = $1 ORDER BY id")
+    let chunks: Vec<Vec<u8>> = sqlx::query_scalar("SELECT data FROM raw_piece WHERE raw_n = $1 ORDER BY id")
         .bind(n)
         .fetch_all(db)
         .await?;
-    Ok(Some(pieces.concat()))
+    Ok(Some(chunks.concat()))
 }
 
 fn extent(row: &PgRow) -> Result<RawExtent, StoreError> {
     Ok(match row.try_get::<i16, _>("extent")? {
-        0 => RawExtent::Whole,
-        _ => RawExtent::Beginning,
+        0 => RawExtent::Complete,
+        _ => RawExtent::Truncated,
     })
 }

@@ -1,6 +1,6 @@
 //! Between rows of PostgreSQL and those of the catalog.
 
-pub(super) use super::super::connection::sought;
+pub(super) use super::super::connection::sanitize_param;
 use crate::error::StoreError;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -25,7 +25,7 @@ pub(super) fn optional_unsigned(row: &PgRow, column: &str) -> Result<Option<u64>
 }
 
 /// As [`unsigned`], of what is small.
-pub(super) fn small(row: &PgRow, column: &str) -> Result<u32, StoreError> {
+pub(super) fn unsigned_32(row: &PgRow, column: &str) -> Result<u32, StoreError> {
     Ok(u32::try_from(unsigned(row, column)?).unwrap_or(u32::MAX))
 }
 
@@ -46,7 +46,7 @@ pub(super) fn to_json(value: &impl Serialize) -> Result<String, StoreError> {
 }
 
 /// A value that is taken twice means that something of this id is there already; the rest is the store's fault.
-pub(super) fn exists(what: &'static str) -> impl Fn(sqlx::Error) -> StoreError {
+pub(super) fn exists_error(what: &'static str) -> impl Fn(sqlx::Error) -> StoreError {
     move |error| match &error {
         sqlx::Error::Database(database) if database.is_unique_violation() => StoreError::Exists { what },
         _ => error.into(),
@@ -54,7 +54,7 @@ pub(super) fn exists(what: &'static str) -> impl Fn(sqlx::Error) -> StoreError {
 }
 
 /// All rows as what they mean.
-pub(super) fn each<T>(
+pub(super) fn map_rows<T>(
     rows: &[PgRow],
     of: impl Fn(&PgRow) -> Result<T, StoreError>,
 ) -> Result<Vec<T>, StoreError> {

@@ -1,15 +1,15 @@
 //! Tool calls as history has them.
 
 use super::rows::unsigned;
-use crate::catalog::texts::{check_id, like_pattern, without_nul};
+use crate::catalog::texts::{like_pattern, replace_nul, validate_id};
 use crate::catalog::{
-    CallCounts, CallFilter, CallRow, CallSample, CatalogLimits, Count, Page, PageRequest, Place, SampleRange,
-    Sampled,
+    CallCounts, CallFilter, CallRow, CallSample, CatalogLimits, NamedCount, PagePosition, PageRequest,
+    ResultPage, SampleRange, SampleRows,
 };
 use crate::error::StoreError;
 use rusqlite::{Connection, OptionalExtension, Row, ToSql, named_params, params};
 
-/// What a [`CallFilter`] says, over the parameters of [`Given`].
+/// What a [`CallFilter`] says, over the parameters of [`SqliteCallFilter`].
 const FILTER: &str = "user_id = :user
     AND (:tool_name IS NULL OR tool_name = :tool_name)
     AND (:source IS NULL OR source = :source)
@@ -33,10 +33,10 @@ pub(super) fn put(db: &Connection, user: &str, calls: &[CallRow]) -> Result<u64,
             arguments = excluded.arguments, output_summary = excluded.output_summary, error = excluded.error,
             started_at = excluded.started_at, duration_ms = excluded.duration_ms",
     )?;
-    let mut kept = 0;
+    let mut stored = 0;
     for call in calls {
-        check_id("tool_id", &call.tool_id)?;
-        kept += put.execute(params![
+        validate_id("tool_id", &call.tool_id)?;
+        stored += put.execute(params![
             call.turn_id,
             user,
             call.tool_id,
@@ -45,14 +45,14 @@ pub(super) fn put(db: &Connection, user: &str, calls: &[CallRow]) -> Result<u64,
             call.source,
             call.effect,
             call.status,
-            without_nul(&call.arguments),
-            call.output_summary.as_deref().map(without_nul),
-            call.error.as_deref().map(without_nul),
+            replace_nul(&call.arguments),
+            call.output_summary.as_deref().map(replace_nul),
+            call.error.as_deref().map(replace_nul),
             call.started_at,
             call.duration_ms,
         ])?;
     }
-    Ok(kept as u64)
+    Ok(stored as u64)
 }
 
 pub(super) fn get(
@@ -73,19 +73,23 @@ pub(in crate::sqlite) fn list(
     user: &str,
     filter: &CallFilter,
     page: &PageRequest,
-) -> Result<Page<CallRow>, StoreError> {
-    let place = page.place()?;
-    let given = Given::of(limits, user, filter)?;
-    let (at, id) = (place.as_ref().map(|place| place.at), place.as_ref().map(|place| &place.id));
+) -> Result<ResultPage<CallRow>, StoreError> {
+    let position = page.position()?;
+    let filter_params = SqliteCallFilter::of(limits, user, filter)?;
+    let (at, id) =
+        (position.as_ref().map(|position| position.at), position.as_ref().map(|position| &position.id));
     let rows = page.rows() + 1;
-    let mut parameters = given.parameters();
+    let mut parameters = filter_params.parameters();
     parameters.extend_from_slice(named_params! { ":at": at, ":id": id, ":rows": rows });
     let mut query = db.prepare_cached(&format!(
         "SELECT * FROM call WHERE {FILTER} AND (:at IS NULL OR (started_at, tool_id) < (:at, :id))
          ORDER BY started_at DESC, tool_id DESC LIMIT :rows"
     ))?;
     let calls = query.query_map(parameters.as_slice(), call)?.collect::<Result<Vec<_>, _>>()?;
-    Ok(Page::of(calls, page.rows(), |call| Place { at: call.started_at, id: call.tool_id.clone() }))
+    Ok(ResultPage::from_rows(calls, page.rows(), |call| PagePosition {
+        at: call.started_at,
+        id: call.tool_id.clone(),
+    }))
 }
 
 pub(super) fn count(
@@ -94,13 +98,13 @@ pub(super) fn count(
     user: &str,
     filter: &CallFilter,
 ) -> Result<CallCounts, StoreError> {
-    let given = Given::of(limits, user, filter)?;
-    let counts = |column: &str| -> Result<Vec<Count>, StoreError> {
+    let filter_params = SqliteCallFilter::of(limits, user, filter)?;
+    let counts = |column: &str| -> Result<Vec<NamedCount>, StoreError> {
         let mut query = db.prepare_cached(&format!(
             "SELECT {column} AS name, count(*) AS count FROM call WHERE {FILTER} GROUP BY name ORDER BY count DESC, name"
         ))?;
-        let rows = query.query_map(given.parameters().as_slice(), |row| {
-            Ok(Count { name: row.get("name")?, count: unsigned(row, "count")? })
+        let rows = query.query_map(filter_params.parameters().as_slice(), |row| {
+            Ok(NamedCount { name: row.get("name")?, count: unsigned(row, "count")? })
         })?;
         Ok(rows.collect::<Result<_, _>>()?)
     };
@@ -117,14 +121,14 @@ pub(super) fn samples(
     db: &Connection,
     user: &str,
     range: &SampleRange,
-) -> Result<Sampled<CallSample>, StoreError> {
+) -> Result<SampleRows<CallSample>, StoreError> {
     let mut query = db.prepare_cached(
         "SELECT tool_name, status, started_at, duration_ms FROM call
          WHERE user_id = ?1 AND started_at >= ?2 AND started_at < ?3
          ORDER BY started_at DESC, tool_id DESC LIMIT ?4",
     )?;
-    let given = params![user, range.from, range.until, i64::from(range.rows_max) + 1];
-    let rows = query.query_map(given, |row| {
+    let filter_params = params![user, range.from, range.until, i64::from(range.rows_max) + 1];
+    let rows = query.query_map(filter_params, |row| {
         Ok(CallSample {
             tool_name: row.get("tool_name")?,
             status: row.get("status")?,
@@ -132,11 +136,11 @@ pub(super) fn samples(
             duration_ms: row.get("duration_ms")?,
         })
     })?;
-    Ok(Sampled::of(rows.collect::<Result<_, _>>()?, range.rows_max))
+    Ok(SampleRows::from_rows(rows.collect::<Result<_, _>>()?, range.rows_max))
 }
 
 /// How many calls wait for a person: by way of the turns that run, which are few.
-pub(super) fn waiting(db: &Connection, user: &str) -> Result<u64, StoreError> {
+pub(super) fn count_waiting(db: &Connection, user: &str) -> Result<u64, StoreError> {
     let mut query = db.prepare_cached(
         "SELECT count(*) AS count FROM turn t JOIN call c ON c.turn_id = t.id
          WHERE t.ended_at IS NULL AND t.user_id = ?1 AND c.status = 'awaiting_approval'",
@@ -145,7 +149,7 @@ pub(super) fn waiting(db: &Connection, user: &str) -> Result<u64, StoreError> {
 }
 
 /// A filter as parameters.
-struct Given<'a> {
+struct SqliteCallFilter<'a> {
     user: &'a str,
     filter: &'a CallFilter,
     /// A JSON array.
@@ -153,7 +157,7 @@ struct Given<'a> {
     text: Option<String>,
 }
 
-impl<'a> Given<'a> {
+impl<'a> SqliteCallFilter<'a> {
     fn of(limits: &CatalogLimits, user: &'a str, filter: &'a CallFilter) -> Result<Self, StoreError> {
         let text = filter.text.as_deref().map(str::trim).filter(|text| !text.is_empty());
         let max = limits.search_chars_max;

@@ -1,12 +1,12 @@
 //! Conversations: begun, named, listed, taken in from elsewhere.
 
-use super::rows::{exists, unsigned};
-use super::turns::{self, Begin};
+use super::rows::{exists_error, unsigned};
+use super::turns::{self, SqliteTurnInsert};
 use super::{calls, files, search};
-use crate::catalog::texts::{check_id, first_words, title as shown_title, without_nul};
+use crate::catalog::texts::{auto_title, normalize_title as shown_title, replace_nul, validate_id};
 use crate::catalog::{
-    CatalogLimits, ConversationRow, ConversationSummary, Imported, NewConversation, Page, PageRequest, Place,
-    TitleBy, TurnRow,
+    CatalogLimits, ConversationRow, ConversationSummary, ImportedConversation, NewConversation, PagePosition,
+    PageRequest, ResultPage, TitleSource, TurnRow,
 };
 use crate::error::StoreError;
 use rusqlite::{Connection, OptionalExtension, Row, named_params, params};
@@ -22,7 +22,7 @@ pub(super) fn create(
     user: &str,
     new: &NewConversation,
 ) -> Result<ConversationRow, StoreError> {
-    check_id("user", user)?;
+    validate_id("user", user)?;
     insert(db, limits, user, &new.id, new.title.as_deref(), new.created_at)?;
     let row = get(db, user, &new.id)?.map(|summary| summary.conversation);
     row.ok_or_else(|| StoreError::failed("a conversation is not there after it was begun"))
@@ -36,19 +36,19 @@ pub(super) fn insert(
     title: Option<&str>,
     created_at: i64,
 ) -> Result<(), StoreError> {
-    check_id("conversation_id", id)?;
+    validate_id("conversation_id", id)?;
     let title = title.map(|title| shown_title(title, limits.title_chars_max)).unwrap_or_default();
-    let title_by = if title.is_empty() { TitleBy::Input } else { TitleBy::Given };
+    let title_by = if title.is_empty() { TitleSource::FirstInput } else { TitleSource::UserGiven };
     db.prepare_cached(
         "INSERT INTO conversation (id, user_id, title, title_by, created_at, updated_at) VALUES (?1, ?2, ?3, ?4, ?5, ?5)",
     )?
     .execute(params![id, user, title, title_by_to_sql(title_by), created_at])
-    .map_err(exists("conversation"))?;
+    .map_err(exists_error("conversation"))?;
     search::index_title(db, db.last_insert_rowid(), &title)
 }
 
 /// A turn has been added: it is the leaf, and its input may give the title.
-pub(super) fn grown(
+pub(super) fn turn_added(
     db: &Connection,
     limits: &CatalogLimits,
     id: &str,
@@ -62,26 +62,31 @@ pub(super) fn grown(
              RETURNING n, title, title_by",
         )?
         .query_row(params![id, turn_id, at], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
-    if title.is_empty() && title_by == title_by_to_sql(TitleBy::Input) {
-        set_title(db, n, &shown_title(&first_words(input_text), limits.title_chars_max), TitleBy::Input)?;
+    if title.is_empty() && title_by == title_by_to_sql(TitleSource::FirstInput) {
+        set_title(
+            db,
+            n,
+            &shown_title(&auto_title(input_text), limits.title_chars_max),
+            TitleSource::FirstInput,
+        )?;
     }
     Ok(())
 }
 
 /// Something has happened in it.
-pub(super) fn touched(db: &Connection, id: &str, at: i64) -> Result<(), StoreError> {
+pub(super) fn touch(db: &Connection, id: &str, at: i64) -> Result<(), StoreError> {
     db.prepare_cached("UPDATE conversation SET updated_at = max(updated_at, ?2) WHERE id = ?1")?
         .execute(params![id, at])?;
     Ok(())
 }
 
-fn set_title(db: &Connection, n: i64, title: &str, title_by: TitleBy) -> Result<(), StoreError> {
+fn set_title(db: &Connection, n: i64, title: &str, title_by: TitleSource) -> Result<(), StoreError> {
     db.prepare_cached("UPDATE conversation SET title = ?2, title_by = ?3 WHERE n = ?1")?.execute(params![
         n,
         title,
         title_by_to_sql(title_by)
     ])?;
-    search::forget_title(db, n)?;
+    search::remove_title(db, n)?;
     search::index_title(db, n, title)
 }
 
@@ -105,8 +110,8 @@ pub(super) fn list(
     db: &Connection,
     user: &str,
     page: &PageRequest,
-) -> Result<Page<ConversationSummary>, StoreError> {
-    let place = page.place()?;
+) -> Result<ResultPage<ConversationSummary>, StoreError> {
+    let position = page.position()?;
     let mut query = db.prepare_cached(&format!(
         "{SUMMARY} WHERE c.user_id = :user AND (:at IS NULL OR (c.updated_at, c.id) < (:at, :id))
          ORDER BY c.updated_at DESC, c.id DESC LIMIT :rows"
@@ -114,14 +119,14 @@ pub(super) fn list(
     let rows = query.query_map(
         named_params! {
             ":user": user,
-            ":at": place.as_ref().map(|place| place.at),
-            ":id": place.as_ref().map(|place| &place.id),
+            ":at": position.as_ref().map(|position| position.at),
+            ":id": position.as_ref().map(|position| &position.id),
             ":rows": page.rows() + 1,
         },
         summary,
     )?;
     let items = rows.collect::<Result<Vec<_>, _>>()?;
-    Ok(Page::of(items, page.rows(), |item| Place {
+    Ok(ResultPage::from_rows(items, page.rows(), |item| PagePosition {
         at: item.conversation.updated_at,
         id: item.conversation.id.clone(),
     }))
@@ -149,12 +154,12 @@ pub(super) fn rename(
             )?
             .query_row([id], |row| row.get(0))
             .optional()?;
-        let words = first_words(&input.unwrap_or_default());
-        set_title(db, n, &shown_title(&words, limits.title_chars_max), TitleBy::Input)?;
+        let words = auto_title(&input.unwrap_or_default());
+        set_title(db, n, &shown_title(&words, limits.title_chars_max), TitleSource::FirstInput)?;
     } else {
-        set_title(db, n, &title, TitleBy::Given)?;
+        set_title(db, n, &title, TitleSource::UserGiven)?;
     }
-    touched(db, id, now)?;
+    touch(db, id, now)?;
     Ok(true)
 }
 
@@ -172,22 +177,22 @@ pub(super) fn import(
     db: &Connection,
     limits: &CatalogLimits,
     user: &str,
-    imported: &Imported,
+    imported: &ImportedConversation,
 ) -> Result<(), StoreError> {
-    check_id("user", user)?;
-    let Imported { conversation, turns, calls, files } = imported;
+    validate_id("user", user)?;
+    let ImportedConversation { conversation, turns, calls, files } = imported;
     let max = limits.conversation_turns_max;
     if turns.len() as u64 > max {
         return Err(StoreError::OverLimit { limit: "conversation_turns_max", max });
     }
     let id = &conversation.id;
-    let title = (conversation.title_by == TitleBy::Given).then_some(conversation.title.as_str());
+    let title = (conversation.title_by == TitleSource::UserGiven).then_some(conversation.title.as_str());
     insert(db, limits, user, id, title, conversation.created_at)?;
     let mut before = HashSet::new();
     for turn in turns {
         import_turn(db, user, id, turn, &before)?;
         before.insert(turn.id.as_str());
-        grown(db, limits, id, &turn.id, &turn.input_text, turn.created_at)?;
+        turn_added(db, limits, id, &turn.id, &turn.input_text, turn.created_at)?;
     }
     if let Some(leaf) = &conversation.leaf_id {
         if !before.contains(leaf.as_str()) {
@@ -195,17 +200,17 @@ pub(super) fn import(
         }
         set_leaf(db, user, id, leaf)?;
     }
-    if let Some(stray) = calls.iter().find(|call| !before.contains(call.turn_id.as_str())) {
+    if let Some(orphan) = calls.iter().find(|call| !before.contains(call.turn_id.as_str())) {
         return Err(StoreError::invalid(
             "calls",
-            format!("`{}` is in no turn of the conversation", stray.tool_id),
+            format!("`{}` is in no turn of the conversation", orphan.tool_id),
         ));
     }
     calls::put(db, user, calls)?;
     for (turn, file) in files.iter().filter(|(turn, _)| before.contains(turn.as_str())) {
-        files::note_use(db, user, turn, file)?;
+        files::record_use(db, user, turn, file)?;
     }
-    touched(db, id, conversation.updated_at)?;
+    touch(db, id, conversation.updated_at)?;
     // Much has come at once: the next one who searches does not wait for it.
     search::index(db, usize::MAX)?;
     Ok(())
@@ -218,7 +223,7 @@ fn import_turn(
     turn: &TurnRow,
     before: &HashSet<&str>,
 ) -> Result<(), StoreError> {
-    check_id("turn_id", &turn.id)?;
+    validate_id("turn_id", &turn.id)?;
     let Some(end) = &turn.end else {
         return Err(StoreError::invalid("turns", format!("`{}` has not ended", turn.id)));
     };
@@ -227,12 +232,12 @@ fn import_turn(
     {
         return Err(StoreError::invalid("turns", format!("what `{}` continues is not before it", turn.id)));
     }
-    let input_text = without_nul(&turn.input_text);
+    let input_text = replace_nul(&turn.input_text);
     let n = turns::insert(
         db,
         user,
         Some(conversation_id),
-        &Begin {
+        &SqliteTurnInsert {
             id: &turn.id,
             parent: turn.parent.as_ref(),
             message_id: &turn.message_id,
@@ -249,17 +254,17 @@ fn import_turn(
     Ok(())
 }
 
-fn title_by_to_sql(title_by: TitleBy) -> i64 {
+fn title_by_to_sql(title_by: TitleSource) -> i64 {
     match title_by {
-        TitleBy::Input => 0,
-        TitleBy::Given => 1,
+        TitleSource::FirstInput => 0,
+        TitleSource::UserGiven => 1,
     }
 }
 
 fn summary(row: &Row<'_>) -> rusqlite::Result<ConversationSummary> {
     let title_by = match row.get::<_, i64>("title_by")? {
-        0 => TitleBy::Input,
-        _ => TitleBy::Given,
+        0 => TitleSource::FirstInput,
+        _ => TitleSource::UserGiven,
     };
     Ok(ConversationSummary {
         conversation: ConversationRow {

@@ -1,9 +1,10 @@
 //! Documents and remembered answers.
 
 use super::rows::{json, to_json, to_sql, unsigned};
-use crate::catalog::texts::{check_id, without_nul};
+use crate::catalog::texts::{replace_nul, validate_id};
 use crate::catalog::{
-    CatalogLimits, Document, DocumentKind, Expect, NewDocument, NewRemembered, Put, RememberedRow,
+    CatalogLimits, DocumentKind, DocumentPrecondition, NewDocument, NewRemembered, PutOutcome, RememberedRow,
+    StoredDocument,
 };
 use crate::error::StoreError;
 use rusqlite::{Connection, OptionalExtension, Row, params};
@@ -13,14 +14,18 @@ pub(super) fn get(
     user: &str,
     kind: DocumentKind,
     name: &str,
-) -> Result<Option<Document>, StoreError> {
+) -> Result<Option<StoredDocument>, StoreError> {
     Ok(db
         .prepare_cached("SELECT * FROM document WHERE user_id = ?1 AND kind = ?2 AND name = ?3")?
         .query_row([user, kind.name(), name], document)
         .optional()?)
 }
 
-pub(super) fn list(db: &Connection, user: &str, kind: DocumentKind) -> Result<Vec<Document>, StoreError> {
+pub(super) fn list(
+    db: &Connection,
+    user: &str,
+    kind: DocumentKind,
+) -> Result<Vec<StoredDocument>, StoreError> {
     let mut query =
         db.prepare_cached("SELECT * FROM document WHERE user_id = ?1 AND kind = ?2 ORDER BY name")?;
     Ok(query.query_map([user, kind.name()], document)?.collect::<Result<_, _>>()?)
@@ -31,29 +36,31 @@ pub(super) fn put(
     limits: &CatalogLimits,
     user: &str,
     new: &NewDocument,
-) -> Result<Put, StoreError> {
-    check_id("user", user)?;
-    check_id("name", &new.name)?;
+) -> Result<PutOutcome, StoreError> {
+    validate_id("user", user)?;
+    validate_id("name", &new.name)?;
     let body = to_json(&new.body)?;
     let max = limits.document_bytes_max;
     if body.len() as u64 > max {
         return Err(StoreError::OverLimit { limit: "document_bytes_max", max });
     }
     let before = get(db, user, new.kind, &new.name)?;
-    let as_expected = match new.expect {
-        Expect::Anything => true,
-        Expect::Absent => before.is_none(),
-        Expect::Version(version) => before.as_ref().is_some_and(|before| before.version == version),
+    let precondition_holds = match new.precondition {
+        DocumentPrecondition::Any => true,
+        DocumentPrecondition::Absent => before.is_none(),
+        DocumentPrecondition::Version(version) => {
+            before.as_ref().is_some_and(|before| before.version == version)
+        }
     };
-    if !as_expected {
-        return Ok(Put::Conflict(before));
+    if !precondition_holds {
+        return Ok(PutOutcome::Conflict(before));
     }
     let Some(before) = before else {
-        let there: i64 = db
+        let count: i64 = db
             .prepare_cached("SELECT count(*) FROM document WHERE user_id = ?1 AND kind = ?2")?
             .query_row([user, new.kind.name()], |row| row.get(0))?;
         let max = limits.documents_max;
-        if u64::try_from(there).unwrap_or_default() >= max {
+        if u64::try_from(count).unwrap_or_default() >= max {
             return Err(StoreError::OverLimit { limit: "documents_max", max });
         }
         db.prepare_cached(
@@ -62,14 +69,20 @@ pub(super) fn put(
         )?
         .execute(params![user, new.kind.name(), new.name, body, new.now])?;
         let (name, body) = (new.name.clone(), new.body.clone());
-        return Ok(Put::Done(Document { name, body, version: 1, created_at: new.now, updated_at: new.now }));
+        return Ok(PutOutcome::Written(StoredDocument {
+            name,
+            body,
+            version: 1,
+            created_at: new.now,
+            updated_at: new.now,
+        }));
     };
     db.prepare_cached(
         "UPDATE document SET body = ?4, version = version + 1, updated_at = ?5
          WHERE user_id = ?1 AND kind = ?2 AND name = ?3",
     )?
     .execute(params![user, new.kind.name(), new.name, body, new.now])?;
-    Ok(Put::Done(Document {
+    Ok(PutOutcome::Written(StoredDocument {
         body: new.body.clone(),
         version: before.version + 1,
         updated_at: new.now,
@@ -82,15 +95,15 @@ pub(super) fn remove(
     user: &str,
     kind: DocumentKind,
     name: &str,
-) -> Result<Option<Document>, StoreError> {
+) -> Result<Option<StoredDocument>, StoreError> {
     Ok(db
         .prepare_cached("DELETE FROM document WHERE user_id = ?1 AND kind = ?2 AND name = ?3 RETURNING *")?
         .query_row([user, kind.name(), name], document)
         .optional()?)
 }
 
-fn document(row: &Row<'_>) -> rusqlite::Result<Document> {
-    Ok(Document {
+fn document(row: &Row<'_>) -> rusqlite::Result<StoredDocument> {
+    Ok(StoredDocument {
         name: row.get("name")?,
         body: json(row, "body")?,
         version: unsigned(row, "version")?,
@@ -108,12 +121,12 @@ pub(super) fn remembered(
         "SELECT * FROM remembered WHERE user_id = ?1 AND (conversation_id IS NULL OR conversation_id = ?2)
          ORDER BY number",
     )?;
-    Ok(query.query_map(params![user, conversation_id], answer)?.collect::<Result<_, _>>()?)
+    Ok(query.query_map(params![user, conversation_id], remembered_row)?.collect::<Result<_, _>>()?)
 }
 
 pub(super) fn remembered_everywhere(db: &Connection, user: &str) -> Result<Vec<RememberedRow>, StoreError> {
     let mut query = db.prepare_cached("SELECT * FROM remembered WHERE user_id = ?1 ORDER BY number")?;
-    Ok(query.query_map([user], answer)?.collect::<Result<_, _>>()?)
+    Ok(query.query_map([user], remembered_row)?.collect::<Result<_, _>>()?)
 }
 
 pub(super) fn remember(
@@ -122,7 +135,7 @@ pub(super) fn remember(
     user: &str,
     new: &NewRemembered,
 ) -> Result<Option<RememberedRow>, StoreError> {
-    check_id("user", user)?;
+    validate_id("user", user)?;
     let body = to_json(&new.answer)?;
     let max = limits.document_bytes_max;
     if body.len().max(new.about.len()) as u64 > max {
@@ -135,7 +148,7 @@ pub(super) fn remember(
     {
         return Ok(None);
     }
-    let about = without_nul(&new.about);
+    let about = replace_nul(&new.about);
     // What was said about the same before holds no more, whatever it was.
     db.prepare_cached("DELETE FROM remembered WHERE user_id = ?1 AND conversation_id IS ?2 AND about = ?3")?
         .execute(params![user, new.conversation_id, about])?;
@@ -149,19 +162,23 @@ pub(super) fn remember(
             "INSERT INTO remembered (user_id, conversation_id, about, answer, at) VALUES (?1, ?2, ?3, ?4, ?5)
              RETURNING *",
         )?
-        .query_row(params![user, new.conversation_id, about, body, new.at], answer)?;
+        .query_row(params![user, new.conversation_id, about, body, new.at], remembered_row)?;
     Ok(Some(row))
 }
 
-pub(super) fn forget(db: &Connection, user: &str, number: u64) -> Result<Option<RememberedRow>, StoreError> {
+pub(super) fn delete_remembered(
+    db: &Connection,
+    user: &str,
+    number: u64,
+) -> Result<Option<RememberedRow>, StoreError> {
     let Ok(number) = i64::try_from(number) else { return Ok(None) };
     Ok(db
         .prepare_cached("DELETE FROM remembered WHERE number = ?1 AND user_id = ?2 RETURNING *")?
-        .query_row(params![number, user], answer)
+        .query_row(params![number, user], remembered_row)
         .optional()?)
 }
 
-fn answer(row: &Row<'_>) -> rusqlite::Result<RememberedRow> {
+fn remembered_row(row: &Row<'_>) -> rusqlite::Result<RememberedRow> {
     Ok(RememberedRow {
         number: unsigned(row, "number")?,
         conversation_id: row.get("conversation_id")?,

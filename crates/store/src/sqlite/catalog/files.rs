@@ -1,8 +1,8 @@
 //! Files as rows. Their bytes are elsewhere.
 
-use super::rows::{exists, to_sql, unsigned};
-use crate::catalog::texts::{check_id, file_name, title};
-use crate::catalog::{CatalogLimits, FileRow, NewFile, Page, PageRequest, Place};
+use super::rows::{exists_error, to_sql, unsigned};
+use crate::catalog::texts::{normalize_title, sanitize_file_name, validate_id};
+use crate::catalog::{CatalogLimits, FileRow, NewFile, PagePosition, PageRequest, ResultPage};
 use crate::error::StoreError;
 use rusqlite::{Connection, OptionalExtension, Row, named_params, params};
 use std::collections::HashSet;
@@ -13,15 +13,15 @@ pub(super) fn add(
     user: &str,
     new: &NewFile,
 ) -> Result<FileRow, StoreError> {
-    check_id("user", user)?;
-    check_id("file_id", &new.id)?;
-    check_id("hash", &new.hash)?;
+    validate_id("user", user)?;
+    validate_id("file_id", &new.id)?;
+    validate_id("hash", &new.hash)?;
     let bytes = to_sql("bytes", new.bytes)?;
-    let there: i64 = db
+    let existing: i64 = db
         .prepare_cached("SELECT coalesce(sum(bytes), 0) FROM file WHERE user_id = ?1")?
         .query_row([user], |row| row.get(0))?;
     let max = limits.user_files_bytes_max;
-    if u64::try_from(there).unwrap_or_default().saturating_add(new.bytes) > max {
+    if u64::try_from(existing).unwrap_or_default().saturating_add(new.bytes) > max {
         return Err(StoreError::OverLimit { limit: "user_files_bytes_max", max });
     }
     let row = db
@@ -33,62 +33,62 @@ pub(super) fn add(
             params![
                 new.id,
                 user,
-                file_name(&new.name),
-                title(&new.media_type, limits.title_chars_max),
+                sanitize_file_name(&new.name),
+                normalize_title(&new.media_type, limits.title_chars_max),
                 bytes,
                 new.hash,
                 new.created_at,
             ],
             file,
         )
-        .map_err(exists("file"))?;
+        .map_err(exists_error("file"))?;
     if let Some(turn_id) = &new.made_in
-        && !note_use(db, user, turn_id, &new.id)?
+        && !record_use(db, user, turn_id, &new.id)?
     {
         return Err(StoreError::invalid("made_in", "there is no such turn"));
     }
     Ok(row)
 }
 
-pub(super) fn keep(
+pub(super) fn find_or_add(
     db: &Connection,
     limits: &CatalogLimits,
     user: &str,
     new: &NewFile,
 ) -> Result<FileRow, StoreError> {
     // One that nobody uses may be swept before the turn that is being prepared uses it.
-    let there = db
+    let existing = db
         .prepare_cached(
             "SELECT * FROM file f WHERE hash = ?1 AND user_id = ?2 AND media_type = ?3
                 AND EXISTS (SELECT 1 FROM file_use WHERE file_id = f.id) LIMIT 1",
         )?
-        .query_row([&new.hash, user, &title(&new.media_type, limits.title_chars_max)], file)
+        .query_row([&new.hash, user, &normalize_title(&new.media_type, limits.title_chars_max)], file)
         .optional()?;
-    let Some(there) = there else { return add(db, limits, user, new) };
+    let Some(existing) = existing else { return add(db, limits, user, new) };
     if let Some(turn_id) = &new.made_in
-        && !note_use(db, user, turn_id, &there.id)?
+        && !record_use(db, user, turn_id, &existing.id)?
     {
         return Err(StoreError::invalid("made_in", "there is no such turn"));
     }
-    Ok(there)
+    Ok(existing)
 }
 
 /// `false`: the user does not have both.
-pub(super) fn note_use(
+pub(super) fn record_use(
     db: &Connection,
     user: &str,
     turn_id: &str,
     file_id: &str,
 ) -> Result<bool, StoreError> {
     // Once more is as good as once.
-    let noted = db
+    let recorded = db
         .prepare_cached(
             "INSERT INTO file_use (turn_id, file_id)
              SELECT t.id, f.id FROM turn t, file f WHERE t.id = ?1 AND t.user_id = ?3 AND f.id = ?2 AND f.user_id = ?3
              ON CONFLICT DO UPDATE SET file_id = excluded.file_id",
         )?
         .execute([turn_id, file_id, user])?;
-    Ok(noted > 0)
+    Ok(recorded > 0)
 }
 
 pub(in crate::sqlite) fn get(db: &Connection, user: &str, id: &str) -> Result<Option<FileRow>, StoreError> {
@@ -98,8 +98,12 @@ pub(in crate::sqlite) fn get(db: &Connection, user: &str, id: &str) -> Result<Op
         .optional()?)
 }
 
-pub(super) fn list(db: &Connection, user: &str, page: &PageRequest) -> Result<Page<FileRow>, StoreError> {
-    let place = page.place()?;
+pub(super) fn list(
+    db: &Connection,
+    user: &str,
+    page: &PageRequest,
+) -> Result<ResultPage<FileRow>, StoreError> {
+    let position = page.position()?;
     let mut query = db.prepare_cached(
         "SELECT * FROM file WHERE user_id = :user AND (:at IS NULL OR (created_at, id) < (:at, :id))
          ORDER BY created_at DESC, id DESC LIMIT :rows",
@@ -107,14 +111,17 @@ pub(super) fn list(db: &Connection, user: &str, page: &PageRequest) -> Result<Pa
     let rows = query.query_map(
         named_params! {
             ":user": user,
-            ":at": place.as_ref().map(|place| place.at),
-            ":id": place.as_ref().map(|place| &place.id),
+            ":at": position.as_ref().map(|position| position.at),
+            ":id": position.as_ref().map(|position| &position.id),
             ":rows": page.rows() + 1,
         },
         file,
     )?;
     let files = rows.collect::<Result<Vec<_>, _>>()?;
-    Ok(Page::of(files, page.rows(), |file| Place { at: file.created_at, id: file.id.clone() }))
+    Ok(ResultPage::from_rows(files, page.rows(), |file| PagePosition {
+        at: file.created_at,
+        id: file.id.clone(),
+    }))
 }
 
 pub(super) fn remove(db: &Connection, user: &str, id: &str) -> Result<Option<FileRow>, StoreError> {
@@ -135,7 +142,7 @@ pub(super) fn remove_if_unused(db: &Connection, id: &str) -> Result<Option<Strin
 }
 
 /// Returns the hashes of those that are gone.
-pub(super) fn forget_unused(
+pub(super) fn delete_unused(
     db: &Connection,
     before: i64,
     files_max: usize,

@@ -1,8 +1,8 @@
 //! API keys.
 
-use super::rows::{exists, json, to_json};
-use crate::catalog::texts::{check_id, title};
-use crate::catalog::{CatalogLimits, KeyRow, LAST_USED_EVERY_MS};
+use super::rows::{exists_error, json, to_json};
+use crate::catalog::texts::{normalize_title, validate_id};
+use crate::catalog::{CatalogLimits, KeyRow, LAST_USED_INTERVAL_MS};
 use crate::error::StoreError;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
@@ -12,19 +12,19 @@ pub(super) fn add(
     user: &str,
     key: &KeyRow,
 ) -> Result<(), StoreError> {
-    check_id("user", user)?;
-    check_id("key_id", &key.id)?;
+    validate_id("user", user)?;
+    validate_id("key_id", &key.id)?;
     if key.user != user {
         return Err(StoreError::invalid("user", "a key is added by its own user"));
     }
     if key.hash.is_empty() {
         return Err(StoreError::invalid("hash", "it is empty"));
     }
-    let there: i64 = db
+    let count: i64 = db
         .prepare_cached("SELECT count(*) FROM api_key WHERE user_id = ?1 AND revoked_at IS NULL")?
         .query_row([user], |row| row.get(0))?;
     let max = limits.keys_max;
-    if u64::try_from(there).unwrap_or_default() >= max {
+    if u64::try_from(count).unwrap_or_default() >= max {
         return Err(StoreError::OverLimit { limit: "keys_max", max });
     }
     db.prepare_cached(
@@ -34,7 +34,7 @@ pub(super) fn add(
     .execute(params![
         key.id,
         user,
-        title(&key.name, limits.title_chars_max),
+        normalize_title(&key.name, limits.title_chars_max),
         key.hash,
         to_json(&key.scopes)?,
         key.created_at,
@@ -42,7 +42,7 @@ pub(super) fn add(
         key.last_used_at,
         key.revoked_at,
     ])
-    .map_err(exists("key"))?;
+    .map_err(exists_error("key"))?;
     Ok(())
 }
 
@@ -66,10 +66,10 @@ pub(super) fn get(db: &Connection, id: &str) -> Result<Option<KeyRow>, StoreErro
 }
 
 /// Whether the last use is so long ago that this one is to be written.
-pub(super) fn is_to_be_touched(db: &Connection, id: &str, now: i64) -> Result<bool, StoreError> {
+pub(super) fn needs_touch(db: &Connection, id: &str, now: i64) -> Result<bool, StoreError> {
     Ok(db
         .prepare_cached("SELECT 1 FROM api_key WHERE id = ?1 AND coalesce(last_used_at <= ?2, TRUE)")?
-        .exists(params![id, now.saturating_sub(LAST_USED_EVERY_MS)])?)
+        .exists(params![id, now.saturating_sub(LAST_USED_INTERVAL_MS)])?)
 }
 
 pub(super) fn touch(db: &Connection, id: &str, now: i64) -> Result<bool, StoreError> {
@@ -77,7 +77,7 @@ pub(super) fn touch(db: &Connection, id: &str, now: i64) -> Result<bool, StoreEr
         .prepare_cached(
             "UPDATE api_key SET last_used_at = ?2 WHERE id = ?1 AND coalesce(last_used_at <= ?3, TRUE)",
         )?
-        .execute(params![id, now, now.saturating_sub(LAST_USED_EVERY_MS)])?;
+        .execute(params![id, now, now.saturating_sub(LAST_USED_INTERVAL_MS)])?;
     Ok(touched > 0)
 }
 

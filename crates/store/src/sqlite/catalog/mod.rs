@@ -12,19 +12,20 @@ pub(super) mod search;
 pub(super) mod turns;
 
 use super::SqliteStore;
-use super::searchers::Search;
-use crate::catalog::texts::Sought;
+use super::search_pool::SearchBudget;
+use crate::catalog::texts::SearchTerm;
 use crate::catalog::{
-    CallCounts, CallFilter, CallRow, Catalog, CatalogLimits, ConversationRow, ConversationSummary, Created,
-    Document, DocumentKind, FileRow, ForgetBefore, Gone, Hit, Idempotency, Imported, KeyRow, NewConversation,
-    NewDocument, NewFile, NewRemembered, NewTurn, OpenTurn, Page, PageRequest, PathTurn, Put, RawExtent,
-    RawId, RawRow, RememberedRow, Removed, SampleRange, Samples, TurnEnd, TurnFilter, TurnRow, TurnSummary,
+    CallCounts, CallFilter, CallRow, Catalog, CatalogLimits, ConversationRow, ConversationSummary,
+    DocumentKind, FileRow, IdempotencyKey, ImportedConversation, KeyRow, MetricSamples, NewConversation,
+    NewDocument, NewFile, NewRemembered, NewTurnRow, OpenTurn, PageRequest, PathTurn, PutOutcome, RawExtent,
+    RawId, RawRow, RememberedRow, RemovalOutcome, RemovalSummary, ResultPage, RetentionCutoffs, SampleRange,
+    SearchHit, StoredDocument, TurnCreation, TurnEnd, TurnFilter, TurnRow, TurnSummary,
 };
 use crate::error::StoreError;
 use crate::log::Durability::{Power, Process};
 use async_trait::async_trait;
 use rusqlite::Connection;
-use search::{INDEX_BYTES, Index};
+use search::{INDEX_BATCH_BYTES, IndexState};
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -36,41 +37,41 @@ impl SqliteStore {
 
     /// Looks for something in everything that has been said until now: what waits for the index is indexed first. If that
     /// is more than can be done in the time of a search, it is indexed when the writer rests, and the page says so.
-    async fn find<T: Send + 'static>(
+    async fn search_indexed<T: Send + 'static>(
         &self,
-        f: impl Fn(&Connection, &Search) -> Result<Page<T>, StoreError> + Send + Sync + 'static,
-    ) -> Result<Page<T>, StoreError> {
+        f: impl Fn(&Connection, &SearchBudget) -> Result<ResultPage<T>, StoreError> + Send + Sync + 'static,
+    ) -> Result<ResultPage<T>, StoreError> {
         let f = Arc::new(f);
         let first = f.clone();
-        let found = self.look_for(move |db, looks| match search::index_state(db)? {
-            Index::Complete => first(db, looks).map(Some),
-            Index::Behind => Ok(None),
+        let first_page = self.run_search(move |db, budget| match search::index_state(db)? {
+            IndexState::Complete => first(db, budget).map(Some),
+            IndexState::Stale => Ok(None),
         });
-        if let Some(page) = found.await? {
+        if let Some(page) = first_page.await? {
             return Ok(page);
         }
-        let index = self.catch_up().await;
-        let page = self.look_for(move |db, looks| f(db, looks)).await?;
-        Ok(Page { partial: page.partial || index == Index::Behind, ..page })
+        let index = self.index_pending().await;
+        let page = self.run_search(move |db, budget| f(db, budget)).await?;
+        Ok(ResultPage { partial: page.partial || index == IndexState::Stale, ..page })
     }
 
     /// Indexes what waits, in pieces between which others write. A store that cannot be written is searched as far as its
     /// index goes.
-    async fn catch_up(&self) -> Index {
+    async fn index_pending(&self) -> IndexState {
         let until = Instant::now() + Duration::from_millis(self.catalog_limits().search_ms_max / 3);
         loop {
-            match self.write(Process, |db| search::index(db, INDEX_BYTES)).await {
-                Ok(Index::Behind) if Instant::now() < until => {}
+            match self.write(Process, |db| search::index(db, INDEX_BATCH_BYTES)).await {
+                Ok(IndexState::Stale) if Instant::now() < until => {}
                 Ok(index) => return index,
-                Err(_) => return Index::Behind,
+                Err(_) => return IndexState::Stale,
             }
         }
     }
 
     /// What has been removed from the file goes from memory, too.
-    fn let_go(&self, removed: Removed) -> Removed {
-        if let Removed::Gone(gone) = &removed {
-            gone.turns.iter().for_each(|turn| self.forgotten(turn));
+    fn evict_removed(&self, removed: RemovalOutcome) -> RemovalOutcome {
+        if let RemovalOutcome::Removed(summary) = &removed {
+            summary.turns.iter().for_each(|turn| self.evict_turn(turn));
         }
         removed
     }
@@ -78,7 +79,7 @@ impl SqliteStore {
 
 #[async_trait]
 impl Catalog for SqliteStore {
-    async fn create_turn(&self, user: &str, turn: NewTurn) -> Result<Created, StoreError> {
+    async fn create_turn(&self, user: &str, turn: NewTurnRow) -> Result<TurnCreation, StoreError> {
         let (limits, user) = (self.catalog_limits(), user.to_owned());
         self.write(Process, move |db| turns::create(db, &limits, &user, &turn)).await
     }
@@ -88,14 +89,14 @@ impl Catalog for SqliteStore {
         self.read(move |db| turns::get(db, &user, &turn_id)).await
     }
 
-    async fn turn_of_key(
+    async fn turn_by_idempotency_key(
         &self,
         user: &str,
-        key: &Idempotency,
+        key: &IdempotencyKey,
         now: i64,
-    ) -> Result<Option<Created>, StoreError> {
+    ) -> Result<Option<TurnCreation>, StoreError> {
         let (user, key) = (user.to_owned(), key.clone());
-        self.read(move |db| turns::of_key(db, &user, &key, now)).await
+        self.read(move |db| turns::by_idempotency_key(db, &user, &key, now)).await
     }
 
     // What a power cut takes away of an end is in the log, where the next start finds it.
@@ -109,19 +110,19 @@ impl Catalog for SqliteStore {
         user: &str,
         filter: &TurnFilter,
         page: &PageRequest,
-    ) -> Result<Page<TurnSummary>, StoreError> {
+    ) -> Result<ResultPage<TurnSummary>, StoreError> {
         let (user, filter, page) = (user.to_owned(), filter.clone(), page.clone());
         self.read(move |db| turns::list(db, &user, &filter, &page)).await
     }
 
-    async fn delete_turn(&self, user: &str, turn_id: &str) -> Result<Removed, StoreError> {
+    async fn delete_turn(&self, user: &str, turn_id: &str) -> Result<RemovalOutcome, StoreError> {
         let (user, turn_id) = (user.to_owned(), turn_id.to_owned());
         let removed = self.write(Power, move |db| removal::turn(db, &user, &turn_id)).await?;
-        Ok(self.let_go(removed))
+        Ok(self.evict_removed(removed))
     }
 
     async fn open_turns(&self) -> Result<Vec<OpenTurn>, StoreError> {
-        self.read(turns::open).await
+        self.read(turns::open_turns).await
     }
 
     async fn create_conversation(
@@ -143,22 +144,29 @@ impl Catalog for SqliteStore {
         user: &str,
         text: Option<&str>,
         page: &PageRequest,
-    ) -> Result<Page<ConversationSummary>, StoreError> {
-        let sought = text.map(|text| Sought::of(text, self.catalog_limits().search_chars_max)).transpose()?;
+    ) -> Result<ResultPage<ConversationSummary>, StoreError> {
+        let term =
+            text.map(|text| SearchTerm::parse(text, self.catalog_limits().search_chars_max)).transpose()?;
         let (user, page) = (user.to_owned(), page.clone());
-        let sought = match sought {
-            None | Some(Sought::Blank) => {
+        let term = match term {
+            None | Some(SearchTerm::Blank) => {
                 return self.read(move |db| conversations::list(db, &user, &page)).await;
             }
-            Some(sought) => sought,
+            Some(term) => term,
         };
-        self.find(move |db, looks| search::conversations_with(db, &user, &sought, &page, looks)).await
+        self.search_indexed(move |db, budget| search::conversations_with(db, &user, &term, &page, budget))
+            .await
     }
 
-    async fn search(&self, user: &str, text: &str, page: &PageRequest) -> Result<Page<Hit>, StoreError> {
+    async fn search(
+        &self,
+        user: &str,
+        text: &str,
+        page: &PageRequest,
+    ) -> Result<ResultPage<SearchHit>, StoreError> {
         let (limits, user, text, page) =
             (self.catalog_limits(), user.to_owned(), text.to_owned(), page.clone());
-        self.find(move |db, looks| search::hits(db, &limits, &user, &text, &page, looks)).await
+        self.search_indexed(move |db, budget| search::hits(db, &limits, &user, &text, &page, budget)).await
     }
 
     async fn rename(&self, user: &str, id: &str, title: &str, now: i64) -> Result<bool, StoreError> {
@@ -182,21 +190,21 @@ impl Catalog for SqliteStore {
         self.read(move |db| turns::path(db, &user, &turn_id)).await
     }
 
-    async fn delete_conversation(&self, user: &str, id: &str) -> Result<Removed, StoreError> {
+    async fn delete_conversation(&self, user: &str, id: &str) -> Result<RemovalOutcome, StoreError> {
         let (user, id) = (user.to_owned(), id.to_owned());
         let removed = self.write(Power, move |db| removal::conversation(db, &user, &id)).await?;
-        Ok(self.let_go(removed))
+        Ok(self.evict_removed(removed))
     }
 
-    async fn import(&self, user: &str, imported: Imported) -> Result<(), StoreError> {
+    async fn import(&self, user: &str, imported: ImportedConversation) -> Result<(), StoreError> {
         let (limits, user) = (self.catalog_limits(), user.to_owned());
         self.write(Power, move |db| conversations::import(db, &limits, &user, &imported)).await
     }
 
-    async fn forget_before(&self, times: ForgetBefore) -> Result<Gone, StoreError> {
-        let gone = self.write(Power, move |db| removal::forget_before(db, &times)).await?;
-        gone.turns.iter().for_each(|turn| self.forgotten(turn));
-        Ok(gone)
+    async fn delete_expired(&self, times: RetentionCutoffs) -> Result<RemovalSummary, StoreError> {
+        let summary = self.write(Power, move |db| removal::delete_expired(db, &times)).await?;
+        summary.turns.iter().for_each(|turn| self.evict_turn(turn));
+        Ok(summary)
     }
 
     async fn put_calls(&self, user: &str, calls: Vec<CallRow>) -> Result<u64, StoreError> {
@@ -214,11 +222,11 @@ impl Catalog for SqliteStore {
         user: &str,
         filter: &CallFilter,
         page: &PageRequest,
-    ) -> Result<Page<CallRow>, StoreError> {
+    ) -> Result<ResultPage<CallRow>, StoreError> {
         let (limits, user, filter, page) =
             (self.catalog_limits(), user.to_owned(), filter.clone(), page.clone());
         if filter.text.is_some() {
-            return self.look_for(move |db, _| calls::list(db, &limits, &user, &filter, &page)).await;
+            return self.run_search(move |db, _| calls::list(db, &limits, &user, &filter, &page)).await;
         }
         self.read(move |db| calls::list(db, &limits, &user, &filter, &page)).await
     }
@@ -226,18 +234,18 @@ impl Catalog for SqliteStore {
     async fn count_calls(&self, user: &str, filter: &CallFilter) -> Result<CallCounts, StoreError> {
         let (limits, user, filter) = (self.catalog_limits(), user.to_owned(), filter.clone());
         if filter.text.is_some() {
-            return self.look_for(move |db, _| calls::count(db, &limits, &user, &filter)).await;
+            return self.run_search(move |db, _| calls::count(db, &limits, &user, &filter)).await;
         }
         self.read(move |db| calls::count(db, &limits, &user, &filter)).await
     }
 
-    async fn samples(&self, user: &str, range: &SampleRange) -> Result<Samples, StoreError> {
+    async fn samples(&self, user: &str, range: &SampleRange) -> Result<MetricSamples, StoreError> {
         let (user, range) = (user.to_owned(), *range);
         self.read(move |db| {
-            Ok(Samples {
+            Ok(MetricSamples {
                 turns: turns::samples(db, &user, &range)?,
                 calls: calls::samples(db, &user, &range)?,
-                waiting: calls::waiting(db, &user)?,
+                waiting: calls::count_waiting(db, &user)?,
             })
         })
         .await
@@ -248,17 +256,17 @@ impl Catalog for SqliteStore {
         user: &str,
         kind: DocumentKind,
         name: &str,
-    ) -> Result<Option<Document>, StoreError> {
+    ) -> Result<Option<StoredDocument>, StoreError> {
         let (user, name) = (user.to_owned(), name.to_owned());
         self.read(move |db| documents::get(db, &user, kind, &name)).await
     }
 
-    async fn documents(&self, user: &str, kind: DocumentKind) -> Result<Vec<Document>, StoreError> {
+    async fn documents(&self, user: &str, kind: DocumentKind) -> Result<Vec<StoredDocument>, StoreError> {
         let user = user.to_owned();
         self.read(move |db| documents::list(db, &user, kind)).await
     }
 
-    async fn put_document(&self, user: &str, document: NewDocument) -> Result<Put, StoreError> {
+    async fn put_document(&self, user: &str, document: NewDocument) -> Result<PutOutcome, StoreError> {
         let (limits, user) = (self.catalog_limits(), user.to_owned());
         self.write(Power, move |db| documents::put(db, &limits, &user, &document)).await
     }
@@ -268,7 +276,7 @@ impl Catalog for SqliteStore {
         user: &str,
         kind: DocumentKind,
         name: &str,
-    ) -> Result<Option<Document>, StoreError> {
+    ) -> Result<Option<StoredDocument>, StoreError> {
         let (user, name) = (user.to_owned(), name.to_owned());
         self.write(Power, move |db| documents::remove(db, &user, kind, &name)).await
     }
@@ -282,7 +290,7 @@ impl Catalog for SqliteStore {
         self.read(move |db| documents::remembered(db, &user, conversation_id.as_deref())).await
     }
 
-    async fn remembered_everywhere(&self, user: &str) -> Result<Vec<RememberedRow>, StoreError> {
+    async fn all_remembered(&self, user: &str) -> Result<Vec<RememberedRow>, StoreError> {
         let user = user.to_owned();
         self.read(move |db| documents::remembered_everywhere(db, &user)).await
     }
@@ -292,9 +300,9 @@ impl Catalog for SqliteStore {
         self.write(Power, move |db| documents::remember(db, &limits, &user, &answer)).await
     }
 
-    async fn forget_remembered(&self, user: &str, number: u64) -> Result<Option<RememberedRow>, StoreError> {
+    async fn delete_remembered(&self, user: &str, number: u64) -> Result<Option<RememberedRow>, StoreError> {
         let user = user.to_owned();
-        self.write(Power, move |db| documents::forget(db, &user, number)).await
+        self.write(Power, move |db| documents::delete_remembered(db, &user, number)).await
     }
 
     async fn add_key(&self, user: &str, key: KeyRow) -> Result<(), StoreError> {
@@ -320,7 +328,7 @@ impl Catalog for SqliteStore {
     // Looked at before: each request comes here, and the writer is for those who have something to write.
     async fn touch_key(&self, id: &str, now: i64) -> Result<bool, StoreError> {
         let key = id.to_owned();
-        if !self.read(move |db| keys::is_to_be_touched(db, &key, now)).await? {
+        if !self.read(move |db| keys::needs_touch(db, &key, now)).await? {
             return Ok(false);
         }
         let id = id.to_owned();
@@ -332,14 +340,14 @@ impl Catalog for SqliteStore {
         self.write(Power, move |db| files::add(db, &limits, &user, &file)).await
     }
 
-    async fn keep_file(&self, user: &str, file: NewFile) -> Result<FileRow, StoreError> {
+    async fn find_or_add_file(&self, user: &str, file: NewFile) -> Result<FileRow, StoreError> {
         let (limits, user) = (self.catalog_limits(), user.to_owned());
-        self.write(Power, move |db| files::keep(db, &limits, &user, &file)).await
+        self.write(Power, move |db| files::find_or_add(db, &limits, &user, &file)).await
     }
 
-    async fn use_file(&self, user: &str, turn_id: &str, file_id: &str) -> Result<bool, StoreError> {
+    async fn record_file_use(&self, user: &str, turn_id: &str, file_id: &str) -> Result<bool, StoreError> {
         let (user, turn_id, file_id) = (user.to_owned(), turn_id.to_owned(), file_id.to_owned());
-        self.write(Process, move |db| files::note_use(db, &user, &turn_id, &file_id)).await
+        self.write(Process, move |db| files::record_use(db, &user, &turn_id, &file_id)).await
     }
 
     async fn file(&self, user: &str, id: &str) -> Result<Option<FileRow>, StoreError> {
@@ -347,7 +355,7 @@ impl Catalog for SqliteStore {
         self.read(move |db| files::get(db, &user, &id)).await
     }
 
-    async fn files(&self, user: &str, page: &PageRequest) -> Result<Page<FileRow>, StoreError> {
+    async fn files(&self, user: &str, page: &PageRequest) -> Result<ResultPage<FileRow>, StoreError> {
         let (user, page) = (user.to_owned(), page.clone());
         self.read(move |db| files::list(db, &user, &page)).await
     }
@@ -373,9 +381,9 @@ impl Catalog for SqliteStore {
         self.write(Process, move |db| raw::append(db, &limits, &user, &id, &bytes, now)).await
     }
 
-    async fn cut_raw(&self, user: &str, id: &RawId, now: i64) -> Result<bool, StoreError> {
+    async fn mark_raw_truncated(&self, user: &str, id: &RawId, now: i64) -> Result<bool, StoreError> {
         let (user, id) = (user.to_owned(), id.clone());
-        self.write(Process, move |db| raw::cut(db, &user, &id, now)).await
+        self.write(Process, move |db| raw::mark_truncated(db, &user, &id, now)).await
     }
 
     async fn raw_of_turn(&self, user: &str, turn_id: &str) -> Result<Vec<RawRow>, StoreError> {

@@ -13,51 +13,51 @@ pub(super) fn append(
     bytes: &[u8],
     now: i64,
 ) -> Result<Option<RawExtent>, StoreError> {
-    let is_theirs = db
+    let is_owned = db
         .prepare_cached("SELECT 1 FROM turn WHERE id = ?1 AND user_id = ?2")?
         .exists([&id.turn_id, user])?;
-    if !is_theirs {
+    if !is_owned {
         return Ok(None);
     }
     db.prepare_cached(
         "INSERT OR IGNORE INTO raw (turn_id, step, attempt, bytes, extent, created_at) VALUES (?1, ?2, ?3, 0, 0, ?4)",
     )?
     .execute(params![id.turn_id, id.step, id.attempt, now])?;
-    let (n, kept, was): (i64, u64, RawExtent) = db
+    let (n, stored_bytes, previous): (i64, u64, RawExtent) = db
         .prepare_cached("SELECT * FROM raw WHERE turn_id = ?1 AND step = ?2 AND attempt = ?3")?
         .query_row(params![id.turn_id, id.step, id.attempt], |row| {
             Ok((row.get("n")?, unsigned(row, "bytes")?, extent(row)?))
         })?;
-    if was == RawExtent::Beginning {
+    if previous == RawExtent::Truncated {
         // A gap in the middle would be worse than an end.
-        return Ok(Some(was));
+        return Ok(Some(previous));
     }
     let of_turn: i64 = db
         .prepare_cached("SELECT sum(bytes) FROM raw WHERE turn_id = ?1")?
         .query_row([&id.turn_id], |row| row.get(0))?;
     let room = limits
         .raw_attempt_bytes_max
-        .saturating_sub(kept)
+        .saturating_sub(stored_bytes)
         .min(limits.raw_turn_bytes_max.saturating_sub(u64::try_from(of_turn).unwrap_or_default()));
     let fits = usize::try_from(room).unwrap_or(usize::MAX).min(bytes.len());
-    let extent = if fits == bytes.len() { RawExtent::Whole } else { RawExtent::Beginning };
+    let extent = if fits == bytes.len() { RawExtent::Complete } else { RawExtent::Truncated };
     if fits > 0 {
         db.prepare_cached("INSERT INTO raw_piece (raw_n, data) VALUES (?1, ?2)")?
             .execute(params![n, &bytes[..fits]])?;
     }
     db.prepare_cached("UPDATE raw SET bytes = ?2, extent = ?3 WHERE n = ?1")?.execute(params![
         n,
-        to_sql("bytes", kept.saturating_add(fits as u64))?,
+        to_sql("bytes", stored_bytes.saturating_add(fits as u64))?,
         match extent {
-            RawExtent::Whole => 0,
-            RawExtent::Beginning => 1,
+            RawExtent::Complete => 0,
+            RawExtent::Truncated => 1,
         }
     ])?;
     Ok(Some(extent))
 }
 
 /// From now on it is a beginning. `false`: there is no such turn.
-pub(super) fn cut(db: &Connection, user: &str, id: &RawId, now: i64) -> Result<bool, StoreError> {
+pub(super) fn mark_truncated(db: &Connection, user: &str, id: &RawId, now: i64) -> Result<bool, StoreError> {
     let cut = db
         .prepare_cached(
             "INSERT INTO raw (turn_id, step, attempt, bytes, extent, created_at)
@@ -98,18 +98,18 @@ pub(in crate::sqlite) fn get(db: &Connection, user: &str, id: &RawId) -> Result<
         .optional()?;
     let Some(n) = n else { return Ok(None) };
     let mut bytes = Vec::new();
-    let mut pieces = db.prepare_cached("SELECT data FROM raw_piece WHERE raw_n = ?1 ORDER BY id")?;
-    let mut rows = pieces.query([n])?;
+    let mut chunks = db.prepare_cached("SELECT data FROM raw_piece WHERE raw_n = ?1 ORDER BY id")?;
+    let mut rows = chunks.query([n])?;
     while let Some(row) = rows.next()? {
-        let piece = row.get_ref(0)?.as_blob().map_err(StoreError::failed)?;
-        bytes.extend_from_slice(piece);
+        let chunk = row.get_ref(0)?.as_blob().map_err(StoreError::failed)?;
+        bytes.extend_from_slice(chunk);
     }
     Ok(Some(bytes))
 }
 
 fn extent(row: &Row<'_>) -> rusqlite::Result<RawExtent> {
     Ok(match row.get::<_, i64>("extent")? {
-        0 => RawExtent::Whole,
-        _ => RawExtent::Beginning,
+        0 => RawExtent::Complete,
+        _ => RawExtent::Truncated,
     })
 }

@@ -2,55 +2,60 @@
 
 use super::turns::running_in;
 use super::{files, search};
-use crate::catalog::{ForgetBefore, Gone, Removed};
+use crate::catalog::{RemovalOutcome, RemovalSummary, RetentionCutoffs};
 use crate::error::StoreError;
-use crate::sqlite::journal;
+use crate::sqlite::log;
 use rusqlite::{Connection, OptionalExtension, params};
 use std::collections::BTreeSet;
 
 /// About how many turns are removed in one commit when old ones are forgotten: others wait for the writer meanwhile.
-const TURNS_AT_ONCE: usize = 200;
+const TURNS_PER_COMMIT: usize = 200;
 /// Likewise for conversations without many turns, raw answers and files.
-const ROWS_AT_ONCE: usize = 200;
+const ROWS_PER_COMMIT: usize = 200;
 
 /// A turn that goes.
-struct Going {
+struct SqliteRemovalRow {
     n: i64,
     id: String,
 }
 
-pub(super) fn conversation(db: &Connection, user: &str, id: &str) -> Result<Removed, StoreError> {
+pub(super) fn conversation(db: &Connection, user: &str, id: &str) -> Result<RemovalOutcome, StoreError> {
     let n: Option<i64> = db
         .prepare_cached("SELECT n FROM conversation WHERE id = ?1 AND user_id = ?2")?
         .query_row([id, user], |row| row.get(0))
         .optional()?;
-    let Some(n) = n else { return Ok(Removed::Absent) };
+    let Some(n) = n else { return Ok(RemovalOutcome::NotFound) };
     if let Some(turn_id) = running_in(db, id)? {
-        return Ok(Removed::StillRunning { turn_id });
+        return Ok(RemovalOutcome::StillRunning { turn_id });
     }
-    let mut gone = Gone::default();
-    remove_conversation(db, n, id, &mut gone)?;
-    Ok(Removed::Gone(gone))
+    let mut summary = RemovalSummary::default();
+    remove_conversation(db, n, id, &mut summary)?;
+    Ok(RemovalOutcome::Removed(summary))
 }
 
-fn remove_conversation(db: &Connection, n: i64, id: &str, gone: &mut Gone) -> Result<(), StoreError> {
-    let turns = going(db, "SELECT n, id FROM turn WHERE conversation_id = ?1 ORDER BY n", [id])?;
-    remove_turns(db, &turns, gone)?;
-    search::forget_title(db, n)?;
+fn remove_conversation(
+    db: &Connection,
+    n: i64,
+    id: &str,
+    summary: &mut RemovalSummary,
+) -> Result<(), StoreError> {
+    let turns = rows_to_remove(db, "SELECT n, id FROM turn WHERE conversation_id = ?1 ORDER BY n", [id])?;
+    remove_turns(db, &turns, summary)?;
+    search::remove_title(db, n)?;
     // With it goes what was remembered for it.
     db.prepare_cached("DELETE FROM conversation WHERE n = ?1")?.execute([n])?;
-    gone.conversations += 1;
+    summary.conversations += 1;
     Ok(())
 }
 
-pub(super) fn turn(db: &Connection, user: &str, turn_id: &str) -> Result<Removed, StoreError> {
-    type Found = (Option<String>, Option<String>);
-    let found: Option<Found> = db
+pub(super) fn turn(db: &Connection, user: &str, turn_id: &str) -> Result<RemovalOutcome, StoreError> {
+    type TurnLinks = (Option<String>, Option<String>);
+    let found: Option<TurnLinks> = db
         .prepare_cached("SELECT conversation_id, parent_id FROM turn WHERE id = ?1 AND user_id = ?2")?
         .query_row([turn_id, user], |row| Ok((row.get(0)?, row.get(1)?)))
         .optional()?;
-    let Some((conversation_id, parent_id)) = found else { return Ok(Removed::Absent) };
-    let turns = going(
+    let Some((conversation_id, parent_id)) = found else { return Ok(RemovalOutcome::NotFound) };
+    let turns = rows_to_remove(
         db,
         "WITH RECURSIVE behind (n, id) AS (
             SELECT n, id FROM turn WHERE id = ?1
@@ -62,11 +67,11 @@ pub(super) fn turn(db: &Connection, user: &str, turn_id: &str) -> Result<Removed
     let mut running = db.prepare_cached("SELECT 1 FROM turn WHERE n = ?1 AND ended_at IS NULL")?;
     for turn in &turns {
         if running.exists([turn.n])? {
-            return Ok(Removed::StillRunning { turn_id: turn.id.clone() });
+            return Ok(RemovalOutcome::StillRunning { turn_id: turn.id.clone() });
         }
     }
-    let mut gone = Gone::default();
-    remove_turns(db, &turns, &mut gone)?;
+    let mut summary = RemovalSummary::default();
+    remove_turns(db, &turns, &mut summary)?;
     if let Some(conversation_id) = conversation_id {
         db.prepare_cached(
             "UPDATE conversation SET turns = turns - ?2,
@@ -75,68 +80,87 @@ pub(super) fn turn(db: &Connection, user: &str, turn_id: &str) -> Result<Removed
         )?
         .execute(params![conversation_id, turns.len() as i64, parent_id])?;
     }
-    Ok(Removed::Gone(gone))
+    Ok(RemovalOutcome::Removed(summary))
 }
 
-pub(super) fn forget_before(db: &Connection, times: &ForgetBefore) -> Result<Gone, StoreError> {
-    let mut gone = Gone::default();
-    if let Some(before) = times.conversations {
-        forget_conversations(db, before, &mut gone)?;
-        forget_alone(db, before, &mut gone)?;
+pub(super) fn delete_expired(
+    db: &Connection,
+    cutoffs: &RetentionCutoffs,
+) -> Result<RemovalSummary, StoreError> {
+    let mut summary = RemovalSummary::default();
+    if let Some(before) = cutoffs.conversations {
+        delete_old_conversations(db, before, &mut summary)?;
+        delete_old_standalone(db, before, &mut summary)?;
     }
-    if let Some(before) = times.raw {
-        let forgotten = db
+    if let Some(before) = cutoffs.raw {
+        let deleted = db
             .prepare_cached("DELETE FROM raw WHERE n IN (SELECT n FROM raw WHERE created_at < ?1 LIMIT ?2)")?
-            .execute(params![before, ROWS_AT_ONCE as i64])?;
-        gone.more |= forgotten == ROWS_AT_ONCE;
+            .execute(params![before, ROWS_PER_COMMIT as i64])?;
+        summary.has_more |= deleted == ROWS_PER_COMMIT;
     }
-    if let Some(before) = times.unused_files {
-        let removed = files::forget_unused(db, before, ROWS_AT_ONCE)?;
-        gone.more |= removed.len() == ROWS_AT_ONCE;
-        gone.files += removed.len() as u64;
-        gone.blobs.extend(removed);
+    if let Some(before) = cutoffs.unused_files {
+        let removed = files::delete_unused(db, before, ROWS_PER_COMMIT)?;
+        summary.has_more |= removed.len() == ROWS_PER_COMMIT;
+        summary.files += removed.len() as u64;
+        summary.blobs.extend(removed);
     }
-    Ok(gone)
+    Ok(summary)
 }
 
-fn forget_conversations(db: &Connection, before: i64, gone: &mut Gone) -> Result<(), StoreError> {
-    let old = going(
+fn delete_old_conversations(
+    db: &Connection,
+    before: i64,
+    summary: &mut RemovalSummary,
+) -> Result<(), StoreError> {
+    let old = rows_to_remove(
         db,
         "SELECT n, id FROM conversation c WHERE updated_at < ?1
             AND NOT EXISTS (SELECT 1 FROM turn t WHERE t.conversation_id = c.id AND t.ended_at IS NULL)
          ORDER BY updated_at LIMIT ?2",
-        params![before, ROWS_AT_ONCE as i64],
+        params![before, ROWS_PER_COMMIT as i64],
     )?;
-    gone.more |= old.len() == ROWS_AT_ONCE;
+    summary.has_more |= old.len() == ROWS_PER_COMMIT;
     for conversation in old {
-        if gone.turns.len() >= TURNS_AT_ONCE {
-            gone.more = true;
+        if summary.turns.len() >= TURNS_PER_COMMIT {
+            summary.has_more = true;
             break;
         }
-        remove_conversation(db, conversation.n, &conversation.id, gone)?;
+        remove_conversation(db, conversation.n, &conversation.id, summary)?;
     }
     Ok(())
 }
 
-fn forget_alone(db: &Connection, before: i64, gone: &mut Gone) -> Result<(), StoreError> {
-    let old = going(
+fn delete_old_standalone(
+    db: &Connection,
+    before: i64,
+    summary: &mut RemovalSummary,
+) -> Result<(), StoreError> {
+    let old = rows_to_remove(
         db,
         "SELECT n, id FROM turn WHERE conversation_id IS NULL AND ended_at < ?1 ORDER BY ended_at LIMIT ?2",
-        params![before, TURNS_AT_ONCE as i64],
+        params![before, TURNS_PER_COMMIT as i64],
     )?;
-    gone.more |= old.len() == TURNS_AT_ONCE;
-    remove_turns(db, &old, gone)
+    summary.has_more |= old.len() == TURNS_PER_COMMIT;
+    remove_turns(db, &old, summary)
 }
 
-fn going(db: &Connection, query: &str, given: impl rusqlite::Params) -> Result<Vec<Going>, StoreError> {
+fn rows_to_remove(
+    db: &Connection,
+    query: &str,
+    parameters: impl rusqlite::Params,
+) -> Result<Vec<SqliteRemovalRow>, StoreError> {
     let mut query = db.prepare_cached(query)?;
-    let rows = query.query_map(given, |row| Ok(Going { n: row.get(0)?, id: row.get(1)? }))?;
+    let rows = query.query_map(parameters, |row| Ok(SqliteRemovalRow { n: row.get(0)?, id: row.get(1)? }))?;
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
 /// With their logs, what was indexed of them, and the files that no other turn uses; calls, raw bytes and keys of
 /// idempotency go by themselves.
-fn remove_turns(db: &Connection, turns: &[Going], gone: &mut Gone) -> Result<(), StoreError> {
+fn remove_turns(
+    db: &Connection,
+    turns: &[SqliteRemovalRow],
+    summary: &mut RemovalSummary,
+) -> Result<(), StoreError> {
     let mut used = BTreeSet::new();
     {
         let mut uses = db.prepare_cached("SELECT file_id FROM file_use WHERE turn_id = ?1")?;
@@ -147,15 +171,15 @@ fn remove_turns(db: &Connection, turns: &[Going], gone: &mut Gone) -> Result<(),
         }
     }
     for turn in turns {
-        search::forget_said(db, turn.n)?;
+        search::remove_turn_texts(db, turn.n)?;
         db.prepare_cached("DELETE FROM turn WHERE n = ?1")?.execute([turn.n])?;
-        journal::forget(db, &turn.id)?;
+        log::delete(db, &turn.id)?;
     }
-    gone.turns.extend(turns.iter().map(|turn| turn.id.clone()));
+    summary.turns.extend(turns.iter().map(|turn| turn.id.clone()));
     for file in used {
         if let Some(hash) = files::remove_if_unused(db, &file)? {
-            gone.files += 1;
-            gone.blobs.push(hash);
+            summary.files += 1;
+            summary.blobs.push(hash);
         }
     }
     Ok(())

@@ -42,7 +42,7 @@ pub(super) fn to_json(value: &impl Serialize) -> Result<String, StoreError> {
 }
 
 /// A broken constraint means that something of this id is there already; the rest is the store's fault.
-pub(super) fn exists(what: &'static str) -> impl Fn(rusqlite::Error) -> StoreError {
+pub(super) fn exists_error(what: &'static str) -> impl Fn(rusqlite::Error) -> StoreError {
     move |error| match error.sqlite_error_code() {
         Some(ErrorCode::ConstraintViolation) => StoreError::Exists { what },
         _ => error.into(),

@@ -1,58 +1,59 @@
 //! Turns: begun, ended, found again.
 
-use super::rows::{exists, optional_json, to_json, to_sql};
+use super::rows::{exists_error, optional_json, to_json, to_sql};
 use super::{conversations, search};
-use crate::catalog::texts::{check_id, preview, without_nul};
+use crate::catalog::texts::{preview, replace_nul, validate_id};
 use crate::catalog::{
-    CatalogLimits, Created, IDEMPOTENCY_MS, Idempotency, NewTurn, OpenTurn, Pace, Page, PageRequest, Parent,
-    PathTurn, Place, RUNNING, SampleRange, Sampled, TurnEnd, TurnFilter, TurnPlace, TurnRow, TurnSample,
-    TurnSummary,
+    CatalogLimits, IDEMPOTENCY_MS, IdempotencyKey, NewTurnRow, OpenTurn, PagePosition, PageRequest, PathTurn,
+    ResultPage, STATUS_RUNNING, SampleRange, SampleRows, TurnCreation, TurnEnd, TurnFilter, TurnParent,
+    TurnPlacement, TurnRow, TurnSample, TurnSummary, TurnTiming,
 };
 use crate::error::StoreError;
 use rusqlite::{Connection, OptionalExtension, Row, named_params, params};
 
 /// All of a turn.
-const WHOLE: &str = "SELECT t.*, b.input_text, b.stored, e.adds, e.text, e.usage
+const SELECT_TURN: &str = "SELECT t.*, b.input_text, b.stored, e.adds, e.text, e.usage
     FROM turn t JOIN turn_begin b ON b.n = t.n LEFT JOIN turn_end e ON e.n = t.n";
 
 /// A turn in short. The texts are cut to their previews when they have been read, which are at most 4 bytes a character.
-const SHORT: &str = "SELECT t.*, substr(b.input_text, 1, 200) AS input, substr(e.text, 1, 200) AS answer
+const SELECT_SUMMARY: &str =
+    "SELECT t.*, substr(b.input_text, 1, 200) AS input, substr(e.text, 1, 200) AS answer
     FROM turn t JOIN turn_begin b ON b.n = t.n LEFT JOIN turn_end e ON e.n = t.n";
 
 pub(super) fn create(
     db: &Connection,
     limits: &CatalogLimits,
     user: &str,
-    turn: &NewTurn,
-) -> Result<Created, StoreError> {
-    check_id("user", user)?;
-    check_id("turn_id", &turn.id)?;
+    turn: &NewTurnRow,
+) -> Result<TurnCreation, StoreError> {
+    validate_id("user", user)?;
+    validate_id("turn_id", &turn.id)?;
     if let Some(key) = &turn.idempotency {
-        check_id("idempotency_key", &key.key)?;
-        forget_keys(db, turn.created_at)?;
-        if let Some(before) = of_key(db, user, key, turn.created_at)? {
+        validate_id("idempotency_key", &key.key)?;
+        delete_expired_keys(db, turn.created_at)?;
+        if let Some(before) = by_idempotency_key(db, user, key, turn.created_at)? {
             return Ok(before);
         }
     }
-    let (conversation_id, parent) = match &turn.place {
-        TurnPlace::Alone => (None, None),
-        TurnPlace::NewConversation { id, title } => {
+    let (conversation_id, parent) = match &turn.placement {
+        TurnPlacement::Standalone => (None, None),
+        TurnPlacement::NewConversation { id, title } => {
             conversations::insert(db, limits, user, id, title.as_deref(), turn.created_at)?;
             (Some(id.as_str()), None)
         }
-        TurnPlace::In { conversation_id, parent } => {
-            if let Some(refused) = refused(db, limits, user, conversation_id, parent.as_ref())? {
-                return Ok(refused);
+        TurnPlacement::InConversation { conversation_id, parent } => {
+            if let Some(rejection) = check_can_begin(db, limits, user, conversation_id, parent.as_ref())? {
+                return Ok(rejection);
             }
             (Some(conversation_id.as_str()), parent.as_ref())
         }
     };
-    let input_text = without_nul(&turn.input_text);
+    let input_text = replace_nul(&turn.input_text);
     let n = insert(
         db,
         user,
         conversation_id,
-        &Begin {
+        &SqliteTurnInsert {
             id: &turn.id,
             parent,
             message_id: &turn.message_id,
@@ -79,34 +80,34 @@ pub(super) fn create(
     // What stands in no conversation is not searched.
     if let Some(conversation_id) = conversation_id {
         search::index_input(db, n, &input_text)?;
-        conversations::grown(db, limits, conversation_id, &turn.id, &input_text, turn.created_at)?;
+        conversations::turn_added(db, limits, conversation_id, &turn.id, &input_text, turn.created_at)?;
     }
-    Ok(Created::New)
+    Ok(TurnCreation::New)
 }
 
 /// Why a turn cannot begin in a conversation.
-fn refused(
+fn check_can_begin(
     db: &Connection,
     limits: &CatalogLimits,
     user: &str,
     conversation_id: &str,
-    parent: Option<&Parent>,
-) -> Result<Option<Created>, StoreError> {
+    parent: Option<&TurnParent>,
+) -> Result<Option<TurnCreation>, StoreError> {
     let turns: Option<i64> = db
         .prepare_cached("SELECT turns FROM conversation WHERE id = ?1 AND user_id = ?2")?
         .query_row([conversation_id, user], |row| row.get(0))
         .optional()?;
-    let Some(turns) = turns else { return Ok(Some(Created::NoConversation)) };
+    let Some(turns) = turns else { return Ok(Some(TurnCreation::ConversationNotFound)) };
     if let Some(parent) = parent {
-        let there = db
+        let parent_exists = db
             .prepare_cached("SELECT 1 FROM turn WHERE id = ?1 AND conversation_id = ?2 AND user_id = ?3")?
             .exists([&parent.turn_id, conversation_id, user])?;
-        if !there {
-            return Ok(Some(Created::NoParent));
+        if !parent_exists {
+            return Ok(Some(TurnCreation::ParentNotFound));
         }
     }
     if let Some(turn_id) = running_in(db, conversation_id)? {
-        return Ok(Some(Created::ConversationBusy { turn_id }));
+        return Ok(Some(TurnCreation::ConversationBusy { turn_id }));
     }
     let max = limits.conversation_turns_max;
     if u64::try_from(turns).unwrap_or_default() >= max {
@@ -122,9 +123,9 @@ pub(super) fn running_in(db: &Connection, conversation_id: &str) -> Result<Optio
         .optional()?)
 }
 
-pub(super) struct Begin<'a> {
+pub(super) struct SqliteTurnInsert<'a> {
     pub id: &'a str,
-    pub parent: Option<&'a Parent>,
+    pub parent: Option<&'a TurnParent>,
     pub message_id: &'a str,
     pub agent: &'a str,
     pub model: Option<&'a str>,
@@ -139,41 +140,41 @@ pub(super) fn insert(
     db: &Connection,
     user: &str,
     conversation_id: Option<&str>,
-    begin: &Begin<'_>,
+    new_row: &SqliteTurnInsert<'_>,
 ) -> Result<i64, StoreError> {
     let parent_seq =
-        begin.parent.and_then(|parent| parent.seq).map(|seq| to_sql("parent_seq", seq)).transpose()?;
+        new_row.parent.and_then(|parent| parent.seq).map(|seq| to_sql("parent_seq", seq)).transpose()?;
     db.prepare_cached(
         "INSERT INTO turn (id, user_id, conversation_id, parent_id, parent_seq, message_id, agent, model, mode, status,
             created_at)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
     )?
     .execute(params![
-        begin.id,
+        new_row.id,
         user,
         conversation_id,
-        begin.parent.map(|parent| &parent.turn_id),
+        new_row.parent.map(|parent| &parent.turn_id),
         parent_seq,
-        begin.message_id,
-        begin.agent,
-        begin.model,
-        begin.mode,
-        RUNNING,
-        begin.created_at,
+        new_row.message_id,
+        new_row.agent,
+        new_row.model,
+        new_row.mode,
+        STATUS_RUNNING,
+        new_row.created_at,
     ])
-    .map_err(exists("turn"))?;
+    .map_err(exists_error("turn"))?;
     let n = db.last_insert_rowid();
     db.prepare_cached("INSERT INTO turn_begin (n, input_text, stored) VALUES (?1, ?2, ?3)")?
-        .execute(params![n, begin.input_text, begin.stored])?;
+        .execute(params![n, new_row.input_text, new_row.stored])?;
     Ok(n)
 }
 
-pub(super) fn of_key(
+pub(super) fn by_idempotency_key(
     db: &Connection,
     user: &str,
-    key: &Idempotency,
+    key: &IdempotencyKey,
     now: i64,
-) -> Result<Option<Created>, StoreError> {
+) -> Result<Option<TurnCreation>, StoreError> {
     let before: Option<(String, String)> = db
         .prepare_cached(
             "SELECT body_hash, turn_id FROM idempotency WHERE user_id = ?1 AND key = ?2 AND created_at > ?3",
@@ -184,13 +185,13 @@ pub(super) fn of_key(
         .optional()?;
     let Some((body_hash, turn_id)) = before else { return Ok(None) };
     if body_hash != key.body_hash {
-        return Ok(Some(Created::OtherBody));
+        return Ok(Some(TurnCreation::KeyReused));
     }
-    Ok(get(db, user, &turn_id)?.map(|turn| Created::Same(Box::new(turn))))
+    Ok(get(db, user, &turn_id)?.map(|turn| TurnCreation::Replayed(Box::new(turn))))
 }
 
 /// Keys that are known no more make room.
-fn forget_keys(db: &Connection, now: i64) -> Result<(), StoreError> {
+fn delete_expired_keys(db: &Connection, now: i64) -> Result<(), StoreError> {
     db.prepare_cached("DELETE FROM idempotency WHERE created_at <= ?1")?
         .execute([now.saturating_sub(IDEMPOTENCY_MS)])?;
     Ok(())
@@ -202,13 +203,13 @@ pub(in crate::sqlite) fn get(
     turn_id: &str,
 ) -> Result<Option<TurnRow>, StoreError> {
     Ok(db
-        .prepare_cached(&format!("{WHOLE} WHERE t.id = ?1 AND t.user_id = ?2"))?
-        .query_row([turn_id, user], whole)
+        .prepare_cached(&format!("{SELECT_TURN} WHERE t.id = ?1 AND t.user_id = ?2"))?
+        .query_row([turn_id, user], turn_row)
         .optional()?)
 }
 
 pub(super) fn end(db: &Connection, user: &str, turn_id: &str, end: &TurnEnd) -> Result<bool, StoreError> {
-    if end.status == RUNNING {
+    if end.status == STATUS_RUNNING {
         return Err(StoreError::invalid("status", "a turn that runs has not ended"));
     }
     let ended: Option<(i64, Option<String>)> = db
@@ -230,13 +231,13 @@ pub(super) fn end(db: &Connection, user: &str, turn_id: &str, end: &TurnEnd) -> 
         )
         .optional()?;
     let Some((n, conversation_id)) = ended else { return Ok(false) };
-    let text = without_nul(&end.text);
+    let text = replace_nul(&end.text);
     let usage = end.usage.as_ref().map(to_json).transpose()?;
     db.prepare_cached("INSERT INTO turn_end (n, adds, text, usage) VALUES (?1, ?2, ?3, ?4)")?
         .execute(params![n, end.adds, text, usage])?;
     if let Some(conversation_id) = conversation_id {
         search::index_answer(db, n, &text)?;
-        conversations::touched(db, &conversation_id, end.ended_at)?;
+        conversations::touch(db, &conversation_id, end.ended_at)?;
     }
     Ok(true)
 }
@@ -246,10 +247,10 @@ pub(in crate::sqlite) fn list(
     user: &str,
     filter: &TurnFilter,
     page: &PageRequest,
-) -> Result<Page<TurnSummary>, StoreError> {
-    let place = page.place()?;
+) -> Result<ResultPage<TurnSummary>, StoreError> {
+    let position = page.position()?;
     let mut query = db.prepare_cached(&format!(
-        "{SHORT} WHERE t.user_id = :user
+        "{SELECT_SUMMARY} WHERE t.user_id = :user
             AND (:conversation IS NULL OR t.conversation_id = :conversation)
             AND (:agent IS NULL OR t.agent = :agent)
             AND (:status IS NULL OR t.status = :status)
@@ -262,14 +263,17 @@ pub(in crate::sqlite) fn list(
             ":conversation": filter.conversation_id,
             ":agent": filter.agent,
             ":status": filter.status,
-            ":at": place.as_ref().map(|place| place.at),
-            ":id": place.as_ref().map(|place| &place.id),
+            ":at": position.as_ref().map(|position| position.at),
+            ":id": position.as_ref().map(|position| &position.id),
             ":rows": page.rows() + 1,
         },
-        short,
+        turn_summary,
     )?;
     let turns = rows.collect::<Result<Vec<_>, _>>()?;
-    Ok(Page::of(turns, page.rows(), |turn| Place { at: turn.created_at, id: turn.id.clone() }))
+    Ok(ResultPage::from_rows(turns, page.rows(), |turn| PagePosition {
+        at: turn.created_at,
+        id: turn.id.clone(),
+    }))
 }
 
 pub(in crate::sqlite) fn tree(
@@ -278,9 +282,9 @@ pub(in crate::sqlite) fn tree(
     conversation_id: &str,
 ) -> Result<Vec<TurnSummary>, StoreError> {
     let mut query = db.prepare_cached(&format!(
-        "{SHORT} WHERE t.conversation_id = ?1 AND t.user_id = ?2 ORDER BY t.created_at, t.n"
+        "{SELECT_SUMMARY} WHERE t.conversation_id = ?1 AND t.user_id = ?2 ORDER BY t.created_at, t.n"
     ))?;
-    Ok(query.query_map([conversation_id, user], short)?.collect::<Result<_, _>>()?)
+    Ok(query.query_map([conversation_id, user], turn_summary)?.collect::<Result<_, _>>()?)
 }
 
 /// The way is walked from the turn to the beginning; where a turn is cut, its successor on the way says.
@@ -308,7 +312,7 @@ pub(in crate::sqlite) fn path(
     Ok(turns.collect::<Result<_, _>>()?)
 }
 
-pub(super) fn open(db: &Connection) -> Result<Vec<OpenTurn>, StoreError> {
+pub(super) fn open_turns(db: &Connection) -> Result<Vec<OpenTurn>, StoreError> {
     let mut query = db.prepare_cached(
         "SELECT t.id, t.user_id, t.conversation_id, b.stored FROM turn t JOIN turn_begin b ON b.n = t.n
          WHERE t.ended_at IS NULL ORDER BY t.n",
@@ -319,12 +323,12 @@ pub(super) fn open(db: &Connection) -> Result<Vec<OpenTurn>, StoreError> {
     Ok(turns.collect::<Result<_, _>>()?)
 }
 
-fn parent(row: &Row<'_>) -> rusqlite::Result<Option<Parent>> {
+fn parent(row: &Row<'_>) -> rusqlite::Result<Option<TurnParent>> {
     let Some(turn_id) = row.get("parent_id")? else { return Ok(None) };
-    Ok(Some(Parent { turn_id, seq: super::rows::optional_unsigned(row, "parent_seq")? }))
+    Ok(Some(TurnParent { turn_id, seq: super::rows::optional_unsigned(row, "parent_seq")? }))
 }
 
-fn whole(row: &Row<'_>) -> rusqlite::Result<TurnRow> {
+fn turn_row(row: &Row<'_>) -> rusqlite::Result<TurnRow> {
     let ended_at: Option<i64> = row.get("ended_at")?;
     let end = match ended_at {
         None => None,
@@ -353,8 +357,8 @@ fn whole(row: &Row<'_>) -> rusqlite::Result<TurnRow> {
     })
 }
 
-fn pace(row: &Row<'_>) -> rusqlite::Result<Pace> {
-    Ok(Pace {
+fn pace(row: &Row<'_>) -> rusqlite::Result<TurnTiming> {
+    Ok(TurnTiming {
         first_content_ms: row.get("first_content_ms")?,
         writing_ms: row.get("writing_ms")?,
         output_tokens: row.get("output_tokens")?,
@@ -366,19 +370,19 @@ pub(super) fn samples(
     db: &Connection,
     user: &str,
     range: &SampleRange,
-) -> Result<Sampled<TurnSample>, StoreError> {
+) -> Result<SampleRows<TurnSample>, StoreError> {
     let mut query = db.prepare_cached(
         "SELECT created_at, status, first_content_ms, writing_ms, output_tokens FROM turn
          WHERE user_id = ?1 AND created_at >= ?2 AND created_at < ?3 ORDER BY created_at DESC, id DESC LIMIT ?4",
     )?;
-    let given = params![user, range.from, range.until, i64::from(range.rows_max) + 1];
-    let rows = query.query_map(given, |row| {
+    let range_params = params![user, range.from, range.until, i64::from(range.rows_max) + 1];
+    let rows = query.query_map(range_params, |row| {
         Ok(TurnSample { created_at: row.get("created_at")?, status: row.get("status")?, pace: pace(row)? })
     })?;
-    Ok(Sampled::of(rows.collect::<Result<_, _>>()?, range.rows_max))
+    Ok(SampleRows::from_rows(rows.collect::<Result<_, _>>()?, range.rows_max))
 }
 
-fn short(row: &Row<'_>) -> rusqlite::Result<TurnSummary> {
+fn turn_summary(row: &Row<'_>) -> rusqlite::Result<TurnSummary> {
     let input: String = row.get("input")?;
     let answer: Option<String> = row.get("answer")?;
     Ok(TurnSummary {

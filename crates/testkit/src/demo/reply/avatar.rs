@@ -1,9 +1,9 @@
 //! A gesture of the avatar in mid-sentence: the text goes on right after the call, in the same step.
 
-use super::super::offer::Wish;
-use super::super::told::Told;
-use super::Scene;
-use crate::script::{Move, Script};
+use super::super::tool_call::ArgumentWish;
+use super::super::tool_outcome::ParsedOutcome;
+use super::DemoScene;
+use crate::script::{ModelScript, ScriptMove};
 
 const EXPRESSION: &str = "live2d_expression";
 const MOTION: &str = "live2d_motion";
@@ -19,20 +19,25 @@ const GESTURES: &[(&[&str], bool, &str, &str, &str)] = &[
     (&["surprise", "惊讶"], false, "surprised", "a surprised face", "惊讶的表情"),
 ];
 
-pub(super) fn reply(scene: &Scene<'_>) -> Script {
-    if let Some((_, told)) = scene.answered.last() {
-        return Script::new().say(after(scene, told));
+pub(super) fn reply(scene: &DemoScene<'_>) -> ModelScript {
+    if let Some((_, outcome)) = scene.answered.last() {
+        return ModelScript::new().say(closing_words(scene, outcome));
     }
     let lower = scene.text.to_lowercase();
     let wanted = GESTURES.iter().find(|(words, ..)| words.iter().any(|word| lower.contains(word)));
     let (_, moves, name, english, chinese) =
         wanted.copied().unwrap_or((&[], false, "smile", "a smile", "微笑"));
-    let motion =
-        || scene.call(MOTION, &[Wish(&["group", "motion", "name"], name.into()), Wish(&["index"], 0.into())]);
-    let face = || scene.call(EXPRESSION, &[Wish(&["name", "expression", "id"], name.to_lowercase().into())]);
+    let motion = || {
+        scene.call(
+            MOTION,
+            &[ArgumentWish(&["group", "motion", "name"], name.into()), ArgumentWish(&["index"], 0.into())],
+        )
+    };
+    let face =
+        || scene.call(EXPRESSION, &[ArgumentWish(&["name", "expression", "id"], name.to_lowercase().into())]);
     let call = if moves { motion().or_else(face) } else { face().or_else(motion) };
-    let Some(call) = call else { return scene.missing(EXPRESSION) };
-    let (before, behind) = scene.language.choose(
+    let Some(call) = call else { return scene.tool_missing(EXPRESSION) };
+    let (before, after_call) = scene.language.choose(
         (
             format!("With pleasure: here comes {english} "),
             "… and I am still talking. A gesture is only cosmetic, so it need not wait until I have finished: it \
@@ -44,24 +49,24 @@ pub(super) fn reply(scene: &Scene<'_>) -> Script {
             "……而我的话还没有说完。表情和动作只影响观感，不必等我把话讲完：参数一完整，它就在句子中间触发了。".to_owned(),
         ),
     );
-    Script::new().say(before).then(Move::Call(call)).say(behind)
+    ModelScript::new().say(before).then(ScriptMove::Call(call)).say(after_call)
 }
 
-fn after(scene: &Scene<'_>, told: &Told) -> String {
-    let refused = told.field(&["applied"]).is_some_and(|applied| applied == "false");
-    match told {
-        Told::NoViewer => scene.words(
+fn closing_words(scene: &DemoScene<'_>, outcome: &ParsedOutcome) -> String {
+    let refused = outcome.field(&["applied"]).is_some_and(|applied| applied == "false");
+    match outcome {
+        ParsedOutcome::NoViewer => scene.choose_text(
             "\n\nOnly, there is no avatar connected at the moment that could have shown it. With a page that has one \
              open, you would have seen it.",
             "\n\n只是现在没有连接任何可以做动作的形象。如果打开了带形象的页面，您就能看到了。",
         ),
-        Told::Output(..) if refused => scene.words(
+        ParsedOutcome::Output(..) if refused => scene.choose_text(
             "\n\nThe page says that it could not show it, though.",
             "\n\n不过页面说它没能显示出来。",
         ),
-        Told::Output(..) => scene.words("\n\nThe avatar says: done.", "\n\n形象回报：已完成。"),
+        ParsedOutcome::Output(..) => scene.choose_text("\n\nThe avatar says: done.", "\n\n形象回报：已完成。"),
         _ => {
-            let why = scene.why(told);
+            let why = scene.describe_outcome(outcome);
             return scene
                 .language
                 .choose(format!("\n\nIt did not come off, though: {why}"), format!("\n\n不过没有成功：{why}"));

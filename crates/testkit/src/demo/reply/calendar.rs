@@ -1,78 +1,78 @@
 //! A calendar entry: a look at the clock for the date, then a call that writes and so has to be allowed.
 
-use super::super::language::Language;
-use super::super::offer::Wish;
-use super::super::told::Told;
-use super::super::when;
-use super::{Scene, quoted, saying_then, time};
-use crate::script::Script;
+use super::super::dates;
+use super::super::language::DemoLanguage;
+use super::super::tool_call::ArgumentWish;
+use super::super::tool_outcome::ParsedOutcome;
+use super::{DemoScene, block_quote, text_then_calls, time};
+use crate::script::ModelScript;
 
 const TOOL: &str = "demo_calendar";
 
-pub(super) fn reply(scene: &Scene<'_>) -> Script {
+pub(super) fn reply(scene: &DemoScene<'_>) -> ModelScript {
     let title = title(scene);
-    match (scene.told(TOOL), scene.told(time::TOOL)) {
-        (Some(told), _) => Script::new().say(after(scene, told, &title)),
+    match (scene.latest_outcome(TOOL), scene.latest_outcome(time::TOOL)) {
+        (Some(outcome), _) => ModelScript::new().say(closing_words(scene, outcome, &title)),
         (None, None) if scene.offers(TOOL) && scene.offers(time::TOOL) => {
             let clock = scene.call(time::TOOL, &[]);
-            let text = scene.words(
+            let text = scene.choose_text(
                 "To get the day right I look at the clock first.\n\n",
                 "为了把日期写对，我先看一下时间。\n\n",
             );
-            saying_then(text, clock.into_iter().collect())
+            text_then_calls(text, clock.into_iter().collect())
         }
         (None, clock) => write(scene, clock, &title),
     }
 }
 
-fn write(scene: &Scene<'_>, clock: Option<&Told>, title: &str) -> Script {
+fn write(scene: &DemoScene<'_>, clock: Option<&ParsedOutcome>, title: &str) -> ModelScript {
     let today = match clock {
-        Some(Told::Output(text, _)) => when::moment_in(text).map(|(day, _)| day),
+        Some(ParsedOutcome::Output(text, _)) => dates::find_timestamp(text).map(|(day, _)| day),
         _ => None,
     };
-    let hour = when::hour_wanted(scene.text);
-    let (start, date, spoken) = match today.map(|today| when::day_wanted(scene.text, today)) {
+    let hour = dates::requested_hour(scene.text);
+    let (start, date, spoken) = match today.map(|today| dates::requested_day(scene.text, today)) {
         Some(day) => {
             let words = day.words(scene.language);
             let spoken = scene.language.choose(format!("{words} at {hour}"), format!("{words} {hour}"));
             (format!("{}T{hour}", day.iso()), day.iso(), spoken)
         }
         None => {
-            let day = scene.words("tomorrow", "明天");
+            let day = scene.choose_text("tomorrow", "明天");
             (format!("{day} {hour}"), day.to_owned(), format!("{day} {hour}"))
         }
     };
     let wishes = [
-        Wish(&["title", "summary", "name", "event", "what", "text"], title.into()),
-        Wish(&["start", "starts_at", "start_time", "when", "datetime", "at"], start.into()),
-        Wish(&["date", "day"], date.into()),
-        Wish(&["time", "hour"], hour.into()),
-        Wish(&["duration_minutes", "minutes", "duration"], 60.into()),
+        ArgumentWish(&["title", "summary", "name", "event", "what", "text"], title.into()),
+        ArgumentWish(&["start", "starts_at", "start_time", "when", "datetime", "at"], start.into()),
+        ArgumentWish(&["date", "day"], date.into()),
+        ArgumentWish(&["time", "hour"], hour.into()),
+        ArgumentWish(&["duration_minutes", "minutes", "duration"], 60.into()),
     ];
-    let Some(call) = scene.call(TOOL, &wishes) else { return scene.missing(TOOL) };
+    let Some(call) = scene.call(TOOL, &wishes) else { return scene.tool_missing(TOOL) };
     let text = scene.language.choose(
         format!(
             "I'd enter **{title}** for {spoken}. As this changes something, it is up to you: allow it or deny it.\n\n"
         ),
         format!("我准备把**{title}**记到 {spoken}。这一步会改动数据，所以由您决定：允许还是拒绝。\n\n"),
     );
-    saying_then(text, vec![call])
+    text_then_calls(text, vec![call])
 }
 
-fn after(scene: &Scene<'_>, told: &Told, title: &str) -> String {
-    match told {
-        Told::Output(text, _) => scene.language.choose(
+fn closing_words(scene: &DemoScene<'_>, outcome: &ParsedOutcome, title: &str) -> String {
+    match outcome {
+        ParsedOutcome::Output(text, _) => scene.language.choose(
             format!(
                 "Done: **{title}** is in the calendar. The tool answered:\n\n{}\nBefore it was \
                  allowed, nothing was written.",
-                quoted(text, 6)
+                block_quote(text, 6)
             ),
             format!(
                 "好了，**{title}**已经记入日历。工具的回答是：\n\n{}\n在得到允许之前，什么都没有写入。",
-                quoted(text, 6)
+                block_quote(text, 6)
             ),
         ),
-        Told::Denied(reason) => {
+        ParsedOutcome::Denied(reason) => {
             let heard = match reason {
                 Some(reason) => scene.language.choose(
                     format!(" I have read your reason: “{reason}”"),
@@ -89,7 +89,7 @@ fn after(scene: &Scene<'_>, told: &Told, title: &str) -> String {
             )
         }
         _ => {
-            let why = scene.why(told);
+            let why = scene.describe_outcome(outcome);
             scene.language.choose(
                 format!(
                     "I could not finish the entry: {why}\n\nLook into the calendar before you try again."
@@ -101,7 +101,7 @@ fn after(scene: &Scene<'_>, told: &Told, title: &str) -> String {
 }
 
 /// What the entry is about: the words in quotes, or what is left when everything about time and calendars is gone.
-fn title(scene: &Scene<'_>) -> String {
+fn title(scene: &DemoScene<'_>) -> String {
     let text = scene.text;
     for (open, close) in [('"', '"'), ('“', '”'), ('「', '」'), ('《', '》')] {
         if let Some((_, rest)) = text.split_once(open)
@@ -112,8 +112,8 @@ fn title(scene: &Scene<'_>) -> String {
         }
     }
     match scene.language {
-        Language::English => english_title(text),
-        Language::Chinese => chinese_title(text),
+        DemoLanguage::English => english_title(text),
+        DemoLanguage::Chinese => chinese_title(text),
     }
 }
 
@@ -172,11 +172,11 @@ fn english_title(text: &str) -> String {
         "need",
     ];
     let words = text.split_whitespace().map(|word| word.trim_matches(|c: char| !c.is_alphanumeric()));
-    let kept: Vec<&str> = words
+    let words_left: Vec<&str> = words
         .filter(|word| !word.is_empty() && !word.starts_with(|c: char| c.is_ascii_digit()))
         .filter(|word| !NOISE.contains(&word.to_lowercase().as_str()))
         .collect();
-    let title = kept.join(" ");
+    let title = words_left.join(" ");
     let mut chars = title.chars();
     match chars.next() {
         Some(first) => first.to_uppercase().chain(chars).collect(),

@@ -1,9 +1,9 @@
 //! Files: what there is, what one says, where a word stands. A file that cannot be read leads to a look at what there is.
 
-use super::super::offer::Wish;
-use super::super::told::Told;
-use super::{Scene, saying_then};
-use crate::script::{CallMove, Script};
+use super::super::tool_call::ArgumentWish;
+use super::super::tool_outcome::ParsedOutcome;
+use super::{DemoScene, text_then_calls};
+use crate::script::{CallMove, ModelScript};
 
 const LIST: &str = "files_list";
 const READ: &str = "files_read";
@@ -13,17 +13,17 @@ const PATH: &[&str] = &["path", "file", "filename", "name", "directory", "dir", 
 /// Most lines of a file or list that are shown.
 const LINES_MAX: usize = 24;
 
-pub(super) fn list(scene: &Scene<'_>) -> Script {
+pub(super) fn list(scene: &DemoScene<'_>) -> ModelScript {
     let hops = scene.answered.iter().filter(|(call, _)| call.name == LIST).count();
-    match scene.told(LIST) {
+    match scene.latest_outcome(LIST) {
         None => match list_call(scene, ".") {
-            Some(call) => saying_then(
-                scene.words("Let me see what is there.\n\n", "我来看看都有些什么。\n\n"),
+            Some(call) => text_then_calls(
+                scene.choose_text("Let me see what is there.\n\n", "我来看看都有些什么。\n\n"),
                 vec![call],
             ),
-            None => scene.missing(LIST),
+            None => scene.tool_missing(LIST),
         },
-        Some(Told::Output(text, _)) => {
+        Some(ParsedOutcome::Output(text, _)) => {
             // A tool that first names its only folder is asked once more.
             if let (1, Some(folder)) = (hops, only_folder(text))
                 && let Some(call) = list_call(scene, folder)
@@ -32,24 +32,24 @@ pub(super) fn list(scene: &Scene<'_>) -> Script {
                     format!("There is one folder that I may look into, `{folder}`. So:\n\n"),
                     format!("我可以查看的目录只有 `{folder}`，进去看看：\n\n"),
                 );
-                return saying_then(text, vec![call]);
+                return text_then_calls(text, vec![call]);
             }
-            Script::new().say(format!(
+            ModelScript::new().say(format!(
                 "{}{}{}",
-                scene.words("This is what I can see:\n\n", "我能看到这些：\n\n"),
+                scene.choose_text("This is what I can see:\n\n", "我能看到这些：\n\n"),
                 block(scene, text),
-                scene.words(
+                scene.choose_text(
                     "Ask me to *read* one of them, or to *search* them for a word.",
                     "可以让我*读*其中一个，或者在里面*搜索*一个词。",
                 )
             ))
         }
-        Some(told) => sorry(scene, told),
+        Some(outcome) => describe_failure(scene, outcome),
     }
 }
 
-fn list_call(scene: &Scene<'_>, path: &str) -> Option<CallMove> {
-    scene.call(LIST, &[Wish(PATH, path.into())])
+fn list_call(scene: &DemoScene<'_>, path: &str) -> Option<CallMove> {
+    scene.call(LIST, &[ArgumentWish(PATH, path.into())])
 }
 
 fn only_folder(text: &str) -> Option<&str> {
@@ -57,21 +57,21 @@ fn only_folder(text: &str) -> Option<&str> {
     line.strip_suffix('/').filter(|name| !name.is_empty() && !line.contains('\n'))
 }
 
-pub(super) fn read(scene: &Scene<'_>) -> Script {
-    let name = file_named(scene.text).unwrap_or_else(|| "README.md".into());
-    match (scene.told(READ), scene.told(LIST)) {
-        (None, _) => match scene.call(READ, &[Wish(PATH, name.as_str().into())]) {
+pub(super) fn read(scene: &DemoScene<'_>) -> ModelScript {
+    let name = file_name_in(scene.text).unwrap_or_else(|| "README.md".into());
+    match (scene.latest_outcome(READ), scene.latest_outcome(LIST)) {
+        (None, _) => match scene.call(READ, &[ArgumentWish(PATH, name.as_str().into())]) {
             Some(call) => {
                 let text = scene
                     .language
                     .choose(format!("I'll read `{name}`.\n\n"), format!("我来读 `{name}`。\n\n"));
-                saying_then(text, vec![call])
+                text_then_calls(text, vec![call])
             }
-            None => scene.missing(READ),
+            None => scene.tool_missing(READ),
         },
-        (Some(Told::Output(text, _)), _) => {
+        (Some(ParsedOutcome::Output(text, _)), _) => {
             let (lines, words) = (text.lines().count(), text.split_whitespace().count());
-            let said = scene.language.choose(
+            let summary = scene.language.choose(
                 format!(
                     "`{name}` has {lines} lines and {words} words. It begins like this:\n\n{}",
                     block(scene, text)
@@ -82,48 +82,50 @@ pub(super) fn read(scene: &Scene<'_>) -> Script {
                     block(scene, text)
                 ),
             );
-            Script::new().say(said)
+            ModelScript::new().say(summary)
         }
-        (Some(told), None) => {
-            let why = scene.why(told);
+        (Some(outcome), None) => {
+            let why = scene.describe_outcome(outcome);
             let text = scene.language.choose(
                 format!("That did not work: {why}\n\nLet me see what there is instead.\n\n"),
                 format!("没有成功：{why}\n\n我看看都有哪些文件。\n\n"),
             );
             match list_call(scene, ".") {
-                Some(call) => saying_then(text, vec![call]),
-                None => sorry(scene, told),
+                Some(call) => text_then_calls(text, vec![call]),
+                None => describe_failure(scene, outcome),
             }
         }
-        (Some(_), Some(Told::Output(text, _))) => Script::new().say(format!(
+        (Some(_), Some(ParsedOutcome::Output(text, _))) => ModelScript::new().say(format!(
             "{}{}",
-            scene.words("There is:\n\n", "这里有：\n\n"),
+            scene.choose_text("There is:\n\n", "这里有：\n\n"),
             block(scene, text)
         )),
-        (Some(_), Some(told)) => sorry(scene, told),
+        (Some(_), Some(outcome)) => describe_failure(scene, outcome),
     }
 }
 
-pub(super) fn search(scene: &Scene<'_>) -> Script {
-    let word = word_wanted(scene.text).unwrap_or_else(|| "throughline".into());
-    match scene.told(SEARCH) {
+pub(super) fn search(scene: &DemoScene<'_>) -> ModelScript {
+    let word = search_term(scene.text).unwrap_or_else(|| "throughline".into());
+    match scene.latest_outcome(SEARCH) {
         None => {
             let query = ["query", "pattern", "text", "term", "q", "regex"];
-            match scene.call(SEARCH, &[Wish(&query, word.as_str().into()), Wish(PATH, ".".into())]) {
+            match scene
+                .call(SEARCH, &[ArgumentWish(&query, word.as_str().into()), ArgumentWish(PATH, ".".into())])
+            {
                 Some(call) => {
                     let text = scene.language.choose(
                         format!("I'll search the files for “{word}”.\n\n"),
                         format!("我在文件里搜索“{word}”。\n\n"),
                     );
-                    saying_then(text, vec![call])
+                    text_then_calls(text, vec![call])
                 }
-                None => scene.missing(SEARCH),
+                None => scene.tool_missing(SEARCH),
             }
         }
-        Some(Told::Output(text, _)) if text.trim().is_empty() => Script::new().say(
+        Some(ParsedOutcome::Output(text, _)) if text.trim().is_empty() => ModelScript::new().say(
             scene.language.choose(format!("“{word}” is nowhere to be found."), format!("没有找到“{word}”。")),
         ),
-        Some(Told::Output(text, _)) => Script::new().say(format!(
+        Some(ParsedOutcome::Output(text, _)) => ModelScript::new().say(format!(
             "{}{}",
             scene.language.choose(
                 format!("This is what I found for “{word}”:\n\n"),
@@ -131,13 +133,13 @@ pub(super) fn search(scene: &Scene<'_>) -> Script {
             ),
             block(scene, text)
         )),
-        Some(told) => sorry(scene, told),
+        Some(outcome) => describe_failure(scene, outcome),
     }
 }
 
-fn sorry(scene: &Scene<'_>, told: &Told) -> Script {
-    let why = scene.why(told);
-    Script::new().say(
+fn describe_failure(scene: &DemoScene<'_>, outcome: &ParsedOutcome) -> ModelScript {
+    let why = scene.describe_outcome(outcome);
+    ModelScript::new().say(
         scene
             .language
             .choose(format!("I did not get to see any files: {why}"), format!("没能看到文件：{why}")),
@@ -145,7 +147,7 @@ fn sorry(scene: &Scene<'_>, told: &Told) -> Script {
 }
 
 /// The beginning of a text as a code block that its own back-ticks cannot close.
-fn block(scene: &Scene<'_>, text: &str) -> String {
+fn block(scene: &DemoScene<'_>, text: &str) -> String {
     let text = text.trim_end();
     let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
     let fence = "`".repeat(longest.max(2) + 1);
@@ -162,7 +164,7 @@ fn block(scene: &Scene<'_>, text: &str) -> String {
 }
 
 /// A word that looks like a file name.
-fn file_named(text: &str) -> Option<String> {
+fn file_name_in(text: &str) -> Option<String> {
     let separators = |c: char| c.is_whitespace() || "，。？！、,?!\"“”`「」《》()（）:：'".contains(c);
     let candidates = text.split(separators).map(|word| word.trim_end_matches('.'));
     for word in candidates {
@@ -180,7 +182,7 @@ fn file_named(text: &str) -> Option<String> {
 }
 
 /// The word in quotes, else the one behind "for", else what follows the Chinese verb.
-fn word_wanted(text: &str) -> Option<String> {
+fn search_term(text: &str) -> Option<String> {
     for (open, close) in [('"', '"'), ('“', '”'), ('「', '」'), ('`', '`'), ('\'', '\'')] {
         if let Some((_, rest)) = text.split_once(open)
             && let Some((word, _)) = rest.split_once(close)
@@ -213,7 +215,7 @@ mod tests {
             ("read the file", None),
             ("Read it. Now.", None),
         ] {
-            assert_eq!(file_named(text).as_deref(), expected, "{text}");
+            assert_eq!(file_name_in(text).as_deref(), expected, "{text}");
         }
         for (text, expected) in [
             ("search for \"two words\"", Some("two words")),
@@ -221,7 +223,7 @@ mod tests {
             ("在文件里搜索 流式", Some("流式")),
             ("search", None),
         ] {
-            assert_eq!(word_wanted(text).as_deref(), expected, "{text}");
+            assert_eq!(search_term(text).as_deref(), expected, "{text}");
         }
     }
 }

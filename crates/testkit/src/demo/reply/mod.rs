@@ -11,73 +11,74 @@ mod time;
 mod trouble;
 mod weather;
 
-use super::ask::Ask;
-use super::language::Language;
-use super::offer::{self, Wish};
-use super::told::Told;
-use crate::script::{CallMove, Move, Script};
-use crate::seen::{Seen, SeenCall, SeenImage, SeenMessage};
+use super::intent::DemoIntent;
+use super::language::DemoLanguage;
+use super::tool_call::{self, ArgumentWish};
+use super::tool_outcome::ParsedOutcome;
+use crate::script::{CallMove, ModelScript, ScriptMove};
+use crate::seen::{SeenCall, SeenImage, SeenMessage, SeenRequest};
 
 /// The next step of the answer to the last user message.
-pub(super) fn to(seen: &Seen) -> Script {
-    let scene = Scene::of(seen);
-    let ask = if scene.images.is_empty() { Ask::of(scene.text) } else { Ask::Picture };
-    match ask {
-        Ask::Help => talk::help(&scene),
-        Ask::Thanks => talk::thanks(&scene),
-        Ask::Weather => weather::reply(&scene),
-        Ask::Time => time::reply(&scene),
-        Ask::ListFiles => files::list(&scene),
-        Ask::ReadFile => files::read(&scene),
-        Ask::SearchFiles => files::search(&scene),
-        Ask::Gesture => avatar::reply(&scene),
-        Ask::Calendar => calendar::reply(&scene),
-        Ask::Fail => trouble::failure(&scene),
-        Ask::UnknownTool => trouble::unknown_tool(&scene),
-        Ask::WrongArguments => trouble::wrong_arguments(&scene),
-        Ask::BrokenArguments => trouble::broken_arguments(&scene),
-        Ask::Loop => trouble::looping(&scene),
-        Ask::LongAnswer => talk::long(&scene),
-        Ask::Think => talk::think(&scene),
-        Ask::Picture => picture::reply(&scene),
-        Ask::Count => talk::count(&scene),
-        Ask::Sum => sum::reply(&scene),
-        Ask::Other => talk::other(&scene),
+pub(super) fn to(seen: &SeenRequest) -> ModelScript {
+    let scene = DemoScene::of(seen);
+    let intent = if scene.images.is_empty() { DemoIntent::of(scene.text) } else { DemoIntent::Picture };
+    match intent {
+        DemoIntent::Help => talk::help(&scene),
+        DemoIntent::Thanks => talk::thanks(&scene),
+        DemoIntent::Weather => weather::reply(&scene),
+        DemoIntent::Time => time::reply(&scene),
+        DemoIntent::ListFiles => files::list(&scene),
+        DemoIntent::ReadFile => files::read(&scene),
+        DemoIntent::SearchFiles => files::search(&scene),
+        DemoIntent::Gesture => avatar::reply(&scene),
+        DemoIntent::Calendar => calendar::reply(&scene),
+        DemoIntent::Fail => trouble::failure(&scene),
+        DemoIntent::UnknownTool => trouble::unknown_tool(&scene),
+        DemoIntent::WrongArguments => trouble::wrong_arguments(&scene),
+        DemoIntent::BrokenArguments => trouble::broken_arguments(&scene),
+        DemoIntent::Loop => trouble::call_in_loop(&scene),
+        DemoIntent::LongAnswer => talk::long_answer(&scene),
+        DemoIntent::Think => talk::think(&scene),
+        DemoIntent::Picture => picture::reply(&scene),
+        DemoIntent::Count => talk::count(&scene),
+        DemoIntent::Sum => sum::reply(&scene),
+        DemoIntent::Other => talk::unknown_request(&scene),
     }
 }
 
 /// The conversation as a reply sees it.
-pub(super) struct Scene<'a> {
-    pub seen: &'a Seen,
-    pub language: Language,
+pub(super) struct DemoScene<'a> {
+    pub seen: &'a SeenRequest,
+    pub language: DemoLanguage,
     /// The last user message.
     pub text: &'a str,
     /// Its pictures.
     pub images: &'a [SeenImage],
     /// Calls of this turn, oldest first, with what was told about each.
-    pub answered: Vec<(&'a SeenCall, Told)>,
+    pub answered: Vec<(&'a SeenCall, ParsedOutcome)>,
 }
 
-impl<'a> Scene<'a> {
-    fn of(seen: &'a Seen) -> Self {
-        let question = match seen.question() {
+impl<'a> DemoScene<'a> {
+    fn of(seen: &'a SeenRequest) -> Self {
+        let question = match seen.last_question() {
             Some(SeenMessage::User { text, images, .. }) => Some((text.as_str(), images.as_slice())),
             _ => None,
         };
         let (text, images) = question.unwrap_or_default();
-        let answered = seen.answered();
-        let answered = answered.into_iter().map(|(call, result)| (call, Told::read(&result.text))).collect();
-        Self { seen, language: Language::of(seen), text, images, answered }
+        let answered = seen.answered_calls();
+        let answered =
+            answered.into_iter().map(|(call, result)| (call, ParsedOutcome::parse(&result.text))).collect();
+        Self { seen, language: DemoLanguage::of(seen), text, images, answered }
     }
 
     /// One of two texts.
-    pub fn words<'t>(&self, english: &'t str, chinese: &'t str) -> &'t str {
+    pub fn choose_text<'t>(&self, english: &'t str, chinese: &'t str) -> &'t str {
         self.language.choose(english, chinese)
     }
 
     /// A call that may be made now, or `None`.
-    pub fn call(&self, name: &str, wishes: &[Wish<'_>]) -> Option<CallMove> {
-        offer::call(self.seen, name, wishes)
+    pub fn call(&self, name: &str, wishes: &[ArgumentWish<'_>]) -> Option<CallMove> {
+        tool_call::call(self.seen, name, wishes)
     }
 
     /// Whether a tool could be called now.
@@ -86,19 +87,19 @@ impl<'a> Scene<'a> {
     }
 
     /// What was told about the newest call of a tool.
-    pub fn told(&self, name: &str) -> Option<&Told> {
-        self.answered.iter().rev().find(|(call, _)| call.name == name).map(|(_, told)| told)
+    pub fn latest_outcome(&self, name: &str) -> Option<&ParsedOutcome> {
+        self.answered.iter().rev().find(|(call, _)| call.name == name).map(|(_, outcome)| outcome)
     }
 
     /// The tool is not there: says so, and why that may be.
-    pub fn missing(&self, tool: &str) -> Script {
+    pub fn tool_missing(&self, tool: &str) -> ModelScript {
         if !self.seen.tools.is_empty() && !self.seen.may_call() {
-            return Script::new().say(self.language.choose(
+            return ModelScript::new().say(self.language.choose(
                 "I may not call any more tools in this message, so I have to leave it at that.",
                 "这条消息里我不能再调用工具了，只好到此为止。",
             ));
         }
-        Script::new().say(self.language.choose(
+        ModelScript::new().say(self.language.choose(
             format!(
                 "For this I would call the tool `{tool}`, but it is not among the tools that I am offered here, and I \
                  do not make things up. Switch it on and ask me again. (`/tools` shows what there is.)"
@@ -111,41 +112,45 @@ impl<'a> Scene<'a> {
     }
 
     /// Why a call brought no output, as a sentence. For an output it is the output.
-    pub fn why(&self, told: &Told) -> String {
-        let (english, chinese) = match told {
-            Told::Output(text, _) => return text.trim().to_owned(),
-            Told::Failed(message) => {
+    pub fn describe_outcome(&self, outcome: &ParsedOutcome) -> String {
+        let (english, chinese) = match outcome {
+            ParsedOutcome::Output(text, _) => return text.trim().to_owned(),
+            ParsedOutcome::Failed(message) => {
                 (format!("the tool failed: {message}"), format!("工具执行失败：{message}"))
             }
-            Told::Denied(Some(reason)) => {
+            ParsedOutcome::Denied(Some(reason)) => {
                 (format!("you did not allow it: “{reason}”"), format!("您没有允许：“{reason}”"))
             }
-            Told::Denied(None) => {
+            ParsedOutcome::Denied(None) => {
                 ("it was not allowed, so nothing was done.".into(), "没有得到允许，所以什么也没做。".into())
             }
-            Told::Cancelled => ("you stopped it.".into(), "您中止了它。".into()),
-            Told::TimedOut => ("it took too long and was stopped.".into(), "它用时过长，已被停止。".into()),
-            Told::NoViewer => (
+            ParsedOutcome::Cancelled => ("you stopped it.".into(), "您中止了它。".into()),
+            ParsedOutcome::TimedOut => {
+                ("it took too long and was stopped.".into(), "它用时过长，已被停止。".into())
+            }
+            ParsedOutcome::NoViewer => (
                 "no page or app is connected that could do it.".into(),
                 "没有连接可以执行它的页面或应用。".into(),
             ),
-            Told::NoSuchTool(_) => ("there is no tool of this name.".into(), "没有这个名字的工具。".into()),
-            Told::BadArguments(why) => {
+            ParsedOutcome::NoSuchTool(_) => {
+                ("there is no tool of this name.".into(), "没有这个名字的工具。".into())
+            }
+            ParsedOutcome::BadArguments(why) => {
                 (format!("my arguments were refused: {why}"), format!("我的参数没有通过检查：{why}"))
             }
-            Told::NotRun(why) => (why.clone(), format!("它没有执行：{why}")),
+            ParsedOutcome::NotRun(why) => (why.clone(), format!("它没有执行：{why}")),
         };
         self.language.choose(english, chinese)
     }
 }
 
 /// Text, calls, no more: the usual step that asks for tools.
-fn saying_then(text: impl Into<String>, calls: Vec<CallMove>) -> Script {
-    calls.into_iter().fold(Script::new().say(text), |script, call| script.then(Move::Call(call)))
+fn text_then_calls(text: impl Into<String>, calls: Vec<CallMove>) -> ModelScript {
+    calls.into_iter().fold(ModelScript::new().say(text), |script, call| script.then(ScriptMove::Call(call)))
 }
 
 /// A text as a quotation, at most `lines_max` lines.
-fn quoted(text: &str, lines_max: usize) -> String {
+fn block_quote(text: &str, lines_max: usize) -> String {
     let lines = text.trim().lines().take(lines_max).map(|line| format!("> {line}\n"));
     lines.collect()
 }

@@ -1,22 +1,22 @@
 //! Pictures: what their first bytes say, and no more.
 
-use super::super::language::Language;
-use super::Scene;
-use crate::script::Script;
+use super::super::language::DemoLanguage;
+use super::DemoScene;
+use crate::script::ModelScript;
 use crate::seen::SeenImage;
 
-pub(super) fn reply(scene: &Scene<'_>) -> Script {
+pub(super) fn reply(scene: &DemoScene<'_>) -> ModelScript {
     if scene.images.is_empty() {
-        return Script::new().say(scene.words(
+        return ModelScript::new().say(scene.choose_text(
             "Send me a picture along with your message (in the terminal: `/image path`), and I'll tell you what a script \
              can see in it.",
             "把图片和消息一起发给我（在终端里用 `/image 路径`），我来说说一个脚本能从中看出什么。",
         ));
     }
     let lines: String =
-        scene.images.iter().map(|image| format!("- {}\n", described(image, scene.language))).collect();
+        scene.images.iter().map(|image| format!("- {}\n", describe_image(image, scene.language))).collect();
     let count = scene.images.len();
-    Script::new().say(scene.language.choose(
+    ModelScript::new().say(scene.language.choose(
         format!(
             "{} arrived here:\n\n{lines}\nThat is as far as my eyes go. I am a script and read only the first bytes of \
              the file; what is *in* the picture I cannot tell. A model that sees would get exactly these bytes.",
@@ -29,14 +29,14 @@ pub(super) fn reply(scene: &Scene<'_>) -> Script {
     ))
 }
 
-fn described(image: &SeenImage, language: Language) -> String {
+fn describe_image(image: &SeenImage, language: DemoLanguage) -> String {
     if let Some(url) = &image.url {
         return language.choose(
             format!("a picture at {url} (I do not go and fetch it)"),
             format!("位于 {url} 的图片（我不会去下载它）"),
         );
     }
-    let (name, size) = read(&image.bytes).unwrap_or((image.media_type.as_str(), None));
+    let (name, size) = read_header(&image.bytes).unwrap_or((image.media_type.as_str(), None));
     let bytes = size_words(image.bytes.len());
     match size {
         Some((width, height)) => language.choose(
@@ -56,7 +56,7 @@ fn size_words(bytes: usize) -> String {
 }
 
 /// Format and size in pixels, from the header.
-fn read(bytes: &[u8]) -> Option<(&'static str, Option<(u32, u32)>)> {
+fn read_header(bytes: &[u8]) -> Option<(&'static str, Option<(u32, u32)>)> {
     let big =
         |at: usize, n: usize| bytes.get(at..at + n).map(|b| b.iter().fold(0, |v, b| v << 8 | u32::from(*b)));
     let little = |at: usize, n: usize| {
@@ -116,7 +116,7 @@ mod tests {
             (b"hello".as_slice(), None),
             (b"".as_slice(), None),
         ] {
-            assert_eq!(read(bytes), expected, "{bytes:?}");
+            assert_eq!(read_header(bytes), expected, "{bytes:?}");
         }
     }
 }

@@ -1,28 +1,28 @@
 //! Sums: the one thing that the demo can work out by itself.
 
-use super::Scene;
-use crate::script::Script;
+use super::DemoScene;
+use crate::script::ModelScript;
 
 /// Longest expression that is looked at, in characters.
 const EXPRESSION_CHARS_MAX: usize = 200;
 /// Deepest nesting of parentheses.
 const DEPTH_MAX: usize = 32;
 
-pub(super) fn reply(scene: &Scene<'_>) -> Script {
-    let Some((expression, value)) = in_text(scene.text) else { return super::talk::other(scene) };
-    let end = scene.words(
+pub(super) fn reply(scene: &DemoScene<'_>) -> ModelScript {
+    let Some((expression, value)) = find_sum(scene.text) else { return super::talk::unknown_request(scene) };
+    let end = scene.choose_text(
         "Sums I can do by myself, without a tool. That is about all I can work out.",
         "算术我自己就会，不用工具。不过我会算的也就这些了。",
     );
     let value = match value {
-        Some(value) => shown(value),
-        None => scene.words("not defined", "没有定义").to_owned(),
+        Some(value) => format_value(value),
+        None => scene.choose_text("not defined", "没有定义").to_owned(),
     };
-    Script::new().say(format!("{expression} = **{value}**\n\n{end}"))
+    ModelScript::new().say(format!("{expression} = **{value}**\n\n{end}"))
 }
 
 /// The first sum in a text, with its value (`None`: a division by zero or a number that is too large).
-pub(crate) fn in_text(text: &str) -> Option<(String, Option<f64>)> {
+pub(crate) fn find_sum(text: &str) -> Option<(String, Option<f64>)> {
     let belongs = |c: char| c.is_ascii_digit() || " .+-*/×÷()^−＋".contains(c);
     let mut rest = text;
     while let Some(start) = rest.find(|c: char| c.is_ascii_digit() || c == '(') {
@@ -47,7 +47,7 @@ fn evaluate(text: &str) -> Option<f64> {
         return None;
     }
     let tokens: Vec<char> = text.chars().filter(|c| !c.is_whitespace()).collect();
-    let mut sum = Sum { tokens, at: 0, depth: 0, operators: 0 };
+    let mut sum = SumParser { tokens, at: 0, depth: 0, operators: 0 };
     let value = sum.terms()?;
     (sum.at == sum.tokens.len() && sum.operators > 0).then_some(value)
 }
@@ -57,14 +57,14 @@ fn is_pair(text: &str) -> bool {
     text.chars().filter(|c| matches!(c, '-' | '/' | '−')).count() == 1
 }
 
-struct Sum {
+struct SumParser {
     tokens: Vec<char>,
     at: usize,
     depth: usize,
     operators: usize,
 }
 
-impl Sum {
+impl SumParser {
     fn peek(&self) -> Option<char> {
         self.tokens.get(self.at).copied()
     }
@@ -133,7 +133,7 @@ impl Sum {
     }
 }
 
-fn shown(value: f64) -> String {
+fn format_value(value: f64) -> String {
     if value == value.trunc() && value.abs() < 1e15 {
         return format!("{value:.0}");
     }
@@ -162,10 +162,10 @@ mod tests {
             ("version 1.2.3 + 4", None),
             ("no numbers", None),
         ] {
-            let value = in_text(text).map(|(_, value)| shown(value.unwrap_or(f64::NAN)));
+            let value = find_sum(text).map(|(_, value)| format_value(value.unwrap_or(f64::NAN)));
             assert_eq!(value.as_deref(), expected, "{text}");
         }
-        assert_eq!(in_text("1 / 0"), Some(("1 / 0".into(), None)));
-        assert_eq!(in_text(&"(".repeat(150)), None);
+        assert_eq!(find_sum("1 / 0"), Some(("1 / 0".into(), None)));
+        assert_eq!(find_sum(&"(".repeat(150)), None);
     }
 }

@@ -1,8 +1,8 @@
 //! Replies without tools: what there is to ask, a long text, a thought, a count, and what to say when nothing fits.
 
-use super::super::language::Language;
-use super::Scene;
-use crate::script::{Move, Script, Speech};
+use super::super::language::DemoLanguage;
+use super::DemoScene;
+use crate::script::{ModelScript, ScriptMove, SpeechMove};
 
 /// How far it counts at most: 50 seconds.
 const COUNTED_MAX: u32 = 100;
@@ -55,36 +55,37 @@ const EXAMPLES: &[(&str, [&str; 2], [&str; 2])] = &[
     ("", ["What is 17 * 23?", "17 * 23 等于多少？"], ["without any tool", "不用任何工具"]),
 ];
 
-pub(super) fn help(scene: &Scene<'_>) -> Script {
-    let lead = scene.words(
+pub(super) fn help(scene: &DemoScene<'_>) -> ModelScript {
+    let lead = scene.choose_text(
         "Hello! I am **Throughline's demo model**: a script, not an AI. I understand about twenty requests, in English \
          and 中文, and I am here so that you can see the engine at work without a key. The tools are run for real, and \
          everything I say is *one* message that never breaks off.\n\nTry one of these:\n\n",
         "您好！我是 **Throughline 的演示模型**：一个脚本，不是人工智能。我能听懂大约二十种请求，中文和 English 都行。有了我，不需要密钥\
          也能看到引擎如何工作。工具是真实执行的，而我说的一切始终是*同一条*消息，从不中断。\n\n可以试试：\n\n",
     );
-    let end = scene.words(
+    let end = scene.choose_text(
         "\nWhen you have seen enough of me, connect a real model: `throughline --help` says how.",
         "\n看够了我，就接上真正的模型吧：`throughline --help` 会告诉您怎么做。",
     );
-    Script::new().say(format!("{lead}{}{end}", examples(scene, usize::MAX)))
+    ModelScript::new().say(format!("{lead}{}{end}", examples(scene, usize::MAX)))
 }
 
 /// What can be asked here: examples whose tool is offered, or that need none.
-fn examples(scene: &Scene<'_>, most: usize) -> String {
+fn examples(scene: &DemoScene<'_>, most: usize) -> String {
     let possible = EXAMPLES.iter().filter(|(tool, ..)| tool.is_empty() || scene.seen.tool(tool).is_some());
     let line = |(_, prompts, shows): &(&str, [&str; 2], [&str; 2])| {
-        let [prompt, shows] = [prompts, shows].map(|pair| scene.words(pair[0], pair[1]));
+        let [prompt, shows] = [prompts, shows].map(|pair| scene.choose_text(pair[0], pair[1]));
         scene.language.choose(format!("- *{prompt}* – {shows}\n"), format!("- *{prompt}*——{shows}\n"))
     };
     possible.take(most).map(line).collect()
 }
 
-pub(super) fn thanks(scene: &Scene<'_>) -> Script {
-    Script::new().say(scene.words("You're welcome. It was all in the script.", "不客气，剧本里都写好了。"))
+pub(super) fn thanks(scene: &DemoScene<'_>) -> ModelScript {
+    ModelScript::new()
+        .say(scene.choose_text("You're welcome. It was all in the script.", "不客气，剧本里都写好了。"))
 }
 
-pub(super) fn other(scene: &Scene<'_>) -> Script {
+pub(super) fn unknown_request(scene: &DemoScene<'_>) -> ModelScript {
     let heard: String = scene.text.trim().chars().take(200).collect();
     let heard = if heard.is_empty() { "…".to_owned() } else { heard.replace('\n', "\n> ") };
     let text = scene.language.choose(
@@ -98,10 +99,10 @@ pub(super) fn other(scene: &Scene<'_>) -> Script {
             examples(scene, 4)
         ),
     );
-    Script::new().say(text)
+    ModelScript::new().say(text)
 }
 
-pub(super) fn think(scene: &Scene<'_>) -> Script {
+pub(super) fn think(scene: &DemoScene<'_>) -> ModelScript {
     let (thought, answer) = scene.language.choose(
         (
             "A bat and a ball cost 1.10 together, and the bat costs 1.00 more than the ball. The first number that comes \
@@ -123,31 +124,31 @@ pub(super) fn think(scene: &Scene<'_>) -> Script {
              （当然，作为脚本我并没有真的思考，不过算得没错。）",
         ),
     );
-    Script::new().think(thought).say(answer)
+    ModelScript::new().think(thought).say(answer)
 }
 
 /// Slow on purpose: time to stop it, to reconnect, to watch. To the number that is asked for, or to 20.
-pub(super) fn count(scene: &Scene<'_>) -> Script {
+pub(super) fn count(scene: &DemoScene<'_>) -> ModelScript {
     let asked = scene.text.split(|c: char| !c.is_ascii_digit()).find_map(|digits| digits.parse::<u32>().ok());
     let last = asked.unwrap_or(20).clamp(2, COUNTED_MAX);
     let slowly = |text: String| {
-        Move::Say(Speech { text, chunk_chars: Some(usize::MAX), tokens_per_second: Some(2.0) })
+        ScriptMove::Say(SpeechMove { text, chunk_chars: Some(usize::MAX), tokens_per_second: Some(2.0) })
     };
-    let lead = scene.words(
+    let lead = scene.choose_text(
         "Slowly, then. This is a good moment to press Ctrl-C and see what is kept.\n\n",
         "好的，慢慢来。这时候正好按一下 Ctrl-C，看看会留下什么。\n\n",
     );
-    let script = (1..=last).fold(Script::new().say(lead), |script, n| {
+    let script = (1..=last).fold(ModelScript::new().say(lead), |script, n| {
         let (english, chinese) = if n == last { (".", "。") } else { (", ", "、") };
         script.then(slowly(format!("{n}{}", scene.language.choose(english, chinese))))
     });
-    script.say(scene.words("\n\nNobody stopped me.", "\n\n没有人拦我。"))
+    script.say(scene.choose_text("\n\nNobody stopped me.", "\n\n没有人拦我。"))
 }
 
-pub(super) fn long(scene: &Scene<'_>) -> Script {
-    Script::new().say(match scene.language {
-        Language::English => LONG_ENGLISH,
-        Language::Chinese => LONG_CHINESE,
+pub(super) fn long_answer(scene: &DemoScene<'_>) -> ModelScript {
+    ModelScript::new().say(match scene.language {
+        DemoLanguage::English => LONG_ENGLISH,
+        DemoLanguage::Chinese => LONG_CHINESE,
     })
 }
 

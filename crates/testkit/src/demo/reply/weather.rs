@@ -1,88 +1,89 @@
 //! Weather in one city or several: all calls in one step, a table from their results.
 
-use super::super::ask::Ask;
-use super::super::language::Language;
-use super::super::offer::Wish;
-use super::super::places;
-use super::super::told::Told;
-use super::{Scene, quoted, saying_then, time};
-use crate::script::Script;
+use super::super::cities;
+use super::super::intent::DemoIntent;
+use super::super::language::DemoLanguage;
+use super::super::tool_call::ArgumentWish;
+use super::super::tool_outcome::ParsedOutcome;
+use super::{DemoScene, block_quote, text_then_calls, time};
+use crate::script::ModelScript;
 use serde_json::Value;
 
 const TOOL: &str = "demo_weather";
 const CITY: &[&str] = &["city", "location", "place", "name"];
 
-pub(super) fn reply(scene: &Scene<'_>) -> Script {
-    if scene.answered.is_empty() { ask(scene) } else { report(scene) }
+pub(super) fn reply(scene: &DemoScene<'_>) -> ModelScript {
+    if scene.answered.is_empty() { ask_weather(scene) } else { report(scene) }
 }
 
-fn ask(scene: &Scene<'_>) -> Script {
-    let named = places::wanted(scene.text, scene.language);
+fn ask_weather(scene: &DemoScene<'_>) -> ModelScript {
+    let named = cities::requested_cities(scene.text, scene.language);
     let cities = if named.is_empty() {
-        let known = places::DEFAULT.iter().filter_map(|name| places::by_name(name));
-        known.map(|place| place.name(scene.language).to_owned()).collect()
+        let known = cities::DEFAULT.iter().filter_map(|name| cities::by_name(name));
+        known.map(|city| city.name(scene.language).to_owned()).collect()
     } else {
         named.clone()
     };
-    let call = |city: &String| scene.call(TOOL, &[Wish(CITY, city.as_str().into())]);
+    let call = |city: &String| scene.call(TOOL, &[ArgumentWish(CITY, city.as_str().into())]);
     let mut calls: Vec<_> = cities.iter().filter_map(call).collect();
     if calls.is_empty() {
-        return scene.missing(TOOL);
+        return scene.tool_missing(TOOL);
     }
     let mut also = "";
-    if Ask::Time.also_in(scene.text)
+    if DemoIntent::Time.is_also_in(scene.text)
         && let Some(clock) = time::call(scene)
     {
         calls.push(clock);
-        also = scene.words(", and at the clock", "，顺便看一下时间");
+        also = scene.choose_text(", and at the clock", "，顺便看一下时间");
     }
     let list = joined(&cities, scene.language);
     let text = match (scene.language, named.is_empty(), cities.len()) {
-        (Language::English, true, _) => {
+        (DemoLanguage::English, true, _) => {
             format!("You named no city, so I'll look at three of them: {list}{also}.\n\n")
         }
-        (Language::English, false, 1) => format!("Let me look at the weather in {list}{also}.\n\n"),
-        (Language::English, false, n) => {
+        (DemoLanguage::English, false, 1) => format!("Let me look at the weather in {list}{also}.\n\n"),
+        (DemoLanguage::English, false, n) => {
             format!("Let me look at {list}{also}: {n} calls, all in one go.\n\n")
         }
-        (Language::Chinese, true, _) => format!("您没有说是哪座城市，我就看三座：{list}{also}。\n\n"),
-        (Language::Chinese, false, 1) => format!("我来查一下{list}的天气{also}。\n\n"),
-        (Language::Chinese, false, n) => format!("我来查一下{list}的天气{also}，{n} 个调用一起发出。\n\n"),
+        (DemoLanguage::Chinese, true, _) => format!("您没有说是哪座城市，我就看三座：{list}{also}。\n\n"),
+        (DemoLanguage::Chinese, false, 1) => format!("我来查一下{list}的天气{also}。\n\n"),
+        (DemoLanguage::Chinese, false, n) => {
+            format!("我来查一下{list}的天气{also}，{n} 个调用一起发出。\n\n")
+        }
     };
-    saying_then(text, calls)
+    text_then_calls(text, calls)
 }
 
-fn joined(names: &[String], language: Language) -> String {
+fn joined(names: &[String], language: DemoLanguage) -> String {
     match (names, language) {
         ([], _) => String::new(),
         ([one], _) => one.clone(),
-        ([first @ .., last], Language::English) => format!("{} and {last}", first.join(", ")),
-        ([first @ .., last], Language::Chinese) => format!("{}和{last}", first.join("、")),
+        ([first @ .., last], DemoLanguage::English) => format!("{} and {last}", first.join(", ")),
+        ([first @ .., last], DemoLanguage::Chinese) => format!("{}和{last}", first.join("、")),
     }
 }
 
-struct Report {
+struct CityWeather {
     city: String,
     sky: String,
     degrees: Option<f64>,
 }
 
-fn report(scene: &Scene<'_>) -> Script {
+fn report(scene: &DemoScene<'_>) -> ModelScript {
     let mut reports = Vec::new();
     let mut others = String::new();
     let weather = scene.answered.iter().filter(|(call, _)| call.name == TOOL);
-    for (call, told) in weather {
+    for (call, outcome) in weather {
         let asked = CITY.iter().find_map(|key| call.arguments.get(*key).and_then(Value::as_str));
-        let city = asked.map(str::to_owned).or_else(|| told.field(CITY)).unwrap_or_else(|| "?".into());
-        match read(told) {
+        let city = asked.map(str::to_owned).or_else(|| outcome.field(CITY)).unwrap_or_else(|| "?".into());
+        match read(outcome) {
             Some((sky, degrees)) => {
                 let sky = sky_words(&sky, scene.language).to_owned();
-                reports.push(Report { city, sky, degrees });
+                reports.push(CityWeather { city, sky, degrees });
             }
-            None if told.is_output() => {
-                others.push_str(&format!("**{city}**\n\n{}\n", quoted(&scene.why(told), 8)))
-            }
-            None => others.push_str(&format!("- **{city}**: {}\n", scene.why(told))),
+            None if outcome.is_output() => others
+                .push_str(&format!("**{city}**\n\n{}\n", block_quote(&scene.describe_outcome(outcome), 8))),
+            None => others.push_str(&format!("- **{city}**: {}\n", scene.describe_outcome(outcome))),
         }
     }
     let mut text = match reports.as_slice() {
@@ -93,28 +94,29 @@ fn report(scene: &Scene<'_>) -> Script {
     if !others.is_empty() {
         let lead = match (reports.is_empty(), scene.language) {
             (true, _) => "",
-            (false, Language::English) => "And this is what became of the rest:\n\n",
-            (false, Language::Chinese) => "其余的情况如下：\n\n",
+            (false, DemoLanguage::English) => "And this is what became of the rest:\n\n",
+            (false, DemoLanguage::Chinese) => "其余的情况如下：\n\n",
         };
         text.push_str(&format!("{lead}{others}\n"));
     }
-    if let Some(told) = scene.told(time::TOOL) {
-        text.push_str(&time::sentence(scene, told));
+    if let Some(outcome) = scene.latest_outcome(time::TOOL) {
+        text.push_str(&time::sentence(scene, outcome));
         text.push_str("\n\n");
     }
-    text.push_str(scene.words(
+    text.push_str(scene.choose_text(
         "*(The figures come from a demo tool, not from the sky.)*",
         "*（数据来自演示工具，不是真实天气。）*",
     ));
-    Script::new().say(text)
+    ModelScript::new().say(text)
 }
 
 /// Sky and degrees, from a structured output or from a line like `Oslo: -3 °C, light snow, …`.
-fn read(told: &Told) -> Option<(String, Option<f64>)> {
-    let Told::Output(text, _) = told else { return None };
-    if let Some(sky) = told.field(&["sky", "condition", "conditions", "weather", "summary", "description"]) {
+fn read(outcome: &ParsedOutcome) -> Option<(String, Option<f64>)> {
+    let ParsedOutcome::Output(text, _) = outcome else { return None };
+    if let Some(sky) = outcome.field(&["sky", "condition", "conditions", "weather", "summary", "description"])
+    {
         let names = ["temperature_c", "temperature", "temp_c", "temp", "celsius", "degrees"];
-        return Some((sky, told.field(&names).and_then(|text| leading_number(&text))));
+        return Some((sky, outcome.field(&names).and_then(|text| leading_number(&text))));
     }
     let line = text.lines().next()?;
     let (_, facts) = line.split_once(": ")?;
@@ -129,7 +131,7 @@ fn leading_number(text: &str) -> Option<f64> {
 }
 
 /// The sky in the language of the reply, where the tool's word is a usual one.
-fn sky_words(sky: &str, language: Language) -> &str {
+fn sky_words(sky: &str, language: DemoLanguage) -> &str {
     const WORDS: [(&str, &str); 8] = [
         ("sunny", "晴"),
         ("clear", "晴"),
@@ -153,33 +155,34 @@ fn is_wet(sky: &str) -> bool {
     ["rain", "shower", "drizzle", "storm", "雨"].iter().any(|word| sky.contains(word))
 }
 
-fn sentence(report: &Report, language: Language) -> String {
-    let Report { city, sky, degrees } = report;
+fn sentence(report: &CityWeather, language: DemoLanguage) -> String {
+    let CityWeather { city, sky, degrees } = report;
     let degrees = celsius(*degrees);
     match (language, is_wet(sky)) {
-        (Language::English, wet) => {
+        (DemoLanguage::English, wet) => {
             let advice = if wet { " Take an umbrella." } else { "" };
             format!("In **{city}** it is **{degrees}**, {sky}.{advice}\n\n")
         }
-        (Language::Chinese, wet) => {
+        (DemoLanguage::Chinese, wet) => {
             let advice = if wet { "出门记得带伞。" } else { "" };
             format!("**{city}**现在 **{degrees}**，{sky}。{advice}\n\n")
         }
     }
 }
 
-fn table(reports: &[Report], language: Language) -> String {
+fn table(reports: &[CityWeather], language: DemoLanguage) -> String {
     let mut text = language
         .choose(
             "All of them have answered:\n\n| City | Sky | Temperature |\n|---|---|---:|\n",
             "都查到了：\n\n| 城市 | 天气 | 气温 |\n|---|---|---:|\n",
         )
         .to_owned();
-    for Report { city, sky, degrees } in reports {
+    for CityWeather { city, sky, degrees } in reports {
         text.push_str(&format!("| {city} | {} | {} |\n", sky.replace('|', "/"), celsius(*degrees)));
     }
     text.push('\n');
-    let mut by_degrees: Vec<&Report> = reports.iter().filter(|report| report.degrees.is_some()).collect();
+    let mut by_degrees: Vec<&CityWeather> =
+        reports.iter().filter(|report| report.degrees.is_some()).collect();
     by_degrees.sort_by(|a, b| a.degrees.partial_cmp(&b.degrees).unwrap_or(std::cmp::Ordering::Equal));
     if let (Some(coldest), Some(warmest)) = (by_degrees.first(), by_degrees.last())
         && coldest.degrees < warmest.degrees

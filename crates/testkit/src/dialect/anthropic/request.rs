@@ -1,9 +1,13 @@
 //! Reading a Messages request as api.anthropic.com does: results first in the next user message, one per call, thinking
 //! blocks exactly as they were signed.
 
-use crate::mint::signature;
-use crate::seen::{Delivery, Seen, SeenCall, SeenChoice, SeenImage, SeenMessage, SeenResult, SeenTool};
-use crate::strict::{At, Checked, Indexing, Refusal, joined, repeated};
+use crate::fake_ids::signature;
+use crate::seen::{
+    ReplyDelivery, SeenCall, SeenChoice, SeenImage, SeenMessage, SeenRequest, SeenResult, SeenTool,
+};
+use crate::strict_json::{
+    PathStyle, RequestNode, RequestRefusal, RequestResult, first_duplicate, join_texts,
+};
 use serde_json::Value;
 
 const FIELDS: &[&str] = &[
@@ -30,99 +34,99 @@ const FIELDS: &[&str] = &[
     "inference_geo",
 ];
 
-fn extra(at: &At<'_>, key: &str) -> String {
+fn extra(at: &RequestNode<'_>, key: &str) -> String {
     let path = if at.path.is_empty() { key.to_owned() } else { format!("{}.{key}", at.path) };
     format!("{path}: Extra inputs are not permitted")
 }
 
-pub(crate) fn read(body: &Value, mut seen: Seen) -> Checked<Seen> {
+pub(crate) fn read(body: &Value, mut seen: SeenRequest) -> RequestResult<SeenRequest> {
     if seen.header("anthropic-version").is_none() {
-        return Err(Refusal::new("anthropic-version: header is required"));
+        return Err(RequestRefusal::new("anthropic-version: header is required"));
     }
-    let root = At::root(body, Indexing::Dots);
-    root.only(FIELDS, extra)?;
-    seen.model = root.need_text("model")?.into();
-    let most = root.need("max_tokens")?.count()?;
+    let root = RequestNode::root(body, PathStyle::Dots);
+    root.allow_only(FIELDS, extra)?;
+    seen.model = root.require_text("model")?.into();
+    let most = root.require("max_tokens")?.count()?;
     if most == 0 {
-        return Err(Refusal::new("max_tokens: must be greater than or equal to 1"));
+        return Err(RequestRefusal::new("max_tokens: must be greater than or equal to 1"));
     }
     seen.max_output_tokens = Some(most);
     if root.get("stream").map(|at| at.flag()).transpose()? == Some(true) {
-        seen.delivery = Delivery::Stream;
+        seen.delivery = ReplyDelivery::Stream;
     }
     seen.instructions = root.get("system").map(|at| system(&at)).transpose()?.flatten();
     seen.tools = root.get("tools").map(|at| tools(&at)).transpose()?.unwrap_or_default();
     seen.tool_choice = choice(&root, &seen.tools)?;
-    let turns = turns(&root.need("messages")?)?;
+    let turns = turns(&root.require("messages")?)?;
     let manual = root.get("thinking").and_then(|at| at.get_text("type").ok().flatten()) == Some("enabled");
     check_thinking(&turns, manual)?;
     seen.messages = conversation(turns)?;
     let calls =
         |message: &SeenMessage| matches!(message, SeenMessage::Assistant { calls, .. } if !calls.is_empty());
     if seen.tools.is_empty() && seen.messages.iter().any(calls) {
-        return Err(Refusal::new(
+        return Err(RequestRefusal::new(
             "Requests which include `tool_use` or `tool_result` blocks must define tools",
         ));
     }
     Ok(seen)
 }
 
-fn system(at: &At<'_>) -> Checked<Option<String>> {
+fn system(at: &RequestNode<'_>) -> RequestResult<Option<String>> {
     if let Some(text) = at.value.as_str() {
         return Ok(Some(text.into()));
     }
     let mut parts = Vec::new();
     for block in at.items()? {
-        block.only(&["type", "text", "cache_control", "citations"], extra)?;
-        if block.need_text("type")? != "text" {
+        block.allow_only(&["type", "text", "cache_control", "citations"], extra)?;
+        if block.require_text("type")? != "text" {
             return Err(block.refuse("Input tag should be 'text'"));
         }
         parts.push(non_empty(&block)?.to_owned());
     }
-    Ok(joined(parts))
+    Ok(join_texts(parts))
 }
 
-fn non_empty<'a>(block: &At<'a>) -> Checked<&'a str> {
-    match block.need_text("text")? {
-        "" => Err(Refusal::new("messages: text content blocks must be non-empty")),
+fn non_empty<'a>(block: &RequestNode<'a>) -> RequestResult<&'a str> {
+    match block.require_text("text")? {
+        "" => Err(RequestRefusal::new("messages: text content blocks must be non-empty")),
         text => Ok(text),
     }
 }
 
-fn tools(list: &At<'_>) -> Checked<Vec<SeenTool>> {
+fn tools(list: &RequestNode<'_>) -> RequestResult<Vec<SeenTool>> {
     let mut tools = Vec::new();
     for at in list.items()? {
         let known =
             ["type", "name", "description", "input_schema", "cache_control", "strict", "input_examples"];
-        at.only(&known, extra)?;
+        at.allow_only(&known, extra)?;
         if let Some(kind @ ("function" | "object")) = at.get_text("type")? {
             return Err(at.refuse(format!(
                 "Input tag '{kind}' found using 'type' does not match any of the expected tags: 'custom'"
             )));
         }
         tools.push(SeenTool {
-            name: at.need("name")?.name("", 128)?.into(),
+            name: at.require("name")?.name("", 128)?.into(),
             description: at.get_text("description")?.unwrap_or_default().into(),
-            parameters: at.need("input_schema")?.object_schema()?,
+            parameters: at.require("input_schema")?.object_schema()?,
         });
     }
-    match repeated(tools.iter().map(|tool| tool.name.as_str())) {
-        Some(_) => Err(Refusal::new("tools: Tool names must be unique.")),
+    match first_duplicate(tools.iter().map(|tool| tool.name.as_str())) {
+        Some(_) => Err(RequestRefusal::new("tools: Tool names must be unique.")),
         None => Ok(tools),
     }
 }
 
-fn choice(root: &At<'_>, tools: &[SeenTool]) -> Checked<SeenChoice> {
+fn choice(root: &RequestNode<'_>, tools: &[SeenTool]) -> RequestResult<SeenChoice> {
     let Some(at) = root.get("tool_choice") else { return Ok(SeenChoice::Auto) };
-    at.only(&["type", "name", "disable_parallel_tool_use"], extra)?;
+    at.allow_only(&["type", "name", "disable_parallel_tool_use"], extra)?;
     if tools.is_empty() {
         return Err(at.refuse("tool_choice may only be specified while providing tools"));
     }
-    match at.need_text("type")? {
+    match at.require_text("type")? {
         "auto" => Ok(SeenChoice::Auto),
         "none" => Ok(SeenChoice::None),
         "any" => Ok(SeenChoice::Required),
-        "tool" => match at.need_text("name")? {
+        "tool" => match at.require_text("name")? {
             name if tools.iter().any(|tool| tool.name == name) => Ok(SeenChoice::Named(name.into())),
             name => Err(at.refuse(format!("Tool '{name}' not found in provided tools"))),
         },
@@ -133,14 +137,14 @@ fn choice(root: &At<'_>, tools: &[SeenTool]) -> Checked<SeenChoice> {
 }
 
 /// A message, or several of the same role in a row, which the API takes as one.
-struct Turn<'a> {
+struct AnthropicTurn<'a> {
     role: &'a str,
-    at: At<'a>,
-    blocks: Vec<Block>,
+    at: RequestNode<'a>,
+    blocks: Vec<AnthropicContent>,
 }
 
 /// A content block, read.
-enum Block {
+enum AnthropicContent {
     Text(String),
     Image(SeenImage),
     File(String),
@@ -150,28 +154,28 @@ enum Block {
     Result(SeenResult),
 }
 
-fn turns<'a>(list: &At<'a>) -> Checked<Vec<Turn<'a>>> {
-    let mut turns: Vec<Turn<'a>> = Vec::new();
+fn turns<'a>(list: &RequestNode<'a>) -> RequestResult<Vec<AnthropicTurn<'a>>> {
+    let mut turns: Vec<AnthropicTurn<'a>> = Vec::new();
     let items = list.items()?;
     if items.is_empty() {
-        return Err(Refusal::new("messages: at least one message is required"));
+        return Err(RequestRefusal::new("messages: at least one message is required"));
     }
     let last = items.len() - 1;
     for (i, at) in items.into_iter().enumerate() {
-        at.only(&["role", "content"], extra)?;
-        let role = at.need_text("role")?;
+        at.allow_only(&["role", "content"], extra)?;
+        let role = at.require_text("role")?;
         if !matches!(role, "user" | "assistant") {
-            return Err(Refusal::new(format!(
+            return Err(RequestRefusal::new(format!(
                 "messages: Unexpected role \"{role}\". The Messages API accepts a top-level `system` parameter, not \
                  \"system\" as an input message role."
             )));
         }
-        let content = at.need("content")?;
+        let content = at.require("content")?;
         let blocks = match content.value.as_str() {
             Some("") if role == "assistant" && i == last => Vec::new(),
             Some("") => return Err(at.refuse(format!("{role} messages must have non-empty content"))),
-            Some(text) => vec![Block::Text(text.into())],
-            None => content.items()?.iter().map(|at| block(at, role)).collect::<Checked<Vec<_>>>()?,
+            Some(text) => vec![AnthropicContent::Text(text.into())],
+            None => content.items()?.iter().map(|at| block(at, role)).collect::<RequestResult<Vec<_>>>()?,
         };
         if blocks.is_empty() && i != last {
             return Err(at.refuse(
@@ -180,59 +184,59 @@ fn turns<'a>(list: &At<'a>) -> Checked<Vec<Turn<'a>>> {
         }
         match turns.last_mut() {
             Some(turn) if turn.role == role => turn.blocks.extend(blocks),
-            _ => turns.push(Turn { role, at, blocks }),
+            _ => turns.push(AnthropicTurn { role, at, blocks }),
         }
     }
     match turns.first() {
         Some(turn) if turn.role == "assistant" => {
-            Err(Refusal::new("messages: first message must use the \"user\" role"))
+            Err(RequestRefusal::new("messages: first message must use the \"user\" role"))
         }
         _ => Ok(turns),
     }
 }
 
-fn block(at: &At<'_>, role: &str) -> Checked<Block> {
-    let kind = at.need_text("type")?;
+fn block(at: &RequestNode<'_>, role: &str) -> RequestResult<AnthropicContent> {
+    let kind = at.require_text("type")?;
     let misplaced = || at.refuse(format!("`{kind}` blocks are not allowed in `{role}` messages"));
     match kind {
         "text" => {
-            at.only(&["type", "text", "cache_control", "citations"], extra)?;
-            Ok(Block::Text(non_empty(at)?.into()))
+            at.allow_only(&["type", "text", "cache_control", "citations"], extra)?;
+            Ok(AnthropicContent::Text(non_empty(at)?.into()))
         }
-        "image" if role == "user" => image(at).map(Block::Image),
+        "image" if role == "user" => image(at).map(AnthropicContent::Image),
         "document" if role == "user" => {
-            Ok(Block::File(at.get_text("title")?.unwrap_or("document").into()))
+            Ok(AnthropicContent::File(at.get_text("title")?.unwrap_or("document").into()))
         }
         "thinking" if role == "assistant" => {
-            at.only(&["type", "thinking", "signature", "cache_control"], extra)?;
-            let text = at.need_text("thinking")?;
-            if at.need_text("signature")? != signature(text) {
+            at.allow_only(&["type", "thinking", "signature", "cache_control"], extra)?;
+            let text = at.require_text("thinking")?;
+            if at.require_text("signature")? != signature(text) {
                 return Err(at.refuse("Invalid `signature` in `thinking` block"));
             }
-            Ok(Block::Thinking { text: text.into() })
+            Ok(AnthropicContent::Thinking { text: text.into() })
         }
         "redacted_thinking" if role == "assistant" => {
-            at.need_text("data")?;
-            Ok(Block::Redacted)
+            at.require_text("data")?;
+            Ok(AnthropicContent::Redacted)
         }
         "tool_use" if role == "assistant" => {
-            at.only(&["type", "id", "name", "input", "cache_control", "caller"], extra)?;
-            let id = at.need("id")?;
+            at.allow_only(&["type", "id", "name", "input", "cache_control", "caller"], extra)?;
+            let id = at.require("id")?;
             let legal = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
             if id.text()?.is_empty() || !id.text()?.chars().all(legal) {
                 return Err(id.refuse("String should match pattern '^[a-zA-Z0-9_-]+$'"));
             }
-            let input = at.need("input")?;
+            let input = at.require("input")?;
             if !input.value.is_object() {
                 return Err(input.refuse("Input should be a valid dictionary"));
             }
-            Ok(Block::Use(SeenCall {
+            Ok(AnthropicContent::Use(SeenCall {
                 id: id.text()?.into(),
-                name: at.need("name")?.name("", 200)?.into(),
+                name: at.require("name")?.name("", 200)?.into(),
                 arguments: input.value.clone(),
             }))
         }
-        "tool_result" if role == "user" => result(at).map(Block::Result),
+        "tool_result" if role == "user" => result(at).map(AnthropicContent::Result),
         "image" | "document" | "thinking" | "redacted_thinking" | "tool_use" | "tool_result" => Err(misplaced()),
         other => Err(at.refuse(format!(
             "Input tag '{other}' found using 'type' does not match any of the expected tags: 'document', 'image', \
@@ -241,34 +245,34 @@ fn block(at: &At<'_>, role: &str) -> Checked<Block> {
     }
 }
 
-fn image(at: &At<'_>) -> Checked<SeenImage> {
-    at.only(&["type", "source", "cache_control"], extra)?;
-    let source = at.need("source")?;
-    match source.need_text("type")? {
+fn image(at: &RequestNode<'_>) -> RequestResult<SeenImage> {
+    at.allow_only(&["type", "source", "cache_control"], extra)?;
+    let source = at.require("source")?;
+    match source.require_text("type")? {
         "base64" => {
-            let media_type = source.need("media_type")?;
+            let media_type = source.require("media_type")?;
             if !matches!(media_type.text()?, "image/jpeg" | "image/png" | "image/gif" | "image/webp") {
                 return Err(media_type
                     .refuse("Input should be 'image/jpeg', 'image/png', 'image/gif' or 'image/webp'"));
             }
-            let bytes = source.need("data")?.bytes()?;
+            let bytes = source.require("data")?.bytes()?;
             Ok(SeenImage { media_type: media_type.text()?.into(), bytes, url: None })
         }
-        "url" => source.need("url")?.image_url(),
+        "url" => source.require("url")?.image_url(),
         other => Err(source.refuse(format!("Input tag '{other}' does not match 'base64' or 'url'"))),
     }
 }
 
-fn result(at: &At<'_>) -> Checked<SeenResult> {
-    at.only(&["type", "tool_use_id", "content", "is_error", "cache_control"], extra)?;
-    let mut result = SeenResult { id: at.need_text("tool_use_id")?.into(), ..SeenResult::default() };
+fn result(at: &RequestNode<'_>) -> RequestResult<SeenResult> {
+    at.allow_only(&["type", "tool_use_id", "content", "is_error", "cache_control"], extra)?;
+    let mut result = SeenResult { id: at.require_text("tool_use_id")?.into(), ..SeenResult::default() };
     result.is_error = at.get("is_error").map(|flag| flag.flag()).transpose()? == Some(true);
     if let Some(content) = at.get("content") {
         if let Some(text) = content.value.as_str() {
             result.text = text.into();
         } else {
             for part in content.items()? {
-                match part.need_text("type")? {
+                match part.require_text("type")? {
                     "text" => result.text.push_str(non_empty(&part)?),
                     "image" => result.images.push(image(&part)?),
                     "document" | "search_result" => {}
@@ -285,18 +289,23 @@ fn result(at: &At<'_>) -> Checked<SeenResult> {
 }
 
 /// With manual thinking, the assistant turns after the last real user message must begin with their thinking block.
-fn check_thinking(turns: &[Turn<'_>], manual: bool) -> Checked<()> {
+fn check_thinking(turns: &[AnthropicTurn<'_>], manual: bool) -> RequestResult<()> {
     if !manual {
         return Ok(());
     }
-    let is_question = |turn: &Turn<'_>| {
-        turn.role == "user" && !turn.blocks.iter().any(|block| matches!(block, Block::Result(_)))
+    let is_question = |turn: &AnthropicTurn<'_>| {
+        turn.role == "user" && !turn.blocks.iter().any(|block| matches!(block, AnthropicContent::Result(_)))
     };
     let start = turns.iter().rposition(is_question).map_or(0, |at| at + 1);
     for turn in turns[start..].iter().filter(|turn| turn.role == "assistant") {
-        let uses = turn.blocks.iter().any(|block| matches!(block, Block::Use(_)));
-        if uses && !matches!(turn.blocks.first(), Some(Block::Thinking { .. } | Block::Redacted)) {
-            return Err(Refusal::new(format!(
+        let uses = turn.blocks.iter().any(|block| matches!(block, AnthropicContent::Use(_)));
+        if uses
+            && !matches!(
+                turn.blocks.first(),
+                Some(AnthropicContent::Thinking { .. } | AnthropicContent::Redacted)
+            )
+        {
+            return Err(RequestRefusal::new(format!(
                 "{}.content.0.type: Expected `thinking` or `redacted_thinking`, but found `tool_use`. When `thinking` \
                  is enabled, a final `assistant` message must start with a thinking block (preceeding the lastmost set \
                  of `tool_use` and `tool_result` blocks).",
@@ -307,33 +316,33 @@ fn check_thinking(turns: &[Turn<'_>], manual: bool) -> Checked<()> {
     Ok(())
 }
 
-fn conversation(turns: Vec<Turn<'_>>) -> Checked<Vec<SeenMessage>> {
+fn conversation(turns: Vec<AnthropicTurn<'_>>) -> RequestResult<Vec<SeenMessage>> {
     let mut messages = Vec::new();
     let mut open: Vec<SeenCall> = Vec::new();
     let mut used = std::collections::HashSet::new();
     for turn in turns {
         if turn.role == "assistant" {
-            unanswered(&open, &turn.at)?;
+            check_answered(&open, &turn.at)?;
             let (mut text, mut thinking, mut calls) = (String::new(), String::new(), Vec::new());
             for block in turn.blocks {
                 match block {
-                    Block::Text(part) => text.push_str(&part),
-                    Block::Thinking { text } => thinking.push_str(&text),
-                    Block::Use(call) => calls.push(call),
+                    AnthropicContent::Text(part) => text.push_str(&part),
+                    AnthropicContent::Thinking { text } => thinking.push_str(&text),
+                    AnthropicContent::Use(call) => calls.push(call),
                     _ => {}
                 }
             }
             if calls.iter().any(|call| !used.insert(call.id.clone())) {
-                return Err(Refusal::new("messages: `tool_use` ids must be unique"));
+                return Err(RequestRefusal::new("messages: `tool_use` ids must be unique"));
             }
             open = calls.clone();
             messages.push(SeenMessage::Assistant { text, thinking, calls });
         } else {
-            messages.extend(answer(turn, std::mem::take(&mut open))?);
+            messages.extend(split_user_turn(turn, std::mem::take(&mut open))?);
         }
     }
     if let Some(call) = open.first() {
-        return Err(Refusal::new(format!(
+        return Err(RequestRefusal::new(format!(
             "messages: `tool_use` ids were found without `tool_result` blocks immediately after: {}",
             call.id
         )));
@@ -341,7 +350,7 @@ fn conversation(turns: Vec<Turn<'_>>) -> Checked<Vec<SeenMessage>> {
     Ok(messages)
 }
 
-fn unanswered(open: &[SeenCall], at: &At<'_>) -> Checked<()> {
+fn check_answered(open: &[SeenCall], at: &RequestNode<'_>) -> RequestResult<()> {
     if open.is_empty() {
         return Ok(());
     }
@@ -354,55 +363,55 @@ fn unanswered(open: &[SeenCall], at: &At<'_>) -> Checked<()> {
 }
 
 /// Splits a user turn into results of the calls before it and what the user says.
-fn answer(turn: Turn<'_>, open: Vec<SeenCall>) -> Checked<Vec<SeenMessage>> {
+fn split_user_turn(turn: AnthropicTurn<'_>, open: Vec<SeenCall>) -> RequestResult<Vec<SeenMessage>> {
     let mut answers: Vec<Option<SeenResult>> = vec![None; open.len()];
-    let (mut text, mut images, mut files, mut says) = (String::new(), Vec::new(), Vec::new(), false);
+    let (mut text, mut images, mut files, mut has_content) = (String::new(), Vec::new(), Vec::new(), false);
     for block in turn.blocks {
         match block {
-            Block::Result(mut result) => {
+            AnthropicContent::Result(mut result) => {
                 let id = result.id.clone();
-                let Some(place) = open.iter().position(|call| call.id == id) else {
+                let Some(index) = open.iter().position(|call| call.id == id) else {
                     return Err(turn.at.refuse(format!(
                         "unexpected `tool_use_id` found in `tool_result` blocks: {id}. Each `tool_result` block must \
                          have a corresponding `tool_use` block in the previous message."
                     )));
                 };
-                if says {
+                if has_content {
                     return Err(turn
                         .at
                         .refuse("`tool_result` blocks must come first in the content of a message"));
                 }
-                if answers[place].is_some() {
+                if answers[index].is_some() {
                     return Err(turn.at.refuse(format!(
                         "each tool_use must have a single result. Found multiple `tool_result` blocks with id: {id}"
                     )));
                 }
-                result.name = open[place].name.clone();
-                answers[place] = Some(result);
+                result.name = open[index].name.clone();
+                answers[index] = Some(result);
             }
-            Block::Text(part) => {
-                says = true;
+            AnthropicContent::Text(part) => {
+                has_content = true;
                 text.push_str(&part);
             }
-            Block::Image(image) => {
-                says = true;
+            AnthropicContent::Image(image) => {
+                has_content = true;
                 images.push(image);
             }
-            Block::File(name) => {
-                says = true;
+            AnthropicContent::File(name) => {
+                has_content = true;
                 files.push(name);
             }
-            Block::Thinking { .. } | Block::Redacted | Block::Use(_) => {}
+            AnthropicContent::Thinking { .. } | AnthropicContent::Redacted | AnthropicContent::Use(_) => {}
         }
     }
     let missing = open.iter().zip(&answers).filter(|(_, answer)| answer.is_none());
     let missing: Vec<SeenCall> = missing.map(|(call, _)| call.clone()).collect();
-    unanswered(&missing, &turn.at)?;
+    check_answered(&missing, &turn.at)?;
     let mut messages = Vec::new();
     if !open.is_empty() {
         messages.push(SeenMessage::Results(answers.into_iter().flatten().collect()));
     }
-    if says {
+    if has_content {
         messages.push(SeenMessage::User { text, images, files });
     }
     Ok(messages)

@@ -2,8 +2,8 @@
 //! signatures unchanged; no field that the protocol buffers do not know.
 
 use super::call_signature;
-use crate::seen::{Seen, SeenCall, SeenChoice, SeenImage, SeenMessage, SeenResult, SeenTool};
-use crate::strict::{At, Checked, Indexing, Refusal, repeated};
+use crate::seen::{SeenCall, SeenChoice, SeenImage, SeenMessage, SeenRequest, SeenResult, SeenTool};
+use crate::strict_json::{PathStyle, RequestNode, RequestRefusal, RequestResult, first_duplicate};
 use serde_json::Value;
 
 const FIELDS: &[&str] = &[
@@ -52,18 +52,18 @@ const SCHEMA_FIELDS: &[&str] = &[
 /// Accepted in place of a signature on calls that another model made.
 const SENTINEL: &str = "skip_thought_signature_validator";
 
-fn unknown(at: &At<'_>, key: &str) -> String {
-    let place = if at.path.is_empty() { String::new() } else { format!(" at '{}'", at.path) };
-    format!("Invalid JSON payload received. Unknown name \"{key}\"{place}: Cannot find field.")
+fn unknown(at: &RequestNode<'_>, key: &str) -> String {
+    let location = if at.path.is_empty() { String::new() } else { format!(" at '{}'", at.path) };
+    format!("Invalid JSON payload received. Unknown name \"{key}\"{location}: Cannot find field.")
 }
 
-pub(crate) fn read(body: &Value, mut seen: Seen) -> Checked<Seen> {
-    let root = At::root(body, Indexing::Brackets);
-    root.only(FIELDS, unknown)?;
+pub(crate) fn read(body: &Value, mut seen: SeenRequest) -> RequestResult<SeenRequest> {
+    let root = RequestNode::root(body, PathStyle::Brackets);
+    root.allow_only(FIELDS, unknown)?;
     if let Some(system) = root.get_any(&["systemInstruction", "system_instruction"]) {
-        system.only(&["role", "parts"], unknown)?;
-        let parts = system.need("parts")?.some_items()?;
-        let texts = parts.iter().map(|part| part.need_text("text")).collect::<Checked<Vec<_>>>()?;
+        system.allow_only(&["role", "parts"], unknown)?;
+        let parts = system.require("parts")?.non_empty_items()?;
+        let texts = parts.iter().map(|part| part.require_text("text")).collect::<RequestResult<Vec<_>>>()?;
         seen.instructions = Some(texts.concat());
     }
     if let Some(config) = root.get_any(&["generationConfig", "generation_config"]) {
@@ -77,10 +77,10 @@ pub(crate) fn read(body: &Value, mut seen: Seen) -> Checked<Seen> {
     Ok(seen)
 }
 
-fn tools(list: &At<'_>) -> Checked<Vec<SeenTool>> {
+fn tools(list: &RequestNode<'_>) -> RequestResult<Vec<SeenTool>> {
     let mut tools = Vec::new();
     for at in list.items()? {
-        at.only(
+        at.allow_only(
             &["functionDeclarations", "function_declarations", "googleSearch", "codeExecution", "urlContext"],
             unknown,
         )?;
@@ -96,11 +96,11 @@ fn tools(list: &At<'_>) -> Checked<Vec<SeenTool>> {
                 "responseJsonSchema",
                 "behavior",
             ];
-            function.only(&known, unknown)?;
-            let name = function.need("name")?;
+            function.allow_only(&known, unknown)?;
+            let name = function.require("name")?;
             let text = name.name(".:", 64)?;
             if !text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') {
-                return Err(Refusal::new(format!(
+                return Err(RequestRefusal::new(format!(
                     "{}: Invalid function name. Must start with a letter or an underscore.",
                     name.path
                 )));
@@ -119,14 +119,14 @@ fn tools(list: &At<'_>) -> Checked<Vec<SeenTool>> {
             tools.push(SeenTool { name: text.into(), description, parameters });
         }
     }
-    match repeated(tools.iter().map(|tool| tool.name.as_str())) {
-        Some(name) => Err(Refusal::new(format!("Duplicate function declaration found: {name}"))),
+    match first_duplicate(tools.iter().map(|tool| tool.name.as_str())) {
+        Some(name) => Err(RequestRefusal::new(format!("Duplicate function declaration found: {name}"))),
         None => Ok(tools),
     }
 }
 
-fn check_schema(at: &At<'_>) -> Checked<()> {
-    at.only(SCHEMA_FIELDS, unknown)?;
+fn check_schema(at: &RequestNode<'_>) -> RequestResult<()> {
+    at.allow_only(SCHEMA_FIELDS, unknown)?;
     if let Some(properties) = at.get("properties") {
         for name in properties.map()?.keys() {
             if let Some(property) = properties.get(name) {
@@ -143,33 +143,33 @@ fn check_schema(at: &At<'_>) -> Checked<()> {
     Ok(())
 }
 
-fn choice(root: &At<'_>, tools: &[SeenTool]) -> Checked<SeenChoice> {
+fn choice(root: &RequestNode<'_>, tools: &[SeenTool]) -> RequestResult<SeenChoice> {
     let Some(config) = root.get_any(&["toolConfig", "tool_config"]) else { return Ok(SeenChoice::Auto) };
     let Some(calling) = config.get_any(&["functionCallingConfig", "function_calling_config"]) else {
         return Ok(SeenChoice::Auto);
     };
-    calling.only(&["mode", "allowedFunctionNames", "allowed_function_names"], unknown)?;
+    calling.allow_only(&["mode", "allowedFunctionNames", "allowed_function_names"], unknown)?;
     let names = match calling.get_any(&["allowedFunctionNames", "allowed_function_names"]) {
-        Some(list) => list.items()?.iter().map(|at| at.text()).collect::<Checked<Vec<_>>>()?,
+        Some(list) => list.items()?.iter().map(|at| at.text()).collect::<RequestResult<Vec<_>>>()?,
         None => Vec::new(),
     };
     let mode = calling.get_text("mode")?.unwrap_or("AUTO");
     if tools.is_empty() && mode != "NONE" {
-        return Err(Refusal::new("Function calling config is set without function_declarations."));
+        return Err(RequestRefusal::new("Function calling config is set without function_declarations."));
     }
     match (mode, names.as_slice()) {
         ("AUTO" | "VALIDATED" | "MODE_UNSPECIFIED", _) => Ok(SeenChoice::Auto),
         ("NONE", _) => Ok(SeenChoice::None),
         ("ANY", [name]) => Ok(SeenChoice::Named((*name).into())),
         ("ANY", _) => Ok(SeenChoice::Required),
-        (other, _) => Err(Refusal::new(format!(
+        (other, _) => Err(RequestRefusal::new(format!(
             "Invalid value at 'tool_config.function_calling_config.mode': \"{other}\""
         ))),
     }
 }
 
 #[derive(Default)]
-struct Turn {
+struct GeminiTurn {
     model: bool,
     text: String,
     thinking: String,
@@ -179,30 +179,30 @@ struct Turn {
     results: Vec<SeenResult>,
 }
 
-fn turns(root: &At<'_>, gemini_3: bool) -> Checked<Vec<Turn>> {
-    let list = root.get("contents").ok_or_else(|| Refusal::new("contents is not specified"))?;
+fn turns(root: &RequestNode<'_>, gemini_3: bool) -> RequestResult<Vec<GeminiTurn>> {
+    let list = root.get("contents").ok_or_else(|| RequestRefusal::new("contents is not specified"))?;
     let items = list.items()?;
     if items.is_empty() {
-        return Err(Refusal::new("GenerateContentRequest.contents: contents is not specified"));
+        return Err(RequestRefusal::new("GenerateContentRequest.contents: contents is not specified"));
     }
     let mut turns = Vec::new();
     for at in items {
-        at.only(&["role", "parts"], unknown)?;
+        at.allow_only(&["role", "parts"], unknown)?;
         let model = match at.get_text("role")? {
             Some("user" | "function") | None => false,
             Some("model") => true,
-            Some(_) => return Err(Refusal::new("Please use a valid role: user, model.")),
+            Some(_) => return Err(RequestRefusal::new("Please use a valid role: user, model.")),
         };
         let parts = match at.get("parts").map(|parts| parts.items()).transpose()? {
             Some(parts) if !parts.is_empty() => parts,
             _ => {
-                return Err(Refusal::new(format!(
+                return Err(RequestRefusal::new(format!(
                     "* GenerateContentRequest.{}.parts: contents.parts must not be empty.",
                     at.path
                 )));
             }
         };
-        let mut turn = Turn { model, ..Turn::default() };
+        let mut turn = GeminiTurn { model, ..GeminiTurn::default() };
         for part in parts {
             read_part(&part, &mut turn, gemini_3)?;
         }
@@ -211,7 +211,7 @@ fn turns(root: &At<'_>, gemini_3: bool) -> Checked<Vec<Turn>> {
     Ok(turns)
 }
 
-fn read_part(at: &At<'_>, turn: &mut Turn, gemini_3: bool) -> Checked<()> {
+fn read_part(at: &RequestNode<'_>, turn: &mut GeminiTurn, gemini_3: bool) -> RequestResult<()> {
     let known = [
         "text",
         "inlineData",
@@ -229,7 +229,7 @@ fn read_part(at: &At<'_>, turn: &mut Turn, gemini_3: bool) -> Checked<()> {
         "codeExecutionResult",
         "videoMetadata",
     ];
-    at.only(&known, unknown)?;
+    at.allow_only(&known, unknown)?;
     let signature = at.get_any(&["thoughtSignature", "thought_signature"]).map(|at| at.text()).transpose()?;
     if let Some(call) = at.get_any(&["functionCall", "function_call"]) {
         let first = turn.calls.is_empty();
@@ -239,7 +239,7 @@ fn read_part(at: &At<'_>, turn: &mut Turn, gemini_3: bool) -> Checked<()> {
     } else if let Some(data) = at.get_any(&["inlineData", "inline_data"]) {
         let media_type =
             data.get_any(&["mimeType", "mime_type"]).ok_or_else(|| data.refuse("mime_type is required"))?;
-        let bytes = data.need("data")?.bytes()?;
+        let bytes = data.require("data")?.bytes()?;
         let media_type = media_type.text()?.to_owned();
         if media_type.starts_with("image/") {
             turn.images.push(SeenImage { media_type, bytes, url: None });
@@ -255,22 +255,22 @@ fn read_part(at: &At<'_>, turn: &mut Turn, gemini_3: bool) -> Checked<()> {
         turn.files.push("file".into());
     } else {
         let words = "required oneof field 'data' must have one initialized field";
-        return Err(Refusal::new(format!("* GenerateContentRequest.{}.data: {words}", at.path)));
+        return Err(RequestRefusal::new(format!("* GenerateContentRequest.{}.data: {words}", at.path)));
     }
     Ok(())
 }
 
-fn read_call(at: &At<'_>, signature: Option<&str>, must_sign: bool) -> Checked<SeenCall> {
-    at.only(&["id", "name", "args"], unknown)?;
-    let name = at.need_text("name")?;
+fn read_call(at: &RequestNode<'_>, signature: Option<&str>, must_sign: bool) -> RequestResult<SeenCall> {
+    at.allow_only(&["id", "name", "args"], unknown)?;
+    let name = at.require_text("name")?;
     let args = at.get("args").map(|args| args.map().map(|map| Value::Object(map.clone()))).transpose()?;
     let args = args.unwrap_or_else(|| Value::Object(Default::default()));
     match signature {
         Some(SENTINEL) => {}
         Some(signature) if signature == call_signature(name, &args) => {}
-        Some(_) => return Err(Refusal::new("Corrupted thought signature.")),
+        Some(_) => return Err(RequestRefusal::new("Corrupted thought signature.")),
         None if must_sign => {
-            return Err(Refusal::new(format!(
+            return Err(RequestRefusal::new(format!(
                 "Function call is missing a thought_signature in functionCall parts. This is required for tools to \
                  work correctly, and missing thought_signature may lead to degraded model performance. Additional \
                  data, function call `default_api:{name}`, position 1."
@@ -281,16 +281,16 @@ fn read_call(at: &At<'_>, signature: Option<&str>, must_sign: bool) -> Checked<S
     Ok(SeenCall { id: at.get_text("id")?.unwrap_or_default().into(), name: name.into(), arguments: args })
 }
 
-fn read_response(at: &At<'_>) -> Checked<SeenResult> {
-    at.only(&["id", "name", "response", "parts", "scheduling", "willContinue"], unknown)?;
+fn read_response(at: &RequestNode<'_>) -> RequestResult<SeenResult> {
+    at.allow_only(&["id", "name", "response", "parts", "scheduling", "willContinue"], unknown)?;
     let name = at.get_text("name")?.unwrap_or_default();
     if name.is_empty() {
-        return Err(Refusal::new(format!(
+        return Err(RequestRefusal::new(format!(
             "* GenerateContentRequest.{}.name: Name cannot be empty.",
             at.path
         )));
     }
-    let response = at.need("response")?;
+    let response = at.require("response")?;
     let map = response.map()?;
     // The usual wrappers; anything else is read as it is.
     let text = match ["output", "result", "content", "error"].iter().find_map(|key| map.get(*key)) {
@@ -300,7 +300,7 @@ fn read_response(at: &At<'_>) -> Checked<SeenResult> {
     };
     let mut images = Vec::new();
     if let Some(parts) = at.get("parts") {
-        let mut media = Turn::default();
+        let mut media = GeminiTurn::default();
         parts.items()?.iter().try_for_each(|part| read_part(part, &mut media, false))?;
         images = media.images;
     }
@@ -314,7 +314,7 @@ fn read_response(at: &At<'_>) -> Checked<SeenResult> {
     })
 }
 
-fn conversation(turns: Vec<Turn>) -> Checked<Vec<SeenMessage>> {
+fn conversation(turns: Vec<GeminiTurn>) -> RequestResult<Vec<SeenMessage>> {
     const EQUAL: &str = "Please ensure that the number of function response parts is equal to the number of function \
                          call parts of the function call turn.";
     const AFTER_CALL: &str =
@@ -326,17 +326,17 @@ fn conversation(turns: Vec<Turn>) -> Checked<Vec<SeenMessage>> {
     let mut last_was_model = None;
     for turn in turns {
         if !turn.model && turn.results.is_empty() && !open.is_empty() {
-            return Err(Refusal::new(AFTER_CALL));
+            return Err(RequestRefusal::new(AFTER_CALL));
         }
         if turn.model {
             if !turn.results.is_empty() {
-                return Err(Refusal::new(AFTER_CALL));
+                return Err(RequestRefusal::new(AFTER_CALL));
             }
             if !turn.calls.is_empty() && last_was_model != Some(false) {
-                return Err(Refusal::new(AFTER_USER));
+                return Err(RequestRefusal::new(AFTER_USER));
             }
             if !open.is_empty() {
-                return Err(Refusal::new(EQUAL));
+                return Err(RequestRefusal::new(EQUAL));
             }
             open = turn.calls.clone();
             messages.push(SeenMessage::Assistant {
@@ -346,13 +346,17 @@ fn conversation(turns: Vec<Turn>) -> Checked<Vec<SeenMessage>> {
             });
         } else {
             if !turn.calls.is_empty() {
-                return Err(Refusal::new(AFTER_USER));
+                return Err(RequestRefusal::new(AFTER_USER));
             }
             if !turn.results.is_empty() {
                 if open.is_empty() {
-                    return Err(Refusal::new(AFTER_CALL));
+                    return Err(RequestRefusal::new(AFTER_CALL));
                 }
-                messages.push(SeenMessage::Results(matched(std::mem::take(&mut open), turn.results, EQUAL)?));
+                messages.push(SeenMessage::Results(match_responses(
+                    std::mem::take(&mut open),
+                    turn.results,
+                    EQUAL,
+                )?));
             }
             if !turn.text.is_empty() || !turn.images.is_empty() || !turn.files.is_empty() {
                 messages.push(SeenMessage::User { text: turn.text, images: turn.images, files: turn.files });
@@ -360,23 +364,27 @@ fn conversation(turns: Vec<Turn>) -> Checked<Vec<SeenMessage>> {
         }
         last_was_model = Some(turn.model);
     }
-    if open.is_empty() { Ok(messages) } else { Err(Refusal::new(EQUAL)) }
+    if open.is_empty() { Ok(messages) } else { Err(RequestRefusal::new(EQUAL)) }
 }
 
 /// Pairs responses with calls: by id where there are ids, else by order, and the names must fit.
-fn matched(calls: Vec<SeenCall>, responses: Vec<SeenResult>, unequal: &str) -> Checked<Vec<SeenResult>> {
+fn match_responses(
+    calls: Vec<SeenCall>,
+    responses: Vec<SeenResult>,
+    unequal: &str,
+) -> RequestResult<Vec<SeenResult>> {
     if calls.len() != responses.len() {
-        return Err(Refusal::new(unequal));
+        return Err(RequestRefusal::new(unequal));
     }
     for (call, response) in calls.iter().zip(&responses) {
         if call.name != response.name {
-            return Err(Refusal::new(format!(
+            return Err(RequestRefusal::new(format!(
                 "function response `{}` does not follow the order of the calls: `{}` was expected",
                 response.name, call.name
             )));
         }
         if call.id != response.id {
-            return Err(Refusal::new(format!(
+            return Err(RequestRefusal::new(format!(
                 "function response id \"{}\" does not match the call's id \"{}\"",
                 response.id, call.id
             )));

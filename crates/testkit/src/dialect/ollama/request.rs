@@ -1,8 +1,8 @@
 //! Reading an `/api/chat` request. The types are as strict as Ollama's Go structs. Two things are stricter than Ollama,
 //! which swallows them in silence and answers nonsense: unknown fields, and calls without exactly one result.
 
-use crate::seen::{Delivery, Seen, SeenCall, SeenImage, SeenMessage, SeenResult, SeenTool};
-use crate::strict::{At, Checked, Indexing, Refusal, joined};
+use crate::seen::{ReplyDelivery, SeenCall, SeenImage, SeenMessage, SeenRequest, SeenResult, SeenTool};
+use crate::strict_json::{PathStyle, RequestNode, RequestRefusal, RequestResult, join_texts};
 use serde_json::Value;
 
 const FIELDS: &[&str] = &[
@@ -20,11 +20,11 @@ const FIELDS: &[&str] = &[
     "shift",
 ];
 
-fn unknown(_: &At<'_>, key: &str) -> String {
+fn unknown(_: &RequestNode<'_>, key: &str) -> String {
     format!("json: unknown field \"{key}\"")
 }
 
-fn wrong_type(at: &At<'_>, go: &str) -> Refusal {
+fn wrong_type(at: &RequestNode<'_>, go: &str) -> RequestRefusal {
     let got = match at.value {
         Value::Array(_) => "array",
         Value::Bool(_) => "bool",
@@ -34,19 +34,19 @@ fn wrong_type(at: &At<'_>, go: &str) -> Refusal {
     };
     let field: String =
         at.path.chars().filter(|c| !c.is_ascii_digit()).collect::<String>().replace("..", ".");
-    Refusal::new(format!(
+    RequestRefusal::new(format!(
         "json: cannot unmarshal {got} into Go struct field ChatRequest.{field} of type {go}"
     ))
 }
 
-pub(crate) fn read(body: &Value, mut seen: Seen) -> Checked<Seen> {
-    let root = At::root(body, Indexing::Dots);
-    root.only(FIELDS, unknown)?;
-    seen.model = root.need_text("model").map_err(|_| Refusal::new("model is required"))?.into();
+pub(crate) fn read(body: &Value, mut seen: SeenRequest) -> RequestResult<SeenRequest> {
+    let root = RequestNode::root(body, PathStyle::Dots);
+    root.allow_only(FIELDS, unknown)?;
+    seen.model = root.require_text("model").map_err(|_| RequestRefusal::new("model is required"))?.into();
     // Streams unless told otherwise.
     seen.delivery = match root.get("stream").map(|at| at.flag()).transpose()? {
-        Some(false) => Delivery::Whole,
-        _ => Delivery::Stream,
+        Some(false) => ReplyDelivery::Whole,
+        _ => ReplyDelivery::Stream,
     };
     if let Some(options) = root.get("options") {
         options.map()?;
@@ -56,41 +56,41 @@ pub(crate) fn read(body: &Value, mut seen: Seen) -> Checked<Seen> {
         && !(think.value.is_boolean()
             || matches!(think.value.as_str(), Some("low" | "medium" | "high" | "max")))
     {
-        return Err(Refusal::new(
+        return Err(RequestRefusal::new(
             "invalid think value: must be one of true, false, \"high\", \"medium\", \"low\"",
         ));
     }
     seen.tools = root.get("tools").map(|at| tools(&at)).transpose()?.unwrap_or_default();
-    let (instructions, messages) = conversation(&root.need("messages")?)?;
-    (seen.instructions, seen.messages) = (joined(instructions), messages);
+    let (instructions, messages) = conversation(&root.require("messages")?)?;
+    (seen.instructions, seen.messages) = (join_texts(instructions), messages);
     Ok(seen)
 }
 
-fn tools(list: &At<'_>) -> Checked<Vec<SeenTool>> {
+fn tools(list: &RequestNode<'_>) -> RequestResult<Vec<SeenTool>> {
     let mut tools = Vec::new();
     for at in list.items()? {
-        at.only(&["type", "function", "items"], unknown)?;
-        let function = at.need("function")?;
-        function.only(&["name", "description", "parameters"], unknown)?;
+        at.allow_only(&["type", "function", "items"], unknown)?;
+        let function = at.require("function")?;
+        function.allow_only(&["name", "description", "parameters"], unknown)?;
         tools.push(SeenTool {
-            name: function.need_text("name")?.into(),
+            name: function.require_text("name")?.into(),
             description: function.get_text("description")?.unwrap_or_default().into(),
-            parameters: function.need("parameters")?.object_schema()?,
+            parameters: function.require("parameters")?.object_schema()?,
         });
     }
     Ok(tools)
 }
 
-fn conversation(list: &At<'_>) -> Checked<(Vec<String>, Vec<SeenMessage>)> {
+fn conversation(list: &RequestNode<'_>) -> RequestResult<(Vec<String>, Vec<SeenMessage>)> {
     let (mut instructions, mut messages) = (Vec::new(), Vec::new());
     let mut open: Vec<SeenCall> = Vec::new();
     let mut results: Vec<SeenResult> = Vec::new();
-    for at in list.some_items()? {
-        at.only(
+    for at in list.non_empty_items()? {
+        at.allow_only(
             &["role", "content", "thinking", "images", "tool_calls", "tool_name", "tool_call_id"],
             unknown,
         )?;
-        let role = at.need_text("role")?;
+        let role = at.require_text("role")?;
         let text = match at.get("content") {
             None => String::new(),
             Some(content) => content.text().map_err(|_| wrong_type(&content, "string"))?.to_owned(),
@@ -109,14 +109,14 @@ fn conversation(list: &At<'_>) -> Checked<(Vec<String>, Vec<SeenMessage>)> {
             "assistant" => {
                 let calls = match at.get("tool_calls") {
                     None => Vec::new(),
-                    Some(list) => list.items()?.iter().map(call).collect::<Checked<Vec<_>>>()?,
+                    Some(list) => list.items()?.iter().map(call).collect::<RequestResult<Vec<_>>>()?,
                 };
                 open = calls.clone();
                 let thinking = at.get_text("thinking")?.unwrap_or_default().into();
                 messages.push(SeenMessage::Assistant { text, thinking, calls });
             }
             other => {
-                return Err(Refusal::new(format!(
+                return Err(RequestRefusal::new(format!(
                     "invalid role: {other}. Must be one of system, user, assistant, tool"
                 )));
             }
@@ -126,19 +126,19 @@ fn conversation(list: &At<'_>) -> Checked<(Vec<String>, Vec<SeenMessage>)> {
     Ok((instructions, messages))
 }
 
-fn result(at: &At<'_>, text: String, open: &[SeenCall], place: usize) -> Checked<SeenResult> {
-    let Some(call) = open.get(place) else {
+fn result(at: &RequestNode<'_>, text: String, open: &[SeenCall], index: usize) -> RequestResult<SeenResult> {
+    let Some(call) = open.get(index) else {
         return Err(at.refuse("a tool message must answer a call of the assistant message right before"));
     };
     let id = at.get_text("tool_call_id")?;
     if id.is_some_and(|id| !call.id.is_empty() && id != call.id) {
-        return Err(at.refuse(format!("tool_call_id does not match call {} (\"{}\")", place + 1, call.id)));
+        return Err(at.refuse(format!("tool_call_id does not match call {} (\"{}\")", index + 1, call.id)));
     }
     match at.get_text("tool_name")? {
         Some(name) if name != call.name => {
             return Err(at.refuse(format!(
                 "tool_name \"{name}\" does not match call {} (\"{}\")",
-                place + 1,
+                index + 1,
                 call.name
             )));
         }
@@ -152,9 +152,9 @@ fn close(
     open: &mut Vec<SeenCall>,
     results: &mut Vec<SeenResult>,
     messages: &mut Vec<SeenMessage>,
-) -> Checked<()> {
+) -> RequestResult<()> {
     if results.len() < open.len() {
-        return Err(Refusal::new(format!(
+        return Err(RequestRefusal::new(format!(
             "messages: {} tool calls are followed by {} tool messages",
             open.len(),
             results.len()
@@ -167,26 +167,26 @@ fn close(
     Ok(())
 }
 
-fn images(list: &At<'_>) -> Checked<Vec<SeenImage>> {
-    let image = |at: &At<'_>| {
-        let bytes = at.bytes().map_err(|_| Refusal::new("illegal base64 data at input byte 0"))?;
+fn images(list: &RequestNode<'_>) -> RequestResult<Vec<SeenImage>> {
+    let image = |at: &RequestNode<'_>| {
+        let bytes = at.bytes().map_err(|_| RequestRefusal::new("illegal base64 data at input byte 0"))?;
         // Ollama is not told the type; it looks at the bytes.
         Ok(SeenImage { media_type: String::new(), bytes, url: None })
     };
     list.items()?.iter().map(image).collect()
 }
 
-fn call(at: &At<'_>) -> Checked<SeenCall> {
-    at.only(&["id", "type", "function"], unknown)?;
-    let function = at.need("function")?;
-    function.only(&["index", "name", "arguments", "description"], unknown)?;
-    let arguments = function.need("arguments")?;
+fn call(at: &RequestNode<'_>) -> RequestResult<SeenCall> {
+    at.allow_only(&["id", "type", "function"], unknown)?;
+    let function = at.require("function")?;
+    function.allow_only(&["index", "name", "arguments", "description"], unknown)?;
+    let arguments = function.require("arguments")?;
     if !arguments.value.is_object() {
         return Err(wrong_type(&arguments, "api.ToolCallFunctionArguments"));
     }
     Ok(SeenCall {
         id: at.get_text("id")?.unwrap_or_default().into(),
-        name: function.need_text("name")?.into(),
+        name: function.require_text("name")?.into(),
         arguments: arguments.value.clone(),
     })
 }

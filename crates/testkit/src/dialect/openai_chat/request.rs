@@ -1,9 +1,13 @@
 //! Reading a Chat Completions request as api.openai.com does: unknown fields, unanswered calls and stray results are
 //! 400, with its words.
 
-use crate::seen::{Delivery, Seen, SeenCall, SeenChoice, SeenImage, SeenMessage, SeenResult, SeenTool};
-use crate::server::{CallIds, Habits, ReasoningEcho};
-use crate::strict::{At, Checked, Indexing, Refusal, joined, repeated};
+use crate::seen::{
+    ReplyDelivery, SeenCall, SeenChoice, SeenImage, SeenMessage, SeenRequest, SeenResult, SeenTool,
+};
+use crate::server::{CallIdRule, ReasoningEchoRule, UpstreamHabits};
+use crate::strict_json::{
+    PathStyle, RequestNode, RequestRefusal, RequestResult, first_duplicate, join_texts,
+};
 use serde_json::Value;
 
 const FIELDS: &[&str] = &[
@@ -71,7 +75,7 @@ const ASSISTANT_FIELDS: &[&str] = &[
     "prefix",
 ];
 
-fn unrecognized(at: &At<'_>, key: &str) -> String {
+fn unrecognized(at: &RequestNode<'_>, key: &str) -> String {
     if at.path.is_empty() {
         format!("Unrecognized request argument supplied: {key}")
     } else {
@@ -79,20 +83,24 @@ fn unrecognized(at: &At<'_>, key: &str) -> String {
     }
 }
 
-pub(crate) fn read(body: &Value, mut seen: Seen, habits: &Habits) -> Checked<Seen> {
-    let root = At::root(body, Indexing::Brackets);
-    root.only(FIELDS, unrecognized)?;
-    seen.model = root.need_text("model")?.into();
+pub(crate) fn read(
+    body: &Value,
+    mut seen: SeenRequest,
+    habits: &UpstreamHabits,
+) -> RequestResult<SeenRequest> {
+    let root = RequestNode::root(body, PathStyle::Brackets);
+    root.allow_only(FIELDS, unrecognized)?;
+    seen.model = root.require_text("model")?.into();
     if root.get("stream").map(|at| at.flag()).transpose()? == Some(true) {
-        seen.delivery = Delivery::Stream;
+        seen.delivery = ReplyDelivery::Stream;
     }
     if let Some(options) = root.get("stream_options") {
-        if seen.delivery != Delivery::Stream {
+        if seen.delivery != ReplyDelivery::Stream {
             return Err(
                 options.refuse("The 'stream_options' parameter is only allowed when 'stream' is enabled.")
             );
         }
-        options.only(&["include_usage", "include_obfuscation"], unrecognized)?;
+        options.allow_only(&["include_usage", "include_obfuscation"], unrecognized)?;
         seen.wants_usage = options.get("include_usage").map(|at| at.flag()).transpose()? == Some(true);
     }
     for key in ["max_tokens", "max_completion_tokens"] {
@@ -101,40 +109,40 @@ pub(crate) fn read(body: &Value, mut seen: Seen, habits: &Habits) -> Checked<See
         }
     }
     if seen.max_output_tokens == Some(0) {
-        return Err(Refusal::new(
+        return Err(RequestRefusal::new(
             "max_tokens is too small: 0. This model supports at least 1 completion token.",
         ));
     }
     seen.tools = root.get("tools").map(|at| tools(&at)).transpose()?.unwrap_or_default();
     seen.tool_choice = choice(&root, &seen.tools)?;
-    let (instructions, messages) = conversation(&root.need("messages")?, habits)?;
-    (seen.instructions, seen.messages) = (joined(instructions), messages);
+    let (instructions, messages) = conversation(&root.require("messages")?, habits)?;
+    (seen.instructions, seen.messages) = (join_texts(instructions), messages);
     Ok(seen)
 }
 
-fn tools(list: &At<'_>) -> Checked<Vec<SeenTool>> {
+fn tools(list: &RequestNode<'_>) -> RequestResult<Vec<SeenTool>> {
     let mut tools = Vec::new();
-    for at in list.some_items()? {
-        at.only(&["type", "function"], unrecognized)?;
-        if at.need_text("type")? != "function" {
+    for at in list.non_empty_items()? {
+        at.allow_only(&["type", "function"], unrecognized)?;
+        if at.require_text("type")? != "function" {
             return Err(at.refuse("only tools of type 'function' are supported."));
         }
-        let function = at.need("function")?;
-        function.only(&["name", "description", "parameters", "strict"], unrecognized)?;
+        let function = at.require("function")?;
+        function.allow_only(&["name", "description", "parameters", "strict"], unrecognized)?;
         let parameters = function.get("parameters").map(|schema| schema.object_schema()).transpose()?;
         tools.push(SeenTool {
-            name: function.need("name")?.name("", 64)?.into(),
+            name: function.require("name")?.name("", 64)?.into(),
             description: function.get_text("description")?.unwrap_or_default().into(),
             parameters: parameters.unwrap_or_default(),
         });
     }
-    match repeated(tools.iter().map(|tool| tool.name.as_str())) {
+    match first_duplicate(tools.iter().map(|tool| tool.name.as_str())) {
         Some(name) => Err(list.refuse(format!("tool names must be unique, but '{name}' occurs twice."))),
         None => Ok(tools),
     }
 }
 
-fn choice(root: &At<'_>, tools: &[SeenTool]) -> Checked<SeenChoice> {
+fn choice(root: &RequestNode<'_>, tools: &[SeenTool]) -> RequestResult<SeenChoice> {
     for key in ["tool_choice", "parallel_tool_calls"] {
         if let (Some(at), true) = (root.get(key), tools.is_empty()) {
             return Err(at.refuse(format!("'{key}' is only allowed when 'tools' are specified.")));
@@ -147,7 +155,7 @@ fn choice(root: &At<'_>, tools: &[SeenTool]) -> Checked<SeenChoice> {
         Some("required" | "any") => Ok(SeenChoice::Required),
         Some(other) => Err(at.refuse(format!("'{other}' is not one of ['none', 'auto', 'required']."))),
         None => {
-            let name = at.need("function")?.need_text("name")?;
+            let name = at.require("function")?.require_text("name")?;
             if !tools.iter().any(|tool| tool.name == name) {
                 return Err(at.refuse(format!("tool choice '{name}' not found in 'tools'.")));
             }
@@ -157,11 +165,14 @@ fn choice(root: &At<'_>, tools: &[SeenTool]) -> Checked<SeenChoice> {
 }
 
 /// Walks the messages; `open` holds the calls that the next messages must answer.
-fn conversation(list: &At<'_>, habits: &Habits) -> Checked<(Vec<String>, Vec<SeenMessage>)> {
+fn conversation(
+    list: &RequestNode<'_>,
+    habits: &UpstreamHabits,
+) -> RequestResult<(Vec<String>, Vec<SeenMessage>)> {
     let (mut instructions, mut messages) = (Vec::new(), Vec::new());
-    let mut open: Option<Open> = None;
-    for at in list.some_items()? {
-        let role = at.need_text("role")?;
+    let mut open: Option<UnansweredCalls> = None;
+    for at in list.non_empty_items()? {
+        let role = at.require_text("role")?;
         if role == "tool" {
             let Some(open) = &mut open else { return Err(stray_result(&at)) };
             open.answer(&at, habits)?;
@@ -172,22 +183,22 @@ fn conversation(list: &At<'_>, habits: &Habits) -> Checked<(Vec<String>, Vec<See
         }
         match role {
             "system" | "developer" => {
-                at.only(&["role", "content", "name"], unrecognized)?;
-                let (text, images, _) = content(&at.need("content")?)?;
+                at.allow_only(&["role", "content", "name"], unrecognized)?;
+                let (text, images, _) = content(&at.require("content")?)?;
                 if !images.is_empty() {
                     return Err(at.refuse("system messages cannot have images."));
                 }
                 instructions.push(text);
             }
             "user" => {
-                at.only(&["role", "content", "name"], unrecognized)?;
-                let (text, images, files) = content(&at.need("content")?)?;
+                at.allow_only(&["role", "content", "name"], unrecognized)?;
+                let (text, images, files) = content(&at.require("content")?)?;
                 messages.push(SeenMessage::User { text, images, files });
             }
             "assistant" => {
                 let (message, calls) = assistant(&at, habits)?;
                 messages.push(message);
-                open = (!calls.is_empty()).then(|| Open {
+                open = (!calls.is_empty()).then(|| UnansweredCalls {
                     at: at.path.clone(),
                     answers: vec![None; calls.len()],
                     calls,
@@ -206,42 +217,45 @@ fn conversation(list: &At<'_>, habits: &Habits) -> Checked<(Vec<String>, Vec<See
     Ok((instructions, messages))
 }
 
-fn stray_result(at: &At<'_>) -> Refusal {
+fn stray_result(at: &RequestNode<'_>) -> RequestRefusal {
     let words = "messages with role 'tool' must be a response to a preceeding message with 'tool_calls'.";
-    Refusal { param: Some(at.path.clone()), ..Refusal::new(format!("Invalid parameter: {words}")) }
+    RequestRefusal {
+        param: Some(at.path.clone()),
+        ..RequestRefusal::new(format!("Invalid parameter: {words}"))
+    }
 }
 
-struct Open {
+struct UnansweredCalls {
     at: String,
     calls: Vec<SeenCall>,
     answers: Vec<Option<SeenResult>>,
 }
 
-impl Open {
-    fn answer(&mut self, at: &At<'_>, habits: &Habits) -> Checked<()> {
-        at.only(&["role", "content", "tool_call_id", "name"], unrecognized)?;
-        let id = at.need_text("tool_call_id")?;
-        let (text, images, _) = content(&at.need("content")?)?;
+impl UnansweredCalls {
+    fn answer(&mut self, at: &RequestNode<'_>, habits: &UpstreamHabits) -> RequestResult<()> {
+        at.allow_only(&["role", "content", "tool_call_id", "name"], unrecognized)?;
+        let id = at.require_text("tool_call_id")?;
+        let (text, images, _) = content(&at.require("content")?)?;
         // Pictures belong into a user message after all results; the API refuses image parts here.
         if !images.is_empty() {
             return Err(at.refuse("tool messages can only have text content."));
         }
-        let Some(place) = self.calls.iter().position(|call| call.id == id) else {
+        let Some(index) = self.calls.iter().position(|call| call.id == id) else {
             return Err(stray_result(at));
         };
-        if self.answers[place].is_some() {
+        if self.answers[index].is_some() {
             return Err(at.refuse(format!("tool call '{id}' has been answered already.")));
         }
-        if habits.call_ids == CallIds::Mistral && self.answers.iter().take(place).any(Option::is_none) {
-            return Err(Refusal::new("Not the same order of function calls and responses"));
+        if habits.call_ids == CallIdRule::Mistral && self.answers.iter().take(index).any(Option::is_none) {
+            return Err(RequestRefusal::new("Not the same order of function calls and responses"));
         }
-        let name = self.calls[place].name.clone();
-        self.answers[place] =
+        let name = self.calls[index].name.clone();
+        self.answers[index] =
             Some(SeenResult { id: id.into(), name, text, is_error: false, images: Vec::new() });
         Ok(())
     }
 
-    fn close(self) -> Checked<SeenMessage> {
+    fn close(self) -> RequestResult<SeenMessage> {
         let unanswered = self.calls.iter().zip(&self.answers).filter(|(_, answer)| answer.is_none());
         let missing: Vec<&str> = unanswered.map(|(call, _)| call.id.as_str()).collect();
         if !missing.is_empty() {
@@ -250,19 +264,21 @@ impl Open {
                  'tool_call_id'. The following tool_call_ids did not have response messages: {}",
                 missing.join(", ")
             );
-            return Err(Refusal { param: Some(self.at), ..Refusal::new(message) });
+            return Err(RequestRefusal { param: Some(self.at), ..RequestRefusal::new(message) });
         }
         Ok(SeenMessage::Results(self.answers.into_iter().flatten().collect()))
     }
 }
 
-fn assistant(at: &At<'_>, habits: &Habits) -> Checked<(SeenMessage, Vec<SeenCall>)> {
-    at.only(ASSISTANT_FIELDS, unrecognized)?;
+fn assistant(at: &RequestNode<'_>, habits: &UpstreamHabits) -> RequestResult<(SeenMessage, Vec<SeenCall>)> {
+    at.allow_only(ASSISTANT_FIELDS, unrecognized)?;
     let calls = match at.get("tool_calls") {
         None => Vec::new(),
-        Some(list) => list.some_items()?.iter().map(|at| call(at, habits)).collect::<Checked<Vec<_>>>()?,
+        Some(list) => {
+            list.non_empty_items()?.iter().map(|at| call(at, habits)).collect::<RequestResult<Vec<_>>>()?
+        }
     };
-    if let Some(id) = repeated(calls.iter().map(|call| call.id.as_str())) {
+    if let Some(id) = first_duplicate(calls.iter().map(|call| call.id.as_str())) {
         return Err(at.refuse(format!("tool call ids must be unique, but '{id}' occurs twice.")));
     }
     let text = match at.get("content") {
@@ -277,52 +293,52 @@ fn assistant(at: &At<'_>, habits: &Habits) -> Checked<(SeenMessage, Vec<SeenCall
         (None, None) => String::new(),
     };
     let echoed = at.value.get("reasoning_content").is_some_and(Value::is_string);
-    if habits.reasoning == ReasoningEcho::Required && !calls.is_empty() && !echoed {
+    if habits.reasoning == ReasoningEchoRule::Required && !calls.is_empty() && !echoed {
         let words = "Missing `reasoning_content` field in the assistant message at message index ";
         let index = at.path.trim_matches(|c: char| !c.is_ascii_digit());
-        return Err(Refusal::new(format!("{words}{index}")));
+        return Err(RequestRefusal::new(format!("{words}{index}")));
     }
     Ok((SeenMessage::Assistant { text, thinking, calls: calls.clone() }, calls))
 }
 
-fn call(at: &At<'_>, habits: &Habits) -> Checked<SeenCall> {
-    at.only(&["id", "type", "function", "index", "extra_content"], unrecognized)?;
-    let id = at.need_text("id")?;
+fn call(at: &RequestNode<'_>, habits: &UpstreamHabits) -> RequestResult<SeenCall> {
+    at.allow_only(&["id", "type", "function", "index", "extra_content"], unrecognized)?;
+    let id = at.require_text("id")?;
     if id.is_empty() {
         return Err(at.refuse("empty string. Expected an id with minimum length 1."));
     }
     let nine = id.len() == 9 && id.chars().all(|c| c.is_ascii_alphanumeric());
-    if habits.call_ids == CallIds::Mistral && !nine {
+    if habits.call_ids == CallIdRule::Mistral && !nine {
         let words = format!("Tool call id was {id} but must be a-z, A-Z, 0-9, with a length of 9.");
-        return Err(Refusal::new(words).code("3280"));
+        return Err(RequestRefusal::new(words).code("3280"));
     }
-    if at.need_text("type")? != "function" {
+    if at.require_text("type")? != "function" {
         return Err(at.refuse("only tool calls of type 'function' are supported."));
     }
-    let function = at.need("function")?;
-    function.only(&["name", "arguments"], unrecognized)?;
-    let text = function.need_text("arguments")?;
+    let function = at.require("function")?;
+    function.allow_only(&["name", "arguments"], unrecognized)?;
+    let text = function.require_text("arguments")?;
     let arguments = serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.into()));
-    Ok(SeenCall { id: id.into(), name: function.need("name")?.name("", 64)?.into(), arguments })
+    Ok(SeenCall { id: id.into(), name: function.require("name")?.name("", 64)?.into(), arguments })
 }
 
 /// Text, or a list of parts.
-fn content(at: &At<'_>) -> Checked<(String, Vec<SeenImage>, Vec<String>)> {
+fn content(at: &RequestNode<'_>) -> RequestResult<(String, Vec<SeenImage>, Vec<String>)> {
     if let Some(text) = at.value.as_str() {
         return Ok((text.into(), Vec::new(), Vec::new()));
     }
     let (mut text, mut images, mut files) = (String::new(), Vec::new(), Vec::new());
-    for part in at.some_items()? {
-        match part.need_text("type")? {
-            "text" => text.push_str(part.need_text("text")?),
-            "refusal" => text.push_str(part.need_text("refusal")?),
+    for part in at.non_empty_items()? {
+        match part.require_text("type")? {
+            "text" => text.push_str(part.require_text("text")?),
+            "refusal" => text.push_str(part.require_text("refusal")?),
             "image_url" => {
-                let image = part.need("image_url")?;
-                image.only(&["url", "detail"], unrecognized)?;
-                images.push(image.need("url")?.image_url()?);
+                let image = part.require("image_url")?;
+                image.allow_only(&["url", "detail"], unrecognized)?;
+                images.push(image.require("url")?.image_url()?);
             }
             "file" => {
-                let file = part.need("file")?;
+                let file = part.require("file")?;
                 files.push(file.get_text("filename")?.unwrap_or("file").into());
             }
             "input_audio" => files.push("audio".into()),

@@ -1,9 +1,13 @@
 //! Reading a Responses request as api.openai.com does with `store: false`: one output per call, reasoning directly
 //! before what it led to, encrypted content unchanged.
 
-use crate::mint::signature;
-use crate::seen::{Delivery, Seen, SeenCall, SeenChoice, SeenImage, SeenMessage, SeenResult, SeenTool};
-use crate::strict::{At, Checked, Indexing, Refusal, joined, repeated};
+use crate::fake_ids::signature;
+use crate::seen::{
+    ReplyDelivery, SeenCall, SeenChoice, SeenImage, SeenMessage, SeenRequest, SeenResult, SeenTool,
+};
+use crate::strict_json::{
+    PathStyle, RequestNode, RequestRefusal, RequestResult, first_duplicate, join_texts,
+};
 use serde_json::Value;
 
 const FIELDS: &[&str] = &[
@@ -36,21 +40,21 @@ const FIELDS: &[&str] = &[
     "conversation",
 ];
 
-fn unknown(at: &At<'_>, key: &str) -> String {
+fn unknown(at: &RequestNode<'_>, key: &str) -> String {
     let path = if at.path.is_empty() { key.to_owned() } else { format!("{}.{key}", at.path) };
     format!("Unknown parameter: '{path}'.")
 }
 
-pub(crate) fn read(body: &Value, mut seen: Seen) -> Checked<Seen> {
-    let root = At::root(body, Indexing::Brackets);
-    root.only(FIELDS, unknown)?;
-    seen.model = root.need_text("model")?.into();
+pub(crate) fn read(body: &Value, mut seen: SeenRequest) -> RequestResult<SeenRequest> {
+    let root = RequestNode::root(body, PathStyle::Brackets);
+    root.allow_only(FIELDS, unknown)?;
+    seen.model = root.require_text("model")?.into();
     if root.get("stream").map(|at| at.flag()).transpose()? == Some(true) {
-        seen.delivery = Delivery::Stream;
+        seen.delivery = ReplyDelivery::Stream;
     }
     if let Some(id) = root.get_text("previous_response_id")? {
         let words = format!("Previous response with id '{id}' not found.");
-        return Err(Refusal::new(words).code("previous_response_not_found"));
+        return Err(RequestRefusal::new(words).code("previous_response_not_found"));
     }
     if let Some(most) = root.get("max_output_tokens") {
         let count = most.count()?;
@@ -66,30 +70,30 @@ pub(crate) fn read(body: &Value, mut seen: Seen) -> Checked<Seen> {
     let stores = root.get("store").map(|at| at.flag()).transpose()? != Some(false);
     let mut instructions: Vec<String> =
         root.get_text("instructions")?.map(str::to_owned).into_iter().collect();
-    let input = root.need("input")?;
+    let input = root.require("input")?;
     if let Some(text) = input.value.as_str() {
         seen.messages = vec![SeenMessage::User { text: text.into(), images: Vec::new(), files: Vec::new() }];
     } else {
-        seen.messages = Conversation::read(&input, stores, &mut instructions)?;
+        seen.messages = ResponsesInput::read(&input, stores, &mut instructions)?;
     }
-    seen.instructions = joined(instructions);
+    seen.instructions = join_texts(instructions);
     Ok(seen)
 }
 
-fn tools(list: &At<'_>) -> Checked<Vec<SeenTool>> {
+fn tools(list: &RequestNode<'_>) -> RequestResult<Vec<SeenTool>> {
     let mut tools = Vec::new();
     for at in list.items()? {
-        if at.need_text("type")? != "function" {
+        if at.require_text("type")? != "function" {
             continue;
         }
-        let name = at.need("name")?.name("", 64)?.into();
-        at.only(&["type", "name", "description", "parameters", "strict"], unknown)?;
-        let parameters = at.need("parameters")?.object_schema()?;
+        let name = at.require("name")?.name("", 64)?.into();
+        at.allow_only(&["type", "name", "description", "parameters", "strict"], unknown)?;
+        let parameters = at.require("parameters")?.object_schema()?;
         if at.get("strict").map(|flag| flag.flag()).transpose()? != Some(false)
             && parameters.get("additionalProperties") != Some(&Value::Bool(false))
         {
-            // `strict` is on unless told otherwise.
-            return Err(Refusal::new(format!(
+            // `strict_json` is on unless told otherwise.
+            return Err(RequestRefusal::new(format!(
                 "Invalid schema for function '{name}': In context=(), 'additionalProperties' is required to be \
                  supplied and to be false."
             ))
@@ -101,13 +105,13 @@ fn tools(list: &At<'_>) -> Checked<Vec<SeenTool>> {
             parameters,
         });
     }
-    match repeated(tools.iter().map(|tool| tool.name.as_str())) {
+    match first_duplicate(tools.iter().map(|tool| tool.name.as_str())) {
         Some(name) => Err(list.refuse(format!("tool names must be unique, but '{name}' occurs twice."))),
         None => Ok(tools),
     }
 }
 
-fn choice(root: &At<'_>, tools: &[SeenTool]) -> Checked<SeenChoice> {
+fn choice(root: &RequestNode<'_>, tools: &[SeenTool]) -> RequestResult<SeenChoice> {
     let Some(at) = root.get("tool_choice") else { return Ok(SeenChoice::Auto) };
     match at.value.as_str() {
         Some("auto") => Ok(SeenChoice::Auto),
@@ -117,7 +121,7 @@ fn choice(root: &At<'_>, tools: &[SeenTool]) -> Checked<SeenChoice> {
         }
         Some("required") => Ok(SeenChoice::Required),
         Some(other) => Err(at.refuse(format!("'{other}' is not one of 'none', 'auto', 'required'."))),
-        None => match at.need_text("name")? {
+        None => match at.require_text("name")? {
             name if tools.iter().any(|tool| tool.name == name) => Ok(SeenChoice::Named(name.into())),
             name => Err(at.refuse(format!("Tool choice '{name}' not found in 'tools' parameter."))),
         },
@@ -126,7 +130,7 @@ fn choice(root: &At<'_>, tools: &[SeenTool]) -> Checked<SeenChoice> {
 
 /// Items in a row that make up one model step, and the outputs that answer it.
 #[derive(Default)]
-struct Conversation {
+struct ResponsesInput {
     messages: Vec<SeenMessage>,
     text: String,
     thinking: String,
@@ -138,8 +142,12 @@ struct Conversation {
     thought: Option<String>,
 }
 
-impl Conversation {
-    fn read(input: &At<'_>, stores: bool, instructions: &mut Vec<String>) -> Checked<Vec<SeenMessage>> {
+impl ResponsesInput {
+    fn read(
+        input: &RequestNode<'_>,
+        stores: bool,
+        instructions: &mut Vec<String>,
+    ) -> RequestResult<Vec<SeenMessage>> {
         let mut all = Self::default();
         for at in input.items()? {
             match at.get_text("type")?.unwrap_or("message") {
@@ -159,10 +167,10 @@ impl Conversation {
         Ok(all.messages)
     }
 
-    fn message(&mut self, at: &At<'_>, instructions: &mut Vec<String>) -> Checked<()> {
-        at.only(&["type", "role", "content", "id", "status", "phase"], unknown)?;
-        let role = at.need_text("role")?;
-        let content = content(&at.need("content")?, role)?;
+    fn message(&mut self, at: &RequestNode<'_>, instructions: &mut Vec<String>) -> RequestResult<()> {
+        at.allow_only(&["type", "role", "content", "id", "status", "phase"], unknown)?;
+        let role = at.require_text("role")?;
+        let content = content(&at.require("content")?, role)?;
         match role {
             "assistant" => {
                 if !self.answers.is_empty() && self.answers.iter().all(Option::is_some) {
@@ -174,7 +182,7 @@ impl Conversation {
             }
             "user" => {
                 self.close()?;
-                let Content { text, images, files } = content;
+                let InputContent { text, images, files } = content;
                 self.messages.push(SeenMessage::User { text, images, files });
             }
             "system" | "developer" => {
@@ -190,23 +198,23 @@ impl Conversation {
         Ok(())
     }
 
-    fn reasoning(&mut self, at: &At<'_>, stores: bool) -> Checked<()> {
-        at.only(&["type", "id", "summary", "content", "encrypted_content", "status"], unknown)?;
+    fn reasoning(&mut self, at: &RequestNode<'_>, stores: bool) -> RequestResult<()> {
+        at.allow_only(&["type", "id", "summary", "content", "encrypted_content", "status"], unknown)?;
         if self.answers.iter().any(Option::is_some) {
             self.close()?;
         }
-        self.followed()?;
+        self.check_followed()?;
         let mut text = String::new();
-        for part in at.need("summary")?.items()? {
-            if part.need_text("type")? != "summary_text" {
+        for part in at.require("summary")?.items()? {
+            if part.require_text("type")? != "summary_text" {
                 return Err(part.refuse("Supported values are: 'summary_text'."));
             }
-            text.push_str(part.need_text("text")?);
+            text.push_str(part.require_text("text")?);
         }
         let id = at.get_text("id")?.unwrap_or_default();
         match at.get_text("encrypted_content")? {
             None if !stores => {
-                return Err(Refusal::new(format!(
+                return Err(RequestRefusal::new(format!(
                     "Item with id '{id}' not found. Items are not persisted when `store` is set to false. Try again \
                      with `store` set to true, or remove this item from your input."
                 ))
@@ -214,7 +222,7 @@ impl Conversation {
             }
             Some(content) if content != signature(&text) => {
                 let words = format!("The encrypted content for item {id} could not be verified.");
-                return Err(Refusal::new(words).code("invalid_encrypted_content"));
+                return Err(RequestRefusal::new(words).code("invalid_encrypted_content"));
             }
             _ => {}
         }
@@ -224,62 +232,62 @@ impl Conversation {
         Ok(())
     }
 
-    fn call(&mut self, at: &At<'_>) -> Checked<()> {
-        at.only(&["type", "id", "call_id", "name", "arguments", "status"], unknown)?;
+    fn call(&mut self, at: &RequestNode<'_>) -> RequestResult<()> {
+        at.allow_only(&["type", "id", "call_id", "name", "arguments", "status"], unknown)?;
         if self.answers.iter().any(Option::is_some) {
             self.close()?;
         }
         self.thought = None;
         self.speaking = true;
-        let id = at.need_text("call_id")?;
+        let id = at.require_text("call_id")?;
         if id.is_empty() || id.len() > 64 {
-            return Err(at.need("call_id")?.refuse("Expected a string with length between 1 and 64."));
+            return Err(at.require("call_id")?.refuse("Expected a string with length between 1 and 64."));
         }
         if at.get_text("id")?.is_some_and(|id| !id.starts_with("fc")) {
-            return Err(at.need("id")?.refuse("Expected an ID that begins with 'fc'."));
+            return Err(at.require("id")?.refuse("Expected an ID that begins with 'fc'."));
         }
         if self.calls.iter().any(|call| call.id == id) {
             return Err(at.refuse(format!("Duplicate function call with call_id {id}.")));
         }
-        let text = at.need_text("arguments")?;
+        let text = at.require_text("arguments")?;
         let arguments = serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.into()));
-        let name = at.need("name")?.name("", 64)?.into();
+        let name = at.require("name")?.name("", 64)?.into();
         self.calls.push(SeenCall { id: id.into(), name, arguments });
         self.answers.push(None);
         Ok(())
     }
 
-    fn output(&mut self, at: &At<'_>) -> Checked<()> {
-        at.only(&["type", "id", "call_id", "output", "status"], unknown)?;
-        self.followed()?;
-        let id = at.need_text("call_id")?;
-        let Some(place) = self.calls.iter().position(|call| call.id == id) else {
-            return Err(Refusal::new(format!(
+    fn output(&mut self, at: &RequestNode<'_>) -> RequestResult<()> {
+        at.allow_only(&["type", "id", "call_id", "output", "status"], unknown)?;
+        self.check_followed()?;
+        let id = at.require_text("call_id")?;
+        let Some(index) = self.calls.iter().position(|call| call.id == id) else {
+            return Err(RequestRefusal::new(format!(
                 "No tool call found for function call output with call_id {id}."
             )));
         };
-        if self.answers[place].is_some() {
+        if self.answers[index].is_some() {
             return Err(at.refuse(format!("Duplicate output for function call with call_id {id}.")));
         }
-        let Content { text, images, .. } = content(&at.need("output")?, "user")?;
-        let name = self.calls[place].name.clone();
-        self.answers[place] = Some(SeenResult { id: id.into(), name, text, is_error: false, images });
+        let InputContent { text, images, .. } = content(&at.require("output")?, "user")?;
+        let name = self.calls[index].name.clone();
+        self.answers[index] = Some(SeenResult { id: id.into(), name, text, is_error: false, images });
         Ok(())
     }
 
-    fn followed(&mut self) -> Checked<()> {
+    fn check_followed(&mut self) -> RequestResult<()> {
         match self.thought.take() {
-            Some(id) => Err(Refusal::new(format!(
+            Some(id) => Err(RequestRefusal::new(format!(
                 "Item '{id}' of type 'reasoning' was provided without its required following item."
             ))),
             None => Ok(()),
         }
     }
 
-    fn close(&mut self) -> Checked<()> {
-        self.followed()?;
+    fn close(&mut self) -> RequestResult<()> {
+        self.check_followed()?;
         if let Some((call, _)) = self.calls.iter().zip(&self.answers).find(|(_, answer)| answer.is_none()) {
-            return Err(Refusal::new(format!("No tool output found for function call {}.", call.id)));
+            return Err(RequestRefusal::new(format!("No tool output found for function call {}.", call.id)));
         }
         if std::mem::take(&mut self.speaking) {
             self.messages.push(SeenMessage::Assistant {
@@ -297,38 +305,38 @@ impl Conversation {
 }
 
 #[derive(Default)]
-struct Content {
+struct InputContent {
     text: String,
     images: Vec<SeenImage>,
     files: Vec<String>,
 }
 
-fn content(at: &At<'_>, role: &str) -> Checked<Content> {
-    let mut content = Content::default();
+fn content(at: &RequestNode<'_>, role: &str) -> RequestResult<InputContent> {
+    let mut content = InputContent::default();
     if let Some(text) = at.value.as_str() {
         content.text = text.into();
         return Ok(content);
     }
     for part in at.items()? {
-        let kind = part.need_text("type")?;
+        let kind = part.require_text("type")?;
         match (kind, role) {
             ("output_text", "assistant") => {
-                part.only(&["type", "text", "annotations", "logprobs"], unknown)?;
-                content.text.push_str(part.need_text("text")?);
+                part.allow_only(&["type", "text", "annotations", "logprobs"], unknown)?;
+                content.text.push_str(part.require_text("text")?);
             }
-            ("refusal", "assistant") => content.text.push_str(part.need_text("refusal")?),
+            ("refusal", "assistant") => content.text.push_str(part.require_text("refusal")?),
             (_, "assistant") => {
                 return Err(
                     part.refuse(format!("'{kind}'. Supported values are: 'output_text' and 'refusal'."))
                 );
             }
             ("input_text", _) => {
-                part.only(&["type", "text"], unknown)?;
-                content.text.push_str(part.need_text("text")?);
+                part.allow_only(&["type", "text"], unknown)?;
+                content.text.push_str(part.require_text("text")?);
             }
             ("input_image", _) => {
-                part.only(&["type", "image_url", "file_id", "detail"], unknown)?;
-                content.images.push(part.need("image_url")?.image_url()?);
+                part.allow_only(&["type", "image_url", "file_id", "detail"], unknown)?;
+                content.images.push(part.require("image_url")?.image_url()?);
             }
             ("input_file", _) => content.files.push(part.get_text("filename")?.unwrap_or("file").into()),
             _ => {

@@ -8,7 +8,7 @@ pub(super) const LINE_BYTES_MAX: usize = 4_096;
 const SNIFF_BYTES: usize = 8_192;
 
 /// A reader of lines.
-pub(super) struct Lines<R> {
+pub(super) struct LineReader<R> {
     input: R,
     /// Bytes read so far.
     pub(super) read_bytes: u64,
@@ -20,7 +20,7 @@ pub(super) fn is_text(input: &mut impl BufRead) -> io::Result<bool> {
     Ok(!start[..start.len().min(SNIFF_BYTES)].contains(&0))
 }
 
-impl<R: BufRead> Lines<R> {
+impl<R: BufRead> LineReader<R> {
     pub(super) fn new(input: R) -> Self {
         Self { input, read_bytes: 0 }
     }
@@ -28,19 +28,19 @@ impl<R: BufRead> Lines<R> {
     /// The next line without its end, what is too long cut and marked; `None` at the end of the file.
     pub(super) fn next(&mut self) -> io::Result<Option<String>> {
         let mut line = Vec::new();
-        let mut cut = false;
-        let mut any = false;
+        let mut truncated = false;
+        let mut has_bytes = false;
         loop {
             let buffer = self.input.fill_buf()?;
             if buffer.is_empty() {
                 break;
             }
-            any = true;
+            has_bytes = true;
             let end = buffer.iter().position(|&byte| byte == b'\n');
             let part = &buffer[..end.unwrap_or(buffer.len())];
-            let room = LINE_BYTES_MAX - line.len();
-            line.extend_from_slice(&part[..part.len().min(room)]);
-            cut |= part.len() > room;
+            let remaining = LINE_BYTES_MAX - line.len();
+            line.extend_from_slice(&part[..part.len().min(remaining)]);
+            truncated |= part.len() > remaining;
             let used = part.len() + usize::from(end.is_some());
             self.input.consume(used);
             self.read_bytes += used as u64;
@@ -48,14 +48,14 @@ impl<R: BufRead> Lines<R> {
                 break;
             }
         }
-        if !any {
+        if !has_bytes {
             return Ok(None);
         }
-        if line.last() == Some(&b'\r') && !cut {
+        if line.last() == Some(&b'\r') && !truncated {
             line.pop();
         }
         let mut text = String::from_utf8_lossy(&line).into_owned();
-        if cut {
+        if truncated {
             // The cut may have gone through a character.
             text.truncate(text.trim_end_matches('\u{fffd}').len());
             text.push_str(" […]");
@@ -74,7 +74,7 @@ mod tests {
         let long = "行".repeat(5_000);
         let text = format!("one\r\n\ntwo\n{long}\nlast");
         for buffer_bytes in [1, 3, 8_192] {
-            let mut lines = Lines::new(BufReader::with_capacity(buffer_bytes, text.as_bytes()));
+            let mut lines = LineReader::new(BufReader::with_capacity(buffer_bytes, text.as_bytes()));
             let mut all = Vec::new();
             while let Some(line) = lines.next().unwrap() {
                 all.push(line);

@@ -1,14 +1,14 @@
 //! `files.list`: what is in a folder.
 
 use super::roots::FileRoots;
-use super::{blocking, finished};
-use crate::output::bytes;
+use super::{into_read_tool, run_blocking};
+use crate::output::format_bytes;
 use crate::tool::{Tool, ToolError};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::sync::Arc;
-use throughline_wire::Output;
+use throughline_wire::ToolOutput;
 
 /// Entries of a folder that are shown, the first by name.
 pub const ENTRIES_SHOWN_MAX: usize = 500;
@@ -26,28 +26,32 @@ pub(super) fn tool(roots: Arc<FileRoots>) -> Arc<dyn Tool> {
     let description = format!("Lists the files in a folder; {}.", roots.hint());
     let run = move |arguments: ListArguments, context| {
         let roots = roots.clone();
-        blocking(context, move |context| list(&roots, &arguments, || context.is_cancelled()))
+        run_blocking(context, move |context| list(&roots, &arguments, || context.is_cancelled()))
     };
-    finished(crate::tool("files.list", &description, run), "List files")
+    into_read_tool(crate::tool("files.list", &description, run), "List files")
 }
 
-fn list(roots: &FileRoots, arguments: &ListArguments, stop: impl Fn() -> bool) -> Result<Output, ToolError> {
-    let place =
+fn list(
+    roots: &FileRoots,
+    arguments: &ListArguments,
+    is_cancelled: impl Fn() -> bool,
+) -> Result<ToolOutput, ToolError> {
+    let location =
         roots.locate(arguments.path.as_deref().unwrap_or_default()).map_err(ToolError::invalid_arguments)?;
-    let Some(place) = place else {
+    let Some(location) = location else {
         let entries: Vec<Value> = roots.names().map(|name| json!({"name": name, "kind": "folder"})).collect();
         let text = roots.names().map(|name| format!("{name}/\n")).collect::<String>();
         let text = if text.is_empty() { "No folder is allowed.".to_owned() } else { text };
-        return Ok(Output {
+        return Ok(ToolOutput {
             value: Some(json!({"path": "", "entries": entries, "more": 0})),
-            ..Output::text(text)
+            ..ToolOutput::text(text)
         });
     };
-    let folder = place.open_folder().map_err(ToolError::new)?;
+    let folder = location.open_folder().map_err(ToolError::new)?;
     let mut names = Vec::new();
     let mut has_unread = false;
-    for entry in folder.entries().map_err(|error| ToolError::new(place.explained(&error)))? {
-        if stop() {
+    for entry in folder.entries().map_err(|error| ToolError::new(location.describe_error(&error)))? {
+        if is_cancelled() {
             return Err(ToolError::new("stopped"));
         }
         if names.len() == ENTRIES_READ_MAX {
@@ -74,7 +78,7 @@ fn list(roots: &FileRoots, arguments: &ListArguments, stop: impl Fn() -> bool) -
         };
         match kind {
             "folder" => text.push_str(&format!("{name}/\n")),
-            "file" => text.push_str(&format!("{name}  {}\n", bytes(metadata.len()))),
+            "file" => text.push_str(&format!("{name}  {}\n", format_bytes(metadata.len()))),
             kind => text.push_str(&format!("{name}  ({kind})\n")),
         }
         entries.push(json!({"name": name, "kind": kind, "bytes": metadata.len()}));
@@ -87,8 +91,8 @@ fn list(roots: &FileRoots, arguments: &ListArguments, stop: impl Fn() -> bool) -
         (more, false) => text.push_str(&format!("… and {more} more entries")),
         (more, true) => text.push_str(&format!("… and at least {more} more entries")),
     }
-    Ok(Output {
-        value: Some(json!({"path": place.shown(), "entries": entries, "more": more})),
-        ..Output::text(text)
+    Ok(ToolOutput {
+        value: Some(json!({"path": location.display_path(), "entries": entries, "more": more})),
+        ..ToolOutput::text(text)
     })
 }

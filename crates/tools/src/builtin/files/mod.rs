@@ -21,17 +21,17 @@ use crate::function::FunctionTool;
 use crate::tool::{Tool, ToolError};
 use std::sync::Arc;
 use throughline_engine::Effect;
-use throughline_wire::Output;
+use throughline_wire::ToolOutput;
 
 impl FileRoots {
     /// The three tools over these roots. R: L7
     ///
     /// ```no_run
-    /// use throughline_tools::Registry;
+    /// use throughline_tools::ToolRegistry;
     /// use throughline_tools::builtin::files::FileRoots;
     ///
     /// let roots = FileRoots::new().with("notes", "/home/me/notes")?;
-    /// let registry = Registry::builder().tools(roots.tools()).build()?;
+    /// let registry = ToolRegistry::builder().tools(roots.tools()).build()?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn tools(self) -> [Arc<dyn Tool>; 3] {
@@ -41,14 +41,14 @@ impl FileRoots {
 }
 
 /// What the three have in common: they read, and models may call them.
-fn finished(tool: FunctionTool, title: &str) -> Arc<dyn Tool> {
+fn into_read_tool(tool: FunctionTool, title: &str) -> Arc<dyn Tool> {
     Arc::new(tool.title(title).effect(Effect::Read).agent_callable().source("builtin"))
 }
 
 /// File access blocks, so it happens elsewhere; the context's token is how a stopped call ends it.
-async fn blocking(
+async fn run_blocking(
     context: ToolContext,
-    work: impl FnOnce(&ToolContext) -> Result<Output, ToolError> + Send + 'static,
-) -> Result<Output, ToolError> {
+    work: impl FnOnce(&ToolContext) -> Result<ToolOutput, ToolError> + Send + 'static,
+) -> Result<ToolOutput, ToolError> {
     tokio::task::spawn_blocking(move || work(&context)).await?
 }

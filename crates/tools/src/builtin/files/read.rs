@@ -1,16 +1,16 @@
 //! `files.read`: the text of a file, by lines.
 
-use super::lines::{Lines, is_text};
+use super::lines::{LineReader, is_text};
 use super::roots::FileRoots;
-use super::{blocking, finished};
-use crate::output::bytes;
+use super::{into_read_tool, run_blocking};
+use crate::output::format_bytes;
 use crate::tool::{Tool, ToolError};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 use std::io::BufReader;
 use std::sync::Arc;
-use throughline_wire::Output;
+use throughline_wire::ToolOutput;
 
 /// Lines that are returned when the call does not say how many.
 pub const LINES_DEFAULT: u32 = 500;
@@ -49,63 +49,71 @@ pub(super) fn tool(roots: Arc<FileRoots>) -> Arc<dyn Tool> {
     let description = format!("Reads a text file, or a part of it by lines; {}.", roots.hint());
     let run = move |arguments: ReadArguments, context| {
         let roots = roots.clone();
-        blocking(context, move |context| read(&roots, &arguments, || context.is_cancelled()))
+        run_blocking(context, move |context| read(&roots, &arguments, || context.is_cancelled()))
     };
-    finished(crate::tool("files.read", &description, run), "Read a file")
+    into_read_tool(crate::tool("files.read", &description, run), "Read a file")
 }
 
-fn read(roots: &FileRoots, arguments: &ReadArguments, stop: impl Fn() -> bool) -> Result<Output, ToolError> {
-    let place = roots.locate(&arguments.path).map_err(ToolError::invalid_arguments)?;
-    let place =
-        place.ok_or_else(|| ToolError::invalid_arguments(format!("no file is named; {}", roots.hint())))?;
-    let (file, size) = place.open_file().map_err(ToolError::new)?;
-    let failed = |error: std::io::Error| ToolError::new(place.explained(&error));
+fn read(
+    roots: &FileRoots,
+    arguments: &ReadArguments,
+    is_cancelled: impl Fn() -> bool,
+) -> Result<ToolOutput, ToolError> {
+    let location = roots.locate(&arguments.path).map_err(ToolError::invalid_arguments)?;
+    let location = location
+        .ok_or_else(|| ToolError::invalid_arguments(format!("no file is named; {}", roots.hint())))?;
+    let (file, size) = location.open_file().map_err(ToolError::new)?;
+    let failed = |error: std::io::Error| ToolError::new(location.describe_error(&error));
     let mut input = BufReader::new(file);
     if !is_text(&mut input).map_err(failed)? {
-        return Err(ToolError::new(format!("`{}` is not text ({})", place.shown(), bytes(size))));
+        return Err(ToolError::new(format!(
+            "`{}` is not text ({})",
+            location.display_path(),
+            format_bytes(size)
+        )));
     }
-    let mut lines = Lines::new(input);
-    let last = arguments.start_line.saturating_add(u64::from(arguments.lines.min(LINES_MAX)) - 1);
+    let mut lines = LineReader::new(input);
+    let last_line = arguments.start_line.saturating_add(u64::from(arguments.lines.min(LINES_MAX)) - 1);
     let mut text = String::new();
-    let mut number = 0;
-    let mut is_whole = false;
+    let mut line_number = 0;
+    let mut reached_end = false;
     loop {
-        if stop() {
+        if is_cancelled() {
             return Err(ToolError::new("stopped"));
         }
         let Some(line) = lines.next().map_err(failed)? else {
-            is_whole = true;
+            reached_end = true;
             break;
         };
-        if number + 1 > last || text.len() + line.len() > READ_BYTES_MAX {
+        if line_number + 1 > last_line || text.len() + line.len() > READ_BYTES_MAX {
             break;
         }
-        number += 1;
-        if number >= arguments.start_line {
+        line_number += 1;
+        if line_number >= arguments.start_line {
             text.push_str(&line);
             text.push('\n');
         } else if lines.read_bytes > SCAN_BYTES_MAX {
             return Err(ToolError::new(format!(
                 "line {} is beyond the first {}",
                 arguments.start_line,
-                bytes(SCAN_BYTES_MAX)
+                format_bytes(SCAN_BYTES_MAX)
             )));
         }
     }
-    if number < arguments.start_line && number > 0 {
-        return Err(ToolError::new(format!("`{}` has only {number} lines", place.shown())));
+    if line_number < arguments.start_line && line_number > 0 {
+        return Err(ToolError::new(format!("`{}` has only {line_number} lines", location.display_path())));
     }
-    if number == 0 {
+    if line_number == 0 {
         text.push_str("(the file is empty)\n");
-    } else if !is_whole {
+    } else if !reached_end {
         text.push_str(&format!(
-            "[lines {}-{number}; there is more: go on with start_line {}]\n",
+            "[lines {}-{line_number}; there is more: go on with start_line {}]\n",
             arguments.start_line,
-            number + 1
+            line_number + 1
         ));
     }
     let value = json!({
-        "path": place.shown(), "bytes": size, "first_line": arguments.start_line, "last_line": number, "is_end": is_whole,
+        "path": location.display_path(), "bytes": size, "first_line": arguments.start_line, "last_line": line_number, "is_end": reached_end,
     });
-    Ok(Output { value: Some(value), ..Output::text(text) })
+    Ok(ToolOutput { value: Some(value), ..ToolOutput::text(text) })
 }

@@ -8,11 +8,11 @@ use std::path::{Component, Path, PathBuf};
 /// Folders that may be read, each under a name. Models see the names, never where the folders are.
 #[derive(Debug, Default)]
 pub struct FileRoots {
-    roots: Vec<Root>,
+    roots: Vec<FileRoot>,
 }
 
 #[derive(Debug)]
-pub(super) struct Root {
+pub(super) struct FileRoot {
     pub(super) name: String,
     pub(super) directory: Dir,
 }
@@ -42,10 +42,10 @@ pub enum RootError {
 
 /// A place beneath a root.
 #[derive(Debug)]
-pub(super) struct Place<'a> {
-    pub(super) root: &'a Root,
+pub(super) struct RootedPath<'a> {
+    pub(super) root: &'a FileRoot,
     /// Relative, without `..`; `.` = the root itself.
-    pub(super) below: PathBuf,
+    pub(super) relative: PathBuf,
 }
 
 impl FileRoots {
@@ -61,8 +61,8 @@ impl FileRoots {
     pub fn with(mut self, name: impl Into<String>, path: impl AsRef<Path>) -> Result<Self, RootError> {
         let name = name.into();
         let mut parts = Path::new(&name).components();
-        let plain = matches!((parts.next(), parts.next()), (Some(Component::Normal(part)), None) if part == name.as_str());
-        if !plain || name.contains(['\0', '/', '\\']) {
+        let is_plain = matches!((parts.next(), parts.next()), (Some(Component::Normal(part)), None) if part == name.as_str());
+        if !is_plain || name.contains(['\0', '/', '\\']) {
             return Err(RootError::Name(name));
         }
         if self.roots.iter().any(|root| root.name == name) {
@@ -71,7 +71,7 @@ impl FileRoots {
         let directory = Dir::open_ambient_dir(path.as_ref(), ambient_authority()).map_err(|source| {
             RootError::Open { name: name.clone(), path: path.as_ref().to_owned(), source }
         })?;
-        self.roots.push(Root { name, directory });
+        self.roots.push(FileRoot { name, directory });
         Ok(self)
     }
 
@@ -81,10 +81,10 @@ impl FileRoots {
 
     /// Where a model's path leads: `root/folder/file`, or without the root's name if there is only one root. `None` =
     /// an empty path, which means all roots.
-    pub(super) fn locate(&self, path: &str) -> Result<Option<Place<'_>>, String> {
-        let shown = shortened(path);
+    pub(super) fn locate(&self, path: &str) -> Result<Option<RootedPath<'_>>, String> {
+        let display_path = truncate_path(path);
         if path.contains('\0') {
-            return Err(format!("`{shown}` has a NUL in it"));
+            return Err(format!("`{display_path}` has a NUL in it"));
         }
         let mut parts = Vec::new();
         for part in Path::new(path).components() {
@@ -92,22 +92,22 @@ impl FileRoots {
                 Component::CurDir => {}
                 Component::Normal(part) => parts.push(part),
                 Component::ParentDir => {
-                    return Err(format!("`{shown}`: `..` is not allowed; {}", self.hint()));
+                    return Err(format!("`{display_path}`: `..` is not allowed; {}", self.hint()));
                 }
                 Component::RootDir | Component::Prefix(_) => {
-                    return Err(format!("`{shown}` is an absolute path; {}", self.hint()));
+                    return Err(format!("`{display_path}` is an absolute path; {}", self.hint()));
                 }
             }
         }
         let Some((first, rest)) = parts.split_first() else { return Ok(None) };
-        let (root, below) =
+        let (root, relative) =
             match (self.roots.iter().find(|root| *first == root.name.as_str()), self.roots.as_slice()) {
                 (Some(root), _) => (root, rest),
                 (None, [only]) => (only, parts.as_slice()),
-                (None, _) => return Err(format!("`{shown}` is under no root; {}", self.hint())),
+                (None, _) => return Err(format!("`{display_path}` is under no root; {}", self.hint())),
             };
-        let below = if below.is_empty() { PathBuf::from(".") } else { below.iter().collect() };
-        Ok(Some(Place { root, below }))
+        let relative = if relative.is_empty() { PathBuf::from(".") } else { relative.iter().collect() };
+        Ok(Some(RootedPath { root, relative }))
     }
 
     pub(super) fn hint(&self) -> String {
@@ -119,58 +119,58 @@ impl FileRoots {
     }
 }
 
-impl Place<'_> {
+impl RootedPath<'_> {
     /// As models write it.
-    pub(super) fn shown(&self) -> String {
-        if self.below == Path::new(".") {
+    pub(super) fn display_path(&self) -> String {
+        if self.relative == Path::new(".") {
             self.root.name.clone()
         } else {
-            format!("{}/{}", self.root.name, self.below.to_string_lossy())
+            format!("{}/{}", self.root.name, self.relative.to_string_lossy())
         }
     }
 
     /// Opens it as a folder.
     pub(super) fn open_folder(&self) -> Result<Dir, String> {
-        self.root.directory.open_dir(&self.below).map_err(|error| self.explained(&error))
+        self.root.directory.open_dir(&self.relative).map_err(|error| self.describe_error(&error))
     }
 
     /// Opens it as a file, with its size.
     pub(super) fn open_file(&self) -> Result<(File, u64), String> {
         let directory = &self.root.directory;
         // Before it is opened, because opening a pipe would wait for somebody to write to it.
-        let kind = directory.metadata(&self.below).map_err(|error| self.explained(&error))?;
+        let kind = directory.metadata(&self.relative).map_err(|error| self.describe_error(&error))?;
         if kind.is_dir() {
-            return Err(format!("`{}` is a folder", self.shown()));
+            return Err(format!("`{}` is a folder", self.display_path()));
         }
         if !kind.is_file() {
-            return Err(format!("`{}` is not a plain file", self.shown()));
+            return Err(format!("`{}` is not a plain file", self.display_path()));
         }
-        let file = directory.open(&self.below).map_err(|error| self.explained(&error))?;
+        let file = directory.open(&self.relative).map_err(|error| self.describe_error(&error))?;
         // And after, because only now it cannot be swapped any more.
-        let opened = file.metadata().map_err(|error| self.explained(&error))?;
+        let opened = file.metadata().map_err(|error| self.describe_error(&error))?;
         if !opened.is_file() {
-            return Err(format!("`{}` is not a plain file", self.shown()));
+            return Err(format!("`{}` is not a plain file", self.display_path()));
         }
         Ok((file, opened.len()))
     }
 
     /// What went wrong, without telling where the root lies.
-    pub(super) fn explained(&self, error: &io::Error) -> String {
-        let shown = shortened(&self.shown());
+    pub(super) fn describe_error(&self, error: &io::Error) -> String {
+        let display_path = truncate_path(&self.display_path());
         match error.kind() {
-            io::ErrorKind::NotFound => format!("`{shown}` does not exist"),
-            io::ErrorKind::NotADirectory => format!("`{shown}` is not a folder"),
+            io::ErrorKind::NotFound => format!("`{display_path}` does not exist"),
+            io::ErrorKind::NotADirectory => format!("`{display_path}` is not a folder"),
             // cap-std's answer to a link that leads out has no OS error behind it; the kernel's is EXDEV.
             io::ErrorKind::PermissionDenied if error.raw_os_error().is_none() => {
-                format!("`{shown}` leads outside of the allowed folder")
+                format!("`{display_path}` leads outside of the allowed folder")
             }
-            io::ErrorKind::CrossesDevices => format!("`{shown}` leads outside of the allowed folder"),
-            io::ErrorKind::PermissionDenied => format!("`{shown}` may not be read"),
-            kind => format!("`{shown}`: {kind}"),
+            io::ErrorKind::CrossesDevices => format!("`{display_path}` leads outside of the allowed folder"),
+            io::ErrorKind::PermissionDenied => format!("`{display_path}` may not be read"),
+            kind => format!("`{display_path}`: {kind}"),
         }
     }
 }
 
-fn shortened(path: &str) -> String {
-    crate::schema::shortened(path, 200)
+fn truncate_path(path: &str) -> String {
+    crate::schema::truncate_chars(path, 200)
 }

@@ -1,13 +1,13 @@
-//! `files.search`: where a text or pattern occurs.
+//! `files_searched.search`: where a text or pattern occurs.
 //!
 //! Never follows links, and passes over hidden files and folders unless the path names one.
 
-use super::lines::{Lines, is_text};
+use super::lines::{LineReader, is_text};
 use super::roots::FileRoots;
-use super::{blocking, finished};
-use crate::context::{Progress, ToolContext};
-use crate::output::bytes;
-use crate::schema::shortened;
+use super::{into_read_tool, run_blocking};
+use crate::context::{ToolContext, ToolProgress};
+use crate::output::format_bytes;
+use crate::schema::truncate_chars;
 use crate::tool::{Tool, ToolError};
 use cap_std::fs::Dir;
 use regex::{Regex, RegexBuilder};
@@ -16,7 +16,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use std::io::BufReader;
 use std::sync::Arc;
-use throughline_wire::Output;
+use throughline_wire::ToolOutput;
 
 /// Most matches that are returned.
 pub const SEARCH_MATCHES_MAX: usize = 100;
@@ -52,42 +52,53 @@ pub(super) fn tool(roots: Arc<FileRoots>) -> Arc<dyn Tool> {
         format!("Finds the lines of files that contain a text or match a pattern; {}.", roots.hint());
     let run = move |arguments: SearchArguments, context| {
         let roots = roots.clone();
-        blocking(context, move |context| search(&roots, &arguments, context))
+        run_blocking(context, move |context| search(&roots, &arguments, context))
     };
-    finished(crate::tool("files.search", &description, run), "Search files")
+    into_read_tool(crate::tool("files.search", &description, run), "Search files")
 }
 
 fn search(
     roots: &FileRoots,
     arguments: &SearchArguments,
     context: &ToolContext,
-) -> Result<Output, ToolError> {
+) -> Result<ToolOutput, ToolError> {
     let pattern = if arguments.regex { arguments.query.clone() } else { regex::escape(&arguments.query) };
     let pattern = RegexBuilder::new(&pattern)
         .case_insensitive(!arguments.case_sensitive)
         .size_limit(PATTERN_BYTES_MAX)
         .build()
         .map_err(|error| {
-            ToolError::invalid_arguments(format!("/query: {}", shortened(&error.to_string(), 500)))
+            ToolError::invalid_arguments(format!("/query: {}", truncate_chars(&error.to_string(), 500)))
         })?;
-    let place =
+    let location =
         roots.locate(arguments.path.as_deref().unwrap_or_default()).map_err(ToolError::invalid_arguments)?;
-    let mut search = Search { pattern, context, found: Vec::new(), files: 0, passed_over: 0, full: None };
-    match place {
+    let mut search = FileSearch {
+        pattern,
+        context,
+        matches: Vec::new(),
+        files_searched: 0,
+        skipped: 0,
+        limit_reached: None,
+    };
+    match location {
         None => {
             for name in roots.names() {
-                if let Some(place) = roots.locate(name).ok().flatten() {
-                    search.folder(&place.open_folder().map_err(ToolError::new)?, name, 0);
+                if let Some(location) = roots.locate(name).ok().flatten() {
+                    search.search_folder(&location.open_folder().map_err(ToolError::new)?, name, 0);
                 }
             }
         }
-        Some(place) => {
-            let metadata = place.root.directory.metadata(&place.below);
-            if metadata.map_err(|error| ToolError::new(place.explained(&error)))?.is_dir() {
-                search.folder(&place.open_folder().map_err(ToolError::new)?, &place.shown(), 0);
+        Some(location) => {
+            let metadata = location.root.directory.metadata(&location.relative);
+            if metadata.map_err(|error| ToolError::new(location.describe_error(&error)))?.is_dir() {
+                search.search_folder(
+                    &location.open_folder().map_err(ToolError::new)?,
+                    &location.display_path(),
+                    0,
+                );
             } else {
-                let (file, size) = place.open_file().map_err(ToolError::new)?;
-                search.file(file, size, &place.shown());
+                let (file, size) = location.open_file().map_err(ToolError::new)?;
+                search.search_file(file, size, &location.display_path());
             }
         }
     }
@@ -97,32 +108,32 @@ fn search(
     Ok(search.output())
 }
 
-struct Search<'a> {
+struct FileSearch<'a> {
     pattern: Regex,
     context: &'a ToolContext,
-    found: Vec<Found>,
-    files: u64,
-    passed_over: u64,
+    matches: Vec<LineMatch>,
+    files_searched: u64,
+    skipped: u64,
     /// The limit that ended it.
-    full: Option<String>,
+    limit_reached: Option<String>,
 }
 
-struct Found {
+struct LineMatch {
     path: String,
     line: u64,
     text: String,
 }
 
-impl Search<'_> {
-    fn is_over(&self) -> bool {
-        self.full.is_some() || self.context.is_cancelled()
+impl FileSearch<'_> {
+    fn is_finished(&self) -> bool {
+        self.limit_reached.is_some() || self.context.is_cancelled()
     }
 
     /// Files first, then folders, each by name: the same answer every time.
-    fn folder(&mut self, folder: &Dir, shown: &str, depth: usize) {
+    fn search_folder(&mut self, folder: &Dir, display_path: &str, depth: usize) {
         // A folder that may not be read or that has gone is passed over: the rest is worth more than an error.
         let Ok(entries) = folder.entries() else {
-            self.passed_over += 1;
+            self.skipped += 1;
             return;
         };
         let mut files = Vec::new();
@@ -142,44 +153,49 @@ impl Search<'_> {
         files.sort_by(|(one, _), (other, _)| one.cmp(other));
         folders.sort_by(|(one, _), (other, _)| one.cmp(other));
         for (name, entry) in files {
-            if self.is_over() {
+            if self.is_finished() {
                 return;
             }
-            let shown = format!("{shown}/{name}");
+            let display_path = format!("{display_path}/{name}");
             // Beneath this folder's handle: a link that was swapped in since does not lead out.
             match entry.open().and_then(|file| Ok((file.metadata()?, file))) {
-                Ok((metadata, file)) if metadata.is_file() => self.file(file, metadata.len(), &shown),
-                _ => self.passed_over += 1,
+                Ok((metadata, file)) if metadata.is_file() => {
+                    self.search_file(file, metadata.len(), &display_path)
+                }
+                _ => self.skipped += 1,
             }
         }
         for (name, entry) in folders {
-            if self.is_over() {
+            if self.is_finished() {
                 return;
             }
             match entry.open_dir() {
                 Ok(inner) if depth < SEARCH_DEPTH_MAX => {
-                    self.folder(&inner, &format!("{shown}/{name}"), depth + 1)
+                    self.search_folder(&inner, &format!("{display_path}/{name}"), depth + 1)
                 }
-                _ => self.passed_over += 1,
+                _ => self.skipped += 1,
             }
         }
     }
 
-    fn file(&mut self, file: cap_std::fs::File, size: u64, shown: &str) {
-        if self.files >= SEARCH_FILES_MAX {
-            self.full = Some(format!("{SEARCH_FILES_MAX} files"));
+    fn search_file(&mut self, file: cap_std::fs::File, size: u64, display_path: &str) {
+        if self.files_searched >= SEARCH_FILES_MAX {
+            self.limit_reached = Some(format!("{SEARCH_FILES_MAX} files"));
             return;
         }
-        self.files += 1;
-        if self.files.is_multiple_of(500) {
-            self.context.report(Progress::at(self.files as f64).saying(format!("{} files", self.files)));
+        self.files_searched += 1;
+        if self.files_searched.is_multiple_of(500) {
+            self.context.report(
+                ToolProgress::new(self.files_searched as f64)
+                    .with_message(format!("{} files", self.files_searched)),
+            );
         }
         let mut input = BufReader::new(file);
         if size > SEARCH_FILE_BYTES_MAX || !is_text(&mut input).unwrap_or(false) {
-            self.passed_over += 1;
+            self.skipped += 1;
             return;
         }
-        let mut lines = Lines::new(input);
+        let mut lines = LineReader::new(input);
         let mut number = 0;
         while let Ok(Some(line)) = lines.next() {
             number += 1;
@@ -187,45 +203,45 @@ impl Search<'_> {
             if lines.read_bytes > SEARCH_FILE_BYTES_MAX || self.context.is_cancelled() {
                 return;
             }
-            let Some(place) = self.pattern.find(&line) else { continue };
-            if self.found.len() == SEARCH_MATCHES_MAX {
-                self.full = Some(format!("{SEARCH_MATCHES_MAX} matches"));
+            let Some(hit) = self.pattern.find(&line) else { continue };
+            if self.matches.len() == SEARCH_MATCHES_MAX {
+                self.limit_reached = Some(format!("{SEARCH_MATCHES_MAX} matches"));
                 return;
             }
-            let text = around(&line, place.start());
-            self.found.push(Found { path: shown.to_owned(), line: number, text });
+            let text = excerpt(&line, hit.start());
+            self.matches.push(LineMatch { path: display_path.to_owned(), line: number, text });
         }
     }
 
-    fn output(&self) -> Output {
-        let mut text: String =
-            self.found.iter().map(|Found { path, line, text }| format!("{path}:{line}: {text}\n")).collect();
-        if self.found.is_empty() {
-            text.push_str(&format!("Nothing found in {} files.\n", self.files));
+    fn output(&self) -> ToolOutput {
+        let mut text: String = self
+            .matches
+            .iter()
+            .map(|LineMatch { path, line, text }| format!("{path}:{line}: {text}\n"))
+            .collect();
+        if self.matches.is_empty() {
+            text.push_str(&format!("Nothing found in {} files.\n", self.files_searched));
         }
-        if let Some(limit) = &self.full {
+        if let Some(limit) = &self.limit_reached {
             text.push_str(&format!("[stopped at {limit}: narrow the search]\n"));
         }
-        if self.passed_over > 0 {
-            let max = bytes(SEARCH_FILE_BYTES_MAX);
-            text.push_str(&format!(
-                "[{} passed over: not text, unreadable or over {max}]\n",
-                self.passed_over
-            ));
+        if self.skipped > 0 {
+            let max = format_bytes(SEARCH_FILE_BYTES_MAX);
+            text.push_str(&format!("[{} passed over: not text, unreadable or over {max}]\n", self.skipped));
         }
         let matches: Vec<Value> = self
-            .found
+            .matches
             .iter()
-            .map(|found| json!({"path": found.path, "line": found.line, "text": found.text}))
+            .map(|hit| json!({"path": hit.path, "line": hit.line, "text": hit.text}))
             .collect();
-        let value = json!({"matches": matches, "files": self.files, "passed_over": self.passed_over, "is_whole": self.full.is_none()});
-        Output { value: Some(value), ..Output::text(text) }
+        let value = json!({"matches": matches, "files": self.files_searched, "passed_over": self.skipped, "is_whole": self.limit_reached.is_none()});
+        ToolOutput { value: Some(value), ..ToolOutput::text(text) }
     }
 }
 
 /// The part of a line around a match.
-fn around(line: &str, at: usize) -> String {
-    let start = line.floor_char_boundary(at.saturating_sub(LINE_CHARS_MAX / 4));
-    let part = shortened(&line[start..], LINE_CHARS_MAX);
+fn excerpt(line: &str, offset: usize) -> String {
+    let start = line.floor_char_boundary(offset.saturating_sub(LINE_CHARS_MAX / 4));
+    let part = truncate_chars(&line[start..], LINE_CHARS_MAX);
     if start == 0 { part } else { format!("…{part}") }
 }

@@ -6,15 +6,15 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// What is wrong with an address; `None` = it is public.
-pub fn refused(address: IpAddr) -> Option<&'static str> {
+pub fn non_public_reason(address: IpAddr) -> Option<&'static str> {
     match address {
-        IpAddr::V4(address) => refused_v4(address),
-        IpAddr::V6(address) => refused_v6(address),
+        IpAddr::V4(address) => non_public_v4_reason(address),
+        IpAddr::V6(address) => non_public_v6_reason(address),
     }
 }
 
 /// First address, prefix length, what it is.
-const V4: [(Ipv4Addr, u32, &str); 17] = [
+const NON_PUBLIC_V4: [(Ipv4Addr, u32, &str); 17] = [
     (Ipv4Addr::new(0, 0, 0, 0), 8, "this network"),
     (Ipv4Addr::new(10, 0, 0, 0), 8, "private"),
     (Ipv4Addr::new(100, 64, 0, 0), 10, "shared by a carrier"),
@@ -36,52 +36,56 @@ const V4: [(Ipv4Addr, u32, &str); 17] = [
     (Ipv4Addr::new(255, 255, 255, 255), 32, "broadcast"),
 ];
 
-fn refused_v4(address: Ipv4Addr) -> Option<&'static str> {
-    V4.iter()
+fn non_public_v4_reason(address: Ipv4Addr) -> Option<&'static str> {
+    NON_PUBLIC_V4
+        .iter()
         .find(|(network, prefix, _)| (u32::from(address) ^ u32::from(*network)) >> (32 - prefix) == 0)
-        .map(|(_, _, what)| *what)
+        .map(|(_, _, description)| *description)
 }
 
 /// First address, prefix length, what it is. Outside `2000::/3` everything is refused anyway.
-const V6: [(Ipv6Addr, u32, &str); 3] = [
+const NON_PUBLIC_V6: [(Ipv6Addr, u32, &str); 3] = [
     // Teredo (an IPv4 address, hidden), ORCHID, benchmarks, AMT: nothing that serves pages.
     (Ipv6Addr::new(0x2001, 0, 0, 0, 0, 0, 0, 0), 23, "for protocols"),
     (Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 0), 32, "for documentation"),
     (Ipv6Addr::new(0x3fff, 0, 0, 0, 0, 0, 0, 0), 20, "for documentation"),
 ];
 
-fn refused_v6(address: Ipv6Addr) -> Option<&'static str> {
+fn non_public_v6_reason(address: Ipv6Addr) -> Option<&'static str> {
     if address.is_unspecified() || address.is_loopback() {
         return Some("loopback");
     }
-    let words = address.segments();
-    let last_v4 = Ipv4Addr::from((u32::from(words[6]) << 16) | u32::from(words[7]));
-    match words {
+    let segments = address.segments();
+    let last_v4 = Ipv4Addr::from((u32::from(segments[6]) << 16) | u32::from(segments[7]));
+    match segments {
         // v4-compatible, v4-mapped, v4-translated (RFC 2765): an IPv4 address at the end.
         [0, 0, 0, 0, 0, 0, _, _] | [0, 0, 0, 0, 0, 0xffff, _, _] | [0, 0, 0, 0, 0xffff, 0, _, _] => {
-            return refused_v4(last_v4);
+            return non_public_v4_reason(last_v4);
         }
         // NAT64, well-known prefix (RFC 6052).
-        [0x64, 0xff9b, 0, 0, 0, 0, _, _] => return refused_v4(last_v4),
+        [0x64, 0xff9b, 0, 0, 0, 0, _, _] => return non_public_v4_reason(last_v4),
         // 6to4 (RFC 3056): an IPv4 address after the prefix.
         [0x2002, high, low, ..] => {
-            return refused_v4(Ipv4Addr::from((u32::from(high) << 16) | u32::from(low)));
+            return non_public_v4_reason(Ipv4Addr::from((u32::from(high) << 16) | u32::from(low)));
         }
         // ISATAP (RFC 5214): an IPv4 address in the interface id, under any prefix.
-        [_, _, _, _, 0 | 0x200, 0x5efe, _, _] if refused_v4(last_v4).is_some() => return refused_v4(last_v4),
+        [_, _, _, _, 0 | 0x200, 0x5efe, _, _] if non_public_v4_reason(last_v4).is_some() => {
+            return non_public_v4_reason(last_v4);
+        }
         _ => {}
     }
-    if words[0] >> 13 != 0b001 {
-        return Some(match words[0] {
+    if segments[0] >> 13 != 0b001 {
+        return Some(match segments[0] {
             0xfc00..=0xfdff => "private",
             0xfe80..=0xfebf => "link-local",
             0xff00..=0xffff => "multicast",
             _ => "not a public range",
         });
     }
-    V6.iter()
+    NON_PUBLIC_V6
+        .iter()
         .find(|(network, prefix, _)| (u128::from(address) ^ u128::from(*network)) >> (128 - prefix) == 0)
-        .map(|(_, _, what)| *what)
+        .map(|(_, _, description)| *description)
 }
 
 #[cfg(test)]
@@ -99,7 +103,7 @@ mod tests {
             2001:10::1 2001:db8::1 3fff:1::1 100::1 5f00::1 fc00::1 fd12::1 fe80::1 febf::1 fec0::1 ff02::1 \
             2606:2800::5efe:10.0.0.1 2606:2800::200:5efe:192.168.0.1";
         for text in refused_ones.split_whitespace() {
-            assert!(refused(text.parse().unwrap()).is_some(), "{text} would be dialled");
+            assert!(non_public_reason(text.parse().unwrap()).is_some(), "{text} would be dialled");
         }
         let public_ones = "1.1.1.1 8.8.8.8 9.255.255.255 11.0.0.1 93.184.216.34 100.63.255.255 100.128.0.1 126.255.255.255 \
             128.0.0.1 169.253.255.255 169.255.0.1 172.15.255.255 172.32.0.1 191.255.255.255 192.0.1.1 192.167.255.255 \
@@ -107,7 +111,7 @@ mod tests {
             ::ffff:8.8.8.8 64:ff9b::808:808 2002:808:808:: 2001:200::1 2606:2800:220:1:248:1893:25c8:1946 \
             2400:cb00::1 2606:2800::5efe:8.8.8.8";
         for text in public_ones.split_whitespace() {
-            assert_eq!(refused(text.parse().unwrap()), None, "{text}");
+            assert_eq!(non_public_reason(text.parse().unwrap()), None, "{text}");
         }
     }
 }

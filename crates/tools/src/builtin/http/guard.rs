@@ -4,7 +4,7 @@
 //! resolver answers. A name is resolved once per hop; resolving it again to connect would let the answer change in
 //! between (CVE-2026-41488).
 
-use super::address::refused;
+use super::address::non_public_reason;
 use async_trait::async_trait;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -15,7 +15,7 @@ const ADDRESSES_MAX: usize = 16;
 
 /// Turns names into addresses; replaced in tests.
 #[async_trait]
-pub trait Resolve: Send + Sync {
+pub trait HostResolver: Send + Sync {
     /// All addresses of a name.
     ///
     /// # Errors
@@ -28,7 +28,7 @@ pub trait Resolve: Send + Sync {
 pub struct SystemResolver;
 
 #[async_trait]
-impl Resolve for SystemResolver {
+impl HostResolver for SystemResolver {
     async fn resolve(&self, name: &str) -> io::Result<Vec<IpAddr>> {
         Ok(tokio::net::lookup_host((name, 0)).await?.map(|address| address.ip()).collect())
     }
@@ -36,14 +36,14 @@ impl Resolve for SystemResolver {
 
 /// Ports that may be dialled: 80 and 443, and those that are allowed by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Ports {
+pub struct AllowedPorts {
     /// Allowed on top of 80 and 443.
-    pub also: Vec<u16>,
+    pub extra: Vec<u16>,
 }
 
-impl Ports {
-    fn allow(&self, port: u16) -> bool {
-        matches!(port, 80 | 443) || self.also.contains(&port)
+impl AllowedPorts {
+    fn allows(&self, port: u16) -> bool {
+        matches!(port, 80 | 443) || self.extra.contains(&port)
     }
 }
 
@@ -62,19 +62,19 @@ impl PrivateHost {
     /// # Errors
     /// It is neither.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let wrong = || format!("`{text}` is no host; write HOST or HOST:PORT");
+        let invalid = || format!("`{text}` is no host; write HOST or HOST:PORT");
         // A port that is written must not get lost for being the usual one.
         let has_port = text.rsplit_once(':').is_some_and(|(host, port)| {
             !host.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit()) && !port.is_empty()
         });
-        let url = Url::parse(&format!("http://{text}/")).map_err(|_| wrong())?;
+        let url = Url::parse(&format!("http://{text}/")).map_err(|_| invalid())?;
         let is_bare = url.path() == "/" && url.query().is_none() && url.username().is_empty();
         let host =
-            url.host_str().filter(|_| is_bare && !text.contains(['/', '@', '#', '?'])).ok_or_else(wrong)?;
+            url.host_str().filter(|_| is_bare && !text.contains(['/', '@', '#', '?'])).ok_or_else(invalid)?;
         Ok(Self { host: bare_host(host), port: url.port_or_known_default().filter(|_| has_port) })
     }
 
-    fn is_host_of(&self, url: &Url) -> bool {
+    fn matches(&self, url: &Url) -> bool {
         url.host_str().is_some_and(|host| bare_host(host) == self.host)
             && (self.port.is_none() || self.port == url.port_or_known_default())
     }
@@ -88,25 +88,25 @@ fn bare_host(host: &str) -> String {
 ///
 /// # Errors
 /// Why it is not fetched, for the model.
-pub async fn checked_addresses(
+pub async fn resolve_public_addresses(
     url: &Url,
-    ports: &Ports,
-    resolver: &dyn Resolve,
+    ports: &AllowedPorts,
+    resolver: &dyn HostResolver,
 ) -> Result<Vec<SocketAddr>, String> {
-    checked_addresses_or(url, ports, &[], resolver).await
+    resolve_allowed_addresses(url, ports, &[], resolver).await
 }
 
 /// The same; hosts of `private` may be dialled wherever they lead, on any port that they are named with.
 ///
 /// # Errors
 /// Why it is not fetched, for the model.
-pub async fn checked_addresses_or(
+pub async fn resolve_allowed_addresses(
     url: &Url,
-    ports: &Ports,
+    ports: &AllowedPorts,
     private: &[PrivateHost],
-    resolver: &dyn Resolve,
+    resolver: &dyn HostResolver,
 ) -> Result<Vec<SocketAddr>, String> {
-    let is_private = private.iter().any(|host| host.is_host_of(url));
+    let is_private = private.iter().any(|host| host.matches(url));
     if !matches!(url.scheme(), "http" | "https") {
         return Err(format!("only http and https are fetched, not `{}`", url.scheme()));
     }
@@ -115,7 +115,7 @@ pub async fn checked_addresses_or(
         return Err("addresses with a user name or password are not fetched".to_owned());
     }
     let port = url.port_or_known_default().unwrap_or(0);
-    if !ports.allow(port) && !is_private {
+    if !ports.allows(port) && !is_private {
         return Err(format!("port {port} is not allowed"));
     }
     let (name, addresses) = match url.host() {
@@ -139,7 +139,7 @@ pub async fn checked_addresses_or(
         return Err(format!("the name `{name}` has no address"));
     }
     // One bad address among good ones is enough: which one is dialled would be chance.
-    let bad = addresses.iter().find_map(|address| Some((address, refused(*address)?)));
+    let bad = addresses.iter().find_map(|address| Some((address, non_public_reason(*address)?)));
     if let Some((address, what)) = bad.filter(|_| !is_private) {
         return Err(format!("`{name}` leads to {address}, which is not public ({what})"));
     }

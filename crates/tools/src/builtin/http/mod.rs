@@ -7,13 +7,16 @@ mod address;
 mod guard;
 mod transport;
 
-pub use address::refused as refused_address;
-pub use guard::{Ports, PrivateHost, Resolve, SystemResolver, checked_addresses, checked_addresses_or};
-pub use transport::{Network, PinnedRequest, Reply, Transport};
+pub use address::non_public_reason as refused_address;
+pub use guard::{
+    AllowedPorts, HostResolver, PrivateHost, SystemResolver, resolve_allowed_addresses,
+    resolve_public_addresses,
+};
+pub use transport::{HttpResponse, HttpTransport, PinnedRequest, ReqwestTransport};
 
 use crate::context::ToolContext;
 use crate::function::argument_schema;
-use crate::output::bytes as bytes_text;
+use crate::output::format_bytes as bytes_text;
 use crate::tool::{AgentCallable, Tool, ToolError, ToolSpec};
 use async_trait::async_trait;
 use futures_util::StreamExt;
@@ -25,7 +28,7 @@ use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
 use throughline_engine::Effect;
-use throughline_wire::{Arguments, Output};
+use throughline_wire::{CallArguments, ToolOutput};
 
 /// Limits of one fetch.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,26 +50,30 @@ impl Default for FetchLimits {
 /// The tool `http.fetch`. R: L7
 pub struct HttpFetch {
     limits: FetchLimits,
-    ports: Ports,
-    resolver: Arc<dyn Resolve>,
-    transport: Arc<dyn Transport>,
+    ports: AllowedPorts,
+    resolver: Arc<dyn HostResolver>,
+    transport: Arc<dyn HttpTransport>,
 }
 
 impl Default for HttpFetch {
     fn default() -> Self {
-        Self::new(FetchLimits::default(), Ports::default())
+        Self::new(FetchLimits::default(), AllowedPorts::default())
     }
 }
 
 impl HttpFetch {
     /// Over the network, with the system's resolver.
-    pub fn new(limits: FetchLimits, ports: Ports) -> Self {
-        Self { limits, ports, resolver: Arc::new(SystemResolver), transport: Arc::new(Network) }
+    pub fn new(limits: FetchLimits, ports: AllowedPorts) -> Self {
+        Self { limits, ports, resolver: Arc::new(SystemResolver), transport: Arc::new(ReqwestTransport) }
     }
 
     /// Over something else.
     #[must_use]
-    pub fn over(mut self, resolver: Arc<dyn Resolve>, transport: Arc<dyn Transport>) -> Self {
+    pub fn with_transport(
+        mut self,
+        resolver: Arc<dyn HostResolver>,
+        transport: Arc<dyn HttpTransport>,
+    ) -> Self {
         self.resolver = resolver;
         self.transport = transport;
         self
@@ -110,7 +117,7 @@ impl Tool for HttpFetch {
         spec
     }
 
-    async fn call(&self, arguments: &Arguments, _context: ToolContext) -> Result<Output, ToolError> {
+    async fn call(&self, arguments: &CallArguments, _context: ToolContext) -> Result<ToolOutput, ToolError> {
         let arguments = FetchArguments::deserialize(&arguments.value)
             .map_err(|error| ToolError::invalid_arguments(error.to_string()))?;
         let url = Url::parse(&arguments.url)
@@ -120,23 +127,23 @@ impl Tool for HttpFetch {
             FetchMethod::Get => Method::GET,
             FetchMethod::Head => Method::HEAD,
         };
-        let (url, reply) = self.follow(url, method, headers).await?;
+        let (url, reply) = self.follow_redirects(url, method, headers).await?;
         self.output(url, reply).await
     }
 }
 
 impl HttpFetch {
     /// Sends the request, and again wherever it is redirected to, each time with checked addresses.
-    async fn follow(
+    async fn follow_redirects(
         &self,
         first: Url,
         method: Method,
         headers: HeaderMap,
-    ) -> Result<(Url, Reply), ToolError> {
+    ) -> Result<(Url, HttpResponse), ToolError> {
         let mut url = first;
         let mut headers = headers;
         for hop in 0..=self.limits.redirects_max {
-            let addresses = match checked_addresses(&url, &self.ports, self.resolver.as_ref()).await {
+            let addresses = match resolve_public_addresses(&url, &self.ports, self.resolver.as_ref()).await {
                 Ok(addresses) => addresses,
                 // The first address is an argument that nothing has been done with.
                 Err(why) if hop == 0 => return Err(ToolError::invalid_arguments(format!("/url: {why}"))),
@@ -154,19 +161,19 @@ impl HttpFetch {
             let target = target.map_err(|why| ToolError::new(format!("{url} redirects wrongly: {why}")))?;
             if target.origin() != url.origin() {
                 // Meant for the origin that the model named; which headers are secret is known to nobody here.
-                headers = public_headers(&headers);
+                headers = cross_origin_headers(&headers);
             }
             url = target;
         }
         Err(ToolError::new(format!("more than {} redirects", self.limits.redirects_max)))
     }
 
-    async fn output(&self, url: Url, reply: Reply) -> Result<Output, ToolError> {
+    async fn output(&self, url: Url, reply: HttpResponse) -> Result<ToolOutput, ToolError> {
         let content_type = header_text(&reply.headers, "content-type").unwrap_or_default();
         let encoding =
             header_text(&reply.headers, "content-encoding").filter(|encoding| encoding != "identity");
         let status = reply.status;
-        let (body, cut) = body_of(reply, self.limits.body_bytes_max).await?;
+        let (body, truncated) = read_body(reply, self.limits.body_bytes_max).await?;
         // The answer to HEAD has no body that could be packed.
         if let Some(encoding) = encoding.filter(|_| !body.is_empty()) {
             return Err(ToolError::new(format!(
@@ -176,36 +183,44 @@ impl HttpFetch {
         let is_text = is_text(&content_type, &body);
         let text = if is_text { String::from_utf8_lossy(&body).into_owned() } else { String::new() };
         let reason = reqwest::StatusCode::from_u16(status).ok().and_then(|status| status.canonical_reason());
-        let mut told = format!("HTTP {status} {}\nURL: {url}\n", reason.unwrap_or_default());
+        let mut report = format!("HTTP {status} {}\nURL: {url}\n", reason.unwrap_or_default());
         if !content_type.is_empty() {
-            told.push_str(&format!("Content-Type: {content_type}\n"));
+            report.push_str(&format!("Content-Type: {content_type}\n"));
         }
-        if cut {
-            told.push_str(&format!("Only the first {} were read.\n", bytes_text(body.len() as u64)));
+        if truncated {
+            report.push_str(&format!("Only the first {} were read.\n", bytes_text(body.len() as u64)));
         }
         if is_text {
-            told.push('\n');
-            told.push_str(&text);
+            report.push('\n');
+            report.push_str(&text);
         } else {
-            told.push_str(&format!("The body is not text ({}).\n", bytes_text(body.len() as u64)));
+            report.push_str(&format!("The body is not text ({}).\n", bytes_text(body.len() as u64)));
         }
         let value = json!({
-            "status": status, "url": url.as_str(), "content_type": content_type, "bytes": body.len(), "cut": cut,
+            "status": status, "url": url.as_str(), "content_type": content_type, "bytes": body.len(), "cut": truncated,
         });
-        Ok(Output { size: told.len() as u64, text: told, value: Some(value), ..Output::default() })
+        Ok(ToolOutput {
+            size: report.len() as u64,
+            text: report,
+            value: Some(value),
+            ..ToolOutput::default()
+        })
     }
 }
 
 /// The body up to the limit, and whether there was more.
-pub(crate) async fn body_of(mut reply: Reply, bytes_max: usize) -> Result<(Vec<u8>, bool), ToolError> {
+pub(crate) async fn read_body(
+    mut reply: HttpResponse,
+    bytes_max: usize,
+) -> Result<(Vec<u8>, bool), ToolError> {
     let mut body = Vec::new();
-    while let Some(piece) = reply.body.next().await {
-        let piece = piece.map_err(|why| {
-            ToolError::new(why).with_partial(Output::text(String::from_utf8_lossy(&body).into_owned()))
+    while let Some(chunk) = reply.body.next().await {
+        let chunk = chunk.map_err(|why| {
+            ToolError::new(why).with_partial(ToolOutput::text(String::from_utf8_lossy(&body).into_owned()))
         })?;
-        let room = bytes_max - body.len();
-        body.extend_from_slice(&piece[..piece.len().min(room)]);
-        if piece.len() > room {
+        let remaining = bytes_max - body.len();
+        body.extend_from_slice(&chunk[..chunk.len().min(remaining)]);
+        if chunk.len() > remaining {
             return Ok((body, true));
         }
     }
@@ -213,7 +228,7 @@ pub(crate) async fn body_of(mut reply: Reply, bytes_max: usize) -> Result<(Vec<u
 }
 
 /// Where a reply sends us; `None` = nowhere.
-pub(crate) fn redirect_target(url: &Url, reply: &Reply) -> Option<Result<Url, String>> {
+pub(crate) fn redirect_target(url: &Url, reply: &HttpResponse) -> Option<Result<Url, String>> {
     if !matches!(reply.status, 301 | 302 | 303 | 307 | 308) {
         return None;
     }
@@ -228,8 +243,8 @@ pub(crate) fn redirect_target(url: &Url, reply: &Reply) -> Option<Result<Url, St
 ///
 /// # Errors
 /// Which line is wrong. What stands in it may be a secret and is not repeated.
-fn request_headers(wanted: &str) -> Result<HeaderMap, String> {
-    const OURS: [&str; 12] = [
+fn request_headers(text: &str) -> Result<HeaderMap, String> {
+    const RESERVED: [&str; 12] = [
         "accept-encoding",
         "connection",
         "content-length",
@@ -244,33 +259,33 @@ fn request_headers(wanted: &str) -> Result<HeaderMap, String> {
         "via",
     ];
     let mut headers = HeaderMap::new();
-    let lines = (1..).zip(wanted.lines()).map(|(number, line)| (number, line.trim()));
+    let lines = (1..).zip(text.lines()).map(|(number, line)| (number, line.trim()));
     for (number, line) in lines.filter(|(_, line)| !line.is_empty()) {
-        let refused = |why: &str| format!("/headers: line {number}: {why}");
+        let invalid = |why: &str| format!("/headers: line {number}: {why}");
         let Some((name, value)) = line.split_once(':') else {
-            return Err(refused("this is not `Name: value`"));
+            return Err(invalid("this is not `Name: value`"));
         };
         let name = HeaderName::try_from(name)
-            .map_err(|_| refused("what stands before the colon is not the name of a header"))?;
+            .map_err(|_| invalid("what stands before the colon is not the name of a header"))?;
         let lower = name.as_str();
-        if OURS.contains(&lower) || lower.starts_with("proxy-") || lower.starts_with("x-forwarded-") {
-            return Err(refused(&format!("{name}: this header cannot be set")));
+        if RESERVED.contains(&lower) || lower.starts_with("proxy-") || lower.starts_with("x-forwarded-") {
+            return Err(invalid(&format!("{name}: this header cannot be set")));
         }
         let value = HeaderValue::from_bytes(value.trim().as_bytes())
-            .map_err(|_| refused(&format!("{name}: the value has control characters")))?;
+            .map_err(|_| invalid(&format!("{name}: the value has control characters")))?;
         if headers.insert(&name, value).is_some() {
-            return Err(refused(&format!("{name} is given twice")));
+            return Err(invalid(&format!("{name} is given twice")));
         }
     }
     Ok(headers)
 }
 
 /// The headers that say nothing about who asks.
-fn public_headers(headers: &HeaderMap) -> HeaderMap {
-    const PUBLIC: [&str; 4] = ["accept", "accept-language", "if-modified-since", "range"];
+fn cross_origin_headers(headers: &HeaderMap) -> HeaderMap {
+    const FORWARDED: [&str; 4] = ["accept", "accept-language", "if-modified-since", "range"];
     headers
         .iter()
-        .filter(|(name, _)| PUBLIC.contains(&name.as_str()))
+        .filter(|(name, _)| FORWARDED.contains(&name.as_str()))
         .map(|(name, value)| (name.clone(), value.clone()))
         .collect()
 }

@@ -26,7 +26,7 @@ pub struct PinnedRequest {
 }
 
 /// What came back: the head, and the body as it comes.
-pub struct Reply {
+pub struct HttpResponse {
     /// HTTP status.
     pub status: u16,
     /// Headers.
@@ -37,50 +37,50 @@ pub struct Reply {
 
 /// Sends one request; replaced in tests.
 #[async_trait]
-pub trait Transport: Send + Sync {
+pub trait HttpTransport: Send + Sync {
     /// Sends a request to one of its addresses and answers with the head of the reply. Must not follow redirects.
     ///
     /// # Errors
     /// What went wrong, for the model.
-    async fn send(&self, request: PinnedRequest) -> Result<Reply, String>;
+    async fn send(&self, request: PinnedRequest) -> Result<HttpResponse, String>;
 }
 
 /// The network.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Network;
+pub struct ReqwestTransport;
 
 /// Limit of connecting, TLS included.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 #[async_trait]
-impl Transport for Network {
-    async fn send(&self, request: PinnedRequest) -> Result<Reply, String> {
-        let client = client(request.addresses)?;
+impl HttpTransport for ReqwestTransport {
+    async fn send(&self, request: PinnedRequest) -> Result<HttpResponse, String> {
+        let client = build_client(request.addresses)?;
         let mut headers = request.headers;
         // A body of 10 MB must be 10 MB: what was not asked for cannot unfold.
         headers.insert("accept-encoding", HeaderValue::from_static("identity"));
-        let mut sending = client.request(request.method, request.url).headers(headers);
+        let mut builder = client.request(request.method, request.url).headers(headers);
         if let Some(body) = request.body {
-            sending = sending.body(body);
+            builder = builder.body(body);
         }
-        let response = sending.send().await.map_err(|error| explained(&error))?;
-        Ok(Reply {
+        let response = builder.send().await.map_err(|error| describe_error(&error))?;
+        Ok(HttpResponse {
             status: response.status().as_u16(),
             headers: response.headers().clone(),
-            body: Box::pin(response.bytes_stream().map_err(|error| explained(&error))),
+            body: Box::pin(response.bytes_stream().map_err(|error| describe_error(&error))),
         })
     }
 }
 
 /// A client for one exchange: its resolver knows the checked addresses and nothing else.
-fn client(addresses: Vec<SocketAddr>) -> Result<Client, String> {
+fn build_client(addresses: Vec<SocketAddr>) -> Result<Client, String> {
     // reqwest panics without a provider. Whoever has installed one, keeps it.
     if rustls::crypto::CryptoProvider::get_default().is_none() {
         let _ = rustls::crypto::ring::default_provider().install_default();
     }
     Client::builder()
         // reqwest does not ask a resolver for address literals; those were checked as they stand in the URL.
-        .dns_resolver(Arc::new(Pinned(addresses)))
+        .dns_resolver(Arc::new(PinnedResolver(addresses)))
         .redirect(redirect::Policy::none())
         .no_proxy()
         .no_gzip()
@@ -89,13 +89,13 @@ fn client(addresses: Vec<SocketAddr>) -> Result<Client, String> {
         .pool_max_idle_per_host(0)
         .user_agent(concat!("throughline/", env!("CARGO_PKG_VERSION")))
         .build()
-        .map_err(|error| explained(&error))
+        .map_err(|error| describe_error(&error))
 }
 
 #[derive(Debug)]
-struct Pinned(Vec<SocketAddr>);
+struct PinnedResolver(Vec<SocketAddr>);
 
-impl dns::Resolve for Pinned {
+impl dns::Resolve for PinnedResolver {
     fn resolve(&self, _name: dns::Name) -> dns::Resolving {
         let addresses: dns::Addrs = Box::new(self.0.clone().into_iter());
         Box::pin(std::future::ready(Ok(addresses)))
@@ -103,7 +103,7 @@ impl dns::Resolve for Pinned {
 }
 
 /// An error with its causes, which is where reqwest puts what happened.
-fn explained(error: &reqwest::Error) -> String {
+fn describe_error(error: &reqwest::Error) -> String {
     let mut text = if error.is_timeout() {
         "timed out".to_owned()
     } else if error.is_connect() {
@@ -156,7 +156,7 @@ mod tests {
     async fn only_the_pinned_address_is_dialled() {
         let (address, asked) = serve("HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhello").await;
         let url = format!("http://pinned.invalid:{}/path?q=1", address.port());
-        let reply = Network.send(request(&url, vec![address])).await.unwrap();
+        let reply = ReqwestTransport.send(request(&url, vec![address])).await.unwrap();
         assert_eq!(reply.status, 200);
         let body: Vec<Bytes> = reply.body.try_collect().await.unwrap();
         assert_eq!(body.concat(), b"hello");
@@ -171,7 +171,7 @@ mod tests {
         let (address, _) =
             serve("HTTP/1.1 302 Found\r\nlocation: http://127.0.0.1/\r\ncontent-length: 0\r\n\r\n").await;
         let url = format!("http://pinned.invalid:{}/", address.port());
-        let reply = Network.send(request(&url, vec![address])).await.unwrap();
+        let reply = ReqwestTransport.send(request(&url, vec![address])).await.unwrap();
         assert_eq!(reply.status, 302);
         assert_eq!(reply.headers["location"], "http://127.0.0.1/");
     }
@@ -182,7 +182,9 @@ mod tests {
         let address = listener.local_addr().unwrap();
         drop(listener);
         let url = format!("http://pinned.invalid:{}/", address.port());
-        let Err(error) = Network.send(request(&url, vec![address])).await else { panic!("connected") };
+        let Err(error) = ReqwestTransport.send(request(&url, vec![address])).await else {
+            panic!("connected")
+        };
         assert!(error.starts_with("cannot connect") && error.contains("refused"), "{error}");
     }
 }

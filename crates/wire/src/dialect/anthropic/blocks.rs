@@ -1,63 +1,63 @@
 //! The content array of one reply as it grows.
 
-use crate::dialect::fragments::Fragments;
-use crate::json::Json;
-use crate::vocabulary::{Hosted, Slot};
+use crate::dialect::text_fragments::TextFragments;
+use crate::json::JsonRef;
+use crate::vocabulary::{CallSlot, HostedTool};
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// One content block.
 #[derive(Debug)]
-pub(super) struct Block {
+pub(super) struct ContentBlock {
     /// The block as its start event had it: the fields that no delta changes (`caller`, `server_name`, ids).
     pub(super) head: Map<String, Value>,
     /// What deltas change.
-    pub(super) kind: Kind,
+    pub(super) kind: ContentBlockKind,
     /// Whether `content_block_stop` was seen.
     pub(super) closed: bool,
 }
 
 /// What a block is, with what its deltas have added.
 #[derive(Debug)]
-pub(super) enum Kind {
+pub(super) enum ContentBlockKind {
     /// Visible text with its sources.
-    Text { text: Fragments, citations: Vec<Value> },
+    Text { text: TextFragments, citations: Vec<Value> },
     /// Reasoning with the signature that proves it.
-    Thinking { text: Fragments, signature: Fragments },
+    Thinking { text: TextFragments, signature: TextFragments },
     /// A call for us. `start_input` is the non-empty input of the start event, used if no delta follows (N2).
-    Call { slot: Slot, start_input: Option<String>, input: Fragments },
+    Call { slot: CallSlot, start_input: Option<String>, input: TextFragments },
     /// A tool that the provider runs; its input shares the delta type of calls and must not reach them (N4).
-    Hosted { input: Fragments, reported: bool },
+    Hosted { input: TextFragments, reported: bool },
     /// A summary of earlier context, for the provider only.
-    Compaction { content: Fragments },
+    Compaction { content: TextFragments },
     /// Complete as it started: results of hosted tools, redacted thinking, kinds that we do not know.
-    Whole,
+    Complete,
 }
 
-impl Kind {
+impl ContentBlockKind {
     pub(super) fn text() -> Self {
-        Kind::Text { text: Fragments::default(), citations: Vec::new() }
+        ContentBlockKind::Text { text: TextFragments::default(), citations: Vec::new() }
     }
     pub(super) fn thinking() -> Self {
-        Kind::Thinking { text: Fragments::default(), signature: Fragments::default() }
+        ContentBlockKind::Thinking { text: TextFragments::default(), signature: TextFragments::default() }
     }
     pub(super) fn hosted() -> Self {
-        Kind::Hosted { input: Fragments::default(), reported: false }
+        ContentBlockKind::Hosted { input: TextFragments::default(), reported: false }
     }
     /// Are these two blocks of one kind?
-    fn is_like(&self, other: &Kind) -> bool {
+    fn is_same_kind(&self, other: &ContentBlockKind) -> bool {
         std::mem::discriminant(self) == std::mem::discriminant(other)
     }
 }
 
 /// The blocks in order of appearance, and which one a number means now.
 #[derive(Debug, Default)]
-pub(super) struct Blocks {
-    list: Vec<Block>,
+pub(super) struct ContentBlocks {
+    list: Vec<ContentBlock>,
     by_index: BTreeMap<u64, usize>,
 }
 
-impl Blocks {
+impl ContentBlocks {
     pub(super) fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
@@ -68,9 +68,9 @@ impl Blocks {
     }
 
     /// A block opens: from now on `index` means it, whatever it meant before (N9).
-    pub(super) fn open(&mut self, index: u64, head: Map<String, Value>, kind: Kind) -> usize {
+    pub(super) fn open(&mut self, index: u64, head: Map<String, Value>, kind: ContentBlockKind) -> usize {
         let at = self.list.len();
-        self.list.push(Block { head, kind, closed: false });
+        self.list.push(ContentBlock { head, kind, closed: false });
         self.by_index.insert(index, at);
         at
     }
@@ -83,23 +83,27 @@ impl Blocks {
         }
     }
 
-    pub(super) fn get(&mut self, at: usize) -> &mut Block {
+    pub(super) fn get(&mut self, at: usize) -> &mut ContentBlock {
         &mut self.list[at]
     }
 
     /// The block that a delta of this kind continues. If none was opened, or one of another kind, the delta opens its
     /// own, so that nothing is lost and nothing is mixed.
-    pub(super) fn continued(&mut self, index: Option<u64>, kind: Kind) -> &mut Block {
-        let fits = |at: &usize| self.list[*at].kind.is_like(&kind);
+    pub(super) fn block_for_delta(
+        &mut self,
+        index: Option<u64>,
+        kind: ContentBlockKind,
+    ) -> &mut ContentBlock {
+        let fits = |at: &usize| self.list[*at].kind.is_same_kind(&kind);
         let found = self.find(index).filter(fits).or_else(|| self.list.len().checked_sub(1).filter(fits));
         let at = found.unwrap_or_else(|| {
-            let head = if matches!(kind, Kind::Thinking { .. }) {
+            let head = if matches!(kind, ContentBlockKind::Thinking { .. }) {
                 // Its start was lost: it goes back only if a signature proves it whole.
                 Map::from_iter([("type".to_owned(), "thinking".into()), ("signature".to_owned(), "".into())])
             } else {
                 Map::from_iter([("type".to_owned(), "text".into())])
             };
-            self.list.push(Block { head, kind, closed: false });
+            self.list.push(ContentBlock { head, kind, closed: false });
             let at = self.list.len() - 1;
             if let Some(index) = index {
                 self.by_index.entry(index).or_insert(at);
@@ -110,33 +114,33 @@ impl Blocks {
     }
 
     /// Numbers of all blocks that no stop event has closed.
-    pub(super) fn unclosed(&self) -> Vec<usize> {
+    pub(super) fn open_blocks(&self) -> Vec<usize> {
         (0..self.list.len()).filter(|at| !self.list[*at].closed).collect()
     }
 
     /// The content array to send back. `cut`: the reply did not end by itself, so what waits for an answer that will
     /// never come is left out.
-    pub(super) fn into_content(self, cut: Cut) -> Vec<Value> {
-        let answered: BTreeSet<String> = self
+    pub(super) fn into_content(self, cut: ReplyCut) -> Vec<Value> {
+        let answered_ids: BTreeSet<String> = self
             .list
             .iter()
             .filter_map(|block| block.head.get("tool_use_id").and_then(Value::as_str).map(str::to_owned))
             .collect();
-        self.list.into_iter().filter_map(|block| block.into_value(cut, &answered)).collect()
+        self.list.into_iter().filter_map(|block| block.into_value(cut, &answered_ids)).collect()
     }
 }
 
 /// Whether the reply ended by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Cut {
+pub(super) enum ReplyCut {
     No,
     Yes,
 }
 
-impl Block {
+impl ContentBlock {
     /// What a hosted tool was asked, the first time this is called.
-    pub(super) fn report_hosted(&mut self) -> Option<Hosted> {
-        let Kind::Hosted { input, reported } = &mut self.kind else { return None };
+    pub(super) fn report_hosted(&mut self) -> Option<HostedTool> {
+        let ContentBlockKind::Hosted { input, reported } = &mut self.kind else { return None };
         if std::mem::replace(reported, true) {
             return None;
         }
@@ -145,14 +149,14 @@ impl Block {
         if let Some(value) = object_of(&std::mem::take(input).into_string()) {
             self.head.insert("input".to_owned(), value);
         }
-        Some(Hosted { id, name, input: self.head.get("input").cloned(), output: None })
+        Some(HostedTool { id, name, input: self.head.get("input").cloned(), output: None })
     }
 
     /// The block as it goes back; `None` for one that the upstream would refuse.
-    fn into_value(self, cut: Cut, answered: &BTreeSet<String>) -> Option<Value> {
-        let Block { mut head, kind, closed } = self;
+    fn into_value(self, cut: ReplyCut, answered_ids: &BTreeSet<String>) -> Option<Value> {
+        let ContentBlock { mut head, kind, closed } = self;
         match kind {
-            Kind::Text { text, citations } => {
+            ContentBlockKind::Text { text, citations } => {
                 let text = text.into_string();
                 // "text content blocks must contain non-whitespace text" (HTTP 400), yet such blocks are sent.
                 if text.trim().is_empty() {
@@ -165,7 +169,7 @@ impl Block {
                     head.remove("citations");
                 }
             }
-            Kind::Thinking { text, signature } => {
+            ContentBlockKind::Thinking { text, signature } => {
                 let signature = signature.into_string();
                 // Compatible servers do not sign; a block that was to be signed and was cut is refused.
                 if signature.is_empty() && (!closed || head.contains_key("signature")) {
@@ -176,23 +180,23 @@ impl Block {
                     head.insert("signature".to_owned(), signature.into());
                 }
             }
-            Kind::Call { input, .. } => {
+            ContentBlockKind::Call { input, .. } => {
                 let input = object_of(&input.into_string()).unwrap_or_else(|| Value::Object(Map::new()));
                 head.insert("input".to_owned(), input);
             }
-            Kind::Hosted { .. } => {
+            ContentBlockKind::Hosted { .. } => {
                 let id = head.get("id").and_then(Value::as_str).unwrap_or_default();
-                if cut == Cut::Yes && !answered.contains(id) {
+                if cut == ReplyCut::Yes && !answered_ids.contains(id) {
                     return None;
                 }
             }
-            Kind::Compaction { content } => {
+            ContentBlockKind::Compaction { content } => {
                 let content = content.into_string();
                 if !content.is_empty() {
                     head.insert("content".to_owned(), content.into());
                 }
             }
-            Kind::Whole => {}
+            ContentBlockKind::Complete => {}
         }
         Some(Value::Object(head))
     }
@@ -200,5 +204,5 @@ impl Block {
 
 /// The text as a JSON object; the API takes no other input.
 fn object_of(text: &str) -> Option<Value> {
-    Json::parse(text).ok().filter(Json::is_object).map(|json| json.to_value())
+    JsonRef::parse(text).ok().filter(JsonRef::is_object).map(|json| json.to_value())
 }

@@ -1,32 +1,32 @@
-//! Stream and body to [`Step`]. // R: W1, W3, W5
+//! Stream and body to [`StepWriter`]. // R: W1, W3, W5
 
-use super::blocks::{Blocks, Cut, Kind};
+use super::blocks::{ContentBlockKind, ContentBlocks, ReplyCut};
 use crate::assemble::CallHead;
-use crate::dialect::fragments::Fragments;
-use crate::dialect::unproven::Unproven;
-use crate::dialect::{Decode, Frame};
-use crate::json::Json;
-use crate::step::{Step, error_of, excerpt_of};
-use crate::vocabulary::{CallKind, FinishReason, Hosted, ProblemKind, UpstreamError, Usage};
+use crate::dialect::pending_seals::PendingSeals;
+use crate::dialect::text_fragments::TextFragments;
+use crate::dialect::{DialectDecoder, PayloadFrame};
+use crate::json::JsonRef;
+use crate::step::{StepWriter, error_of, excerpt_of};
+use crate::vocabulary::{CallKind, FinishReason, HostedTool, ProblemKind, UpstreamError, Usage};
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 /// Decodes one reply. A hosted tool is reported twice under its id: what it was asked, then what it answered.
 #[derive(Default)]
-pub(crate) struct Decoder {
+pub(crate) struct AnthropicDecoder {
     /// Id of the message; empty if it had none, `None` before the first `message_start`.
     message_id: Option<String>,
-    blocks: Blocks,
-    unproven: Unproven,
+    blocks: ContentBlocks,
+    pending_seals: PendingSeals,
     /// Names of hosted tools by id, for their results.
-    hosted: BTreeMap<String, String>,
+    hosted_names: BTreeMap<String, String>,
     /// The code execution container, which the next request must name.
     container: Option<Value>,
 }
 
-impl Decode for Decoder {
-    fn frame(&mut self, frame: &Frame<'_>, step: &mut Step<'_>) {
+impl DialectDecoder for AnthropicDecoder {
+    fn frame(&mut self, frame: &PayloadFrame<'_>, step: &mut StepWriter<'_>) {
         let json = frame.json;
         match &*event_type(frame) {
             "content_block_delta" => self.block_delta(json, step),
@@ -39,12 +39,12 @@ impl Decode for Decoder {
             "message_start" => self.message_start(json.get("message").unwrap_or(json), step),
             "message_delta" => {
                 if let Some(delta) = json.get("delta") {
-                    self.ending(delta, step);
+                    self.read_stop_reason(delta, step);
                 }
-                usage(json, step);
+                read_usage(json, step);
             }
-            "message_stop" => step.complete_and_over(),
-            "error" => step.fail(error_of(json).unwrap_or_else(|| unexplained(json))),
+            "message_stop" => step.complete_and_end(),
+            "error" => step.fail(error_of(json).unwrap_or_else(|| unknown_error(json))),
             // A whole message in one event: gateways that cannot stream.
             "message" if json.get("content").is_some() => self.body(json, step),
             "ping" | "heartbeat" => {}
@@ -52,19 +52,19 @@ impl Decode for Decoder {
         }
     }
 
-    fn body(&mut self, json: &Json<'_>, step: &mut Step<'_>) {
+    fn body(&mut self, json: &JsonRef<'_>, step: &mut StepWriter<'_>) {
         if json.get("content").is_none() {
-            return step.fail(error_of(json).unwrap_or_else(|| unexplained(json)));
+            return step.fail(error_of(json).unwrap_or_else(|| unknown_error(json)));
         }
         self.message_start(json, step);
         step.complete();
     }
 
-    fn end(&mut self, step: &mut Step<'_>) {
-        for at in self.blocks.unclosed() {
+    fn end(&mut self, step: &mut StepWriter<'_>) {
+        for at in self.blocks.open_blocks() {
             self.finish_block(at, step);
         }
-        let cut = if step.is_finished() { Cut::No } else { Cut::Yes };
+        let cut = if step.is_finished() { ReplyCut::No } else { ReplyCut::Yes };
         let content = std::mem::take(&mut self.blocks).into_content(cut);
         if !content.is_empty() {
             step.echo(super::echo::write(content, self.container.take()));
@@ -72,32 +72,32 @@ impl Decode for Decoder {
     }
 }
 
-impl Decoder {
+impl AnthropicDecoder {
     /// A message begins, or (a plain body, and replies that a proxy kept) is there whole.
-    fn message_start(&mut self, message: &Json<'_>, step: &mut Step<'_>) {
+    fn message_start(&mut self, message: &JsonRef<'_>, step: &mut StepWriter<'_>) {
         let id = message.nonempty("id").unwrap_or_default();
         if let Some(known) = &self.message_id {
             // Quirk N8. A proxy that retried sends a second head: the same message again, or another generation.
             let repeated =
                 if id.is_empty() || known.is_empty() { self.blocks.is_empty() } else { *known == id };
             if repeated {
-                return usage(message, step);
+                return read_usage(message, step);
             }
             step.restart(&id);
             *self = Self::default();
         }
         self.message_id = Some(id.into_owned());
-        for block in message.get("content").map(Json::items).unwrap_or_default() {
-            self.unproven.settle(step);
+        for block in message.get("content").map(JsonRef::items).unwrap_or_default() {
+            self.pending_seals.seal_all(step);
             let at = self.open_block(self.blocks.next_index(), block, step);
             self.close_block(at, step);
         }
-        self.ending(message, step);
-        usage(message, step);
+        self.read_stop_reason(message, step);
+        read_usage(message, step);
     }
 
-    fn block_start(&mut self, json: &Json<'_>, step: &mut Step<'_>) {
-        self.unproven.settle(step);
+    fn block_start(&mut self, json: &JsonRef<'_>, step: &mut StepWriter<'_>) {
+        self.pending_seals.seal_all(step);
         match json.get("content_block") {
             Some(block) => {
                 let index = index_of(json).unwrap_or_else(|| self.blocks.next_index());
@@ -107,21 +107,21 @@ impl Decoder {
         }
     }
 
-    fn open_block(&mut self, index: u64, block: &Json<'_>, step: &mut Step<'_>) -> usize {
+    fn open_block(&mut self, index: u64, block: &JsonRef<'_>, step: &mut StepWriter<'_>) -> usize {
         let name = block.nonempty("type").unwrap_or_default();
         let kind = match &*name {
             "text" => {
-                let mut text = Fragments::default();
+                let mut text = TextFragments::default();
                 if let Some(start) = block.get("text") {
                     step.text(start);
                     text.push(start);
                 }
-                let citations = block.get("citations").map(Json::items).unwrap_or_default();
+                let citations = block.get("citations").map(JsonRef::items).unwrap_or_default();
                 citations.iter().for_each(|citation| step.citation(citation));
-                Kind::Text { text, citations: citations.iter().map(Json::to_value).collect() }
+                ContentBlockKind::Text { text, citations: citations.iter().map(JsonRef::to_value).collect() }
             }
             "thinking" => {
-                let (mut text, mut signature) = (Fragments::default(), Fragments::default());
+                let (mut text, mut signature) = (TextFragments::default(), TextFragments::default());
                 if let Some(start) = block.get("thinking") {
                     step.thinking(start);
                     text.push(start);
@@ -129,52 +129,52 @@ impl Decoder {
                 if let Some(start) = block.get("signature") {
                     signature.push(start);
                 }
-                Kind::Thinking { text, signature }
+                ContentBlockKind::Thinking { text, signature }
             }
             "redacted_thinking" => {
-                step.thinking_unseen();
-                Kind::Whole
+                step.hidden_thinking();
+                ContentBlockKind::Complete
             }
             "tool_use" => {
                 let (id, tool) =
                     (block.scalar("id").unwrap_or_default(), block.nonempty("name").unwrap_or_default());
                 let slot = step.open_call(index, CallHead { id: &id, name: &tool, kind: CallKind::Function });
-                Kind::Call {
+                ContentBlockKind::Call {
                     slot,
                     start_input: block.get("input").and_then(input_text),
-                    input: Fragments::default(),
+                    input: TextFragments::default(),
                 }
             }
             "server_tool_use" | "mcp_tool_use" => {
                 if let (Some(id), Some(tool)) = (block.nonempty("id"), block.nonempty("name")) {
-                    self.hosted.insert(id.into_owned(), tool.into_owned());
+                    self.hosted_names.insert(id.into_owned(), tool.into_owned());
                 }
-                Kind::hosted()
+                ContentBlockKind::hosted()
             }
             result if result.ends_with("_tool_result") => {
                 let id = block.nonempty("tool_use_id").map(Cow::into_owned);
-                let known = id.as_ref().and_then(|id| self.hosted.get(id)).cloned();
+                let known = id.as_ref().and_then(|id| self.hosted_names.get(id)).cloned();
                 let name = known.unwrap_or_else(|| result.trim_end_matches("_tool_result").to_owned());
-                step.hosted(Hosted {
+                step.hosted(HostedTool {
                     id,
                     name,
                     input: None,
-                    output: block.get("content").map(Json::to_value),
+                    output: block.get("content").map(JsonRef::to_value),
                 });
-                Kind::Whole
+                ContentBlockKind::Complete
             }
             "compaction" => {
-                let mut content = Fragments::default();
+                let mut content = TextFragments::default();
                 if let Some(start) = block.get("content") {
                     content.push(start);
                 }
-                Kind::Compaction { content }
+                ContentBlockKind::Compaction { content }
             }
             // Which model answered, and files of a container: of use to the provider only.
-            "fallback" | "container_upload" => Kind::Whole,
+            "fallback" | "container_upload" => ContentBlockKind::Complete,
             other => {
                 step.problem(ProblemKind::UnknownEvent, other);
-                Kind::Whole
+                ContentBlockKind::Complete
             }
         };
         let head = match block.to_value() {
@@ -184,14 +184,16 @@ impl Decoder {
         self.blocks.open(index, head, kind)
     }
 
-    fn block_delta(&mut self, json: &Json<'_>, step: &mut Step<'_>) {
+    fn block_delta(&mut self, json: &JsonRef<'_>, step: &mut StepWriter<'_>) {
         let Some(delta) = json.get("delta") else { return };
         let index = index_of(json);
         match &*delta_type(delta) {
             "text_delta" => {
                 let Some(part) = delta.get("text") else { return };
                 step.text(part);
-                if let Kind::Text { text, .. } = &mut self.blocks.continued(index, Kind::text()).kind {
+                if let ContentBlockKind::Text { text, .. } =
+                    &mut self.blocks.block_for_delta(index, ContentBlockKind::text()).kind
+                {
                     text.push(part);
                 }
             }
@@ -203,15 +205,16 @@ impl Decoder {
             "thinking_delta" => {
                 let Some(part) = delta.get("thinking") else { return };
                 step.thinking(part);
-                if let Kind::Thinking { text, .. } = &mut self.blocks.continued(index, Kind::thinking()).kind
+                if let ContentBlockKind::Thinking { text, .. } =
+                    &mut self.blocks.block_for_delta(index, ContentBlockKind::thinking()).kind
                 {
                     text.push(part);
                 }
             }
             "signature_delta" => {
                 let Some(part) = delta.get("signature") else { return };
-                if let Kind::Thinking { signature, .. } =
-                    &mut self.blocks.continued(index, Kind::thinking()).kind
+                if let ContentBlockKind::Thinking { signature, .. } =
+                    &mut self.blocks.block_for_delta(index, ContentBlockKind::thinking()).kind
                 {
                     signature.push(part);
                 }
@@ -219,13 +222,15 @@ impl Decoder {
             "citations_delta" => {
                 let Some(citation) = delta.get("citation") else { return };
                 step.citation(citation);
-                if let Kind::Text { citations, .. } = &mut self.blocks.continued(index, Kind::text()).kind {
+                if let ContentBlockKind::Text { citations, .. } =
+                    &mut self.blocks.block_for_delta(index, ContentBlockKind::text()).kind
+                {
                     citations.push(citation.to_value());
                 }
             }
             "compaction_delta" => {
                 let (Some(part), Some(at)) = (delta.get("content"), self.blocks.find(index)) else { return };
-                if let Kind::Compaction { content } = &mut self.blocks.get(at).kind {
+                if let ContentBlockKind::Compaction { content } = &mut self.blocks.get(at).kind {
                     content.push(part);
                 }
             }
@@ -233,10 +238,10 @@ impl Decoder {
         }
     }
 
-    fn input_delta(&mut self, index: Option<u64>, part: &Json<'_>, step: &mut Step<'_>) {
+    fn input_delta(&mut self, index: Option<u64>, part: &JsonRef<'_>, step: &mut StepWriter<'_>) {
         let at = self.blocks.find(index);
         match at.map(|at| &mut self.blocks.get(at).kind) {
-            Some(Kind::Call { slot, input, .. }) => {
+            Some(ContentBlockKind::Call { slot, input, .. }) => {
                 if part.is_string() {
                     step.append_arguments(*slot, part);
                     input.push(part);
@@ -246,13 +251,14 @@ impl Decoder {
                     input.push_str(part.raw());
                 }
             }
-            Some(Kind::Hosted { input, .. }) => input.push(part),
-            Some(Kind::Whole) => step.problem(ProblemKind::UnknownEvent, part.raw()),
+            Some(ContentBlockKind::Hosted { input, .. }) => input.push(part),
+            Some(ContentBlockKind::Complete) => step.problem(ProblemKind::UnknownEvent, part.raw()),
             _ => {
                 // Arguments whose call was never opened stay visible as a call without a name (quirk T16).
                 let index = index.unwrap_or_else(|| self.blocks.next_index());
                 let slot = step.open_call(index, CallHead::default());
-                let kind = Kind::Call { slot, start_input: None, input: Fragments::default() };
+                let kind =
+                    ContentBlockKind::Call { slot, start_input: None, input: TextFragments::default() };
                 let head = Map::from_iter([("type".to_owned(), Value::from("tool_use"))]);
                 self.blocks.open(index, head, kind);
                 self.input_delta(Some(index), part, step);
@@ -261,24 +267,24 @@ impl Decoder {
     }
 
     /// The upstream says that a block is complete.
-    fn close_block(&mut self, at: usize, step: &mut Step<'_>) {
+    fn close_block(&mut self, at: usize, step: &mut StepWriter<'_>) {
         if std::mem::replace(&mut self.blocks.get(at).closed, true) {
             return;
         }
         self.finish_block(at, step);
-        if let Kind::Call { slot, .. } = self.blocks.get(at).kind {
-            self.unproven.close(slot, step);
+        if let ContentBlockKind::Call { slot, .. } = self.blocks.get(at).kind {
+            self.pending_seals.seal_or_hold(slot, step);
         }
     }
 
     /// No more deltas for a block, with or without a stop event (quirk N9).
-    fn finish_block(&mut self, at: usize, step: &mut Step<'_>) {
+    fn finish_block(&mut self, at: usize, step: &mut StepWriter<'_>) {
         let block = self.blocks.get(at);
-        if let Kind::Call { slot, start_input, input } = &mut block.kind
+        if let ContentBlockKind::Call { slot, start_input, input } = &mut block.kind
             && let Some(text) = start_input.take()
             && step.has_no_arguments(*slot)
         {
-            step.restate_arguments(*slot, &text);
+            step.snapshot_arguments(*slot, &text);
             input.push_str(&text);
         }
         if let Some(hosted) = block.report_hosted() {
@@ -287,7 +293,7 @@ impl Decoder {
     }
 
     /// Stop reason and what comes with it: in `message_delta.delta`, or in a whole message.
-    fn ending(&mut self, json: &Json<'_>, step: &mut Step<'_>) {
+    fn read_stop_reason(&mut self, json: &JsonRef<'_>, step: &mut StepWriter<'_>) {
         if let Some(reason) = json.nonempty("stop_reason") {
             step.finish(finish_reason(&reason), &reason);
         }
@@ -301,7 +307,7 @@ impl Decoder {
 }
 
 /// `type` of the payload, else the `event:` line, else what its members show (quirk N7).
-fn event_type<'a>(frame: &Frame<'a>) -> Cow<'a, str> {
+fn event_type<'a>(frame: &PayloadFrame<'a>) -> Cow<'a, str> {
     let json = frame.json;
     if let Some(name) = json.nonempty("type") {
         return name;
@@ -328,7 +334,7 @@ fn event_type<'a>(frame: &Frame<'a>) -> Cow<'a, str> {
 }
 
 /// `type` of a delta, else what its members show.
-fn delta_type<'a>(delta: &Json<'a>) -> Cow<'a, str> {
+fn delta_type<'a>(delta: &JsonRef<'a>) -> Cow<'a, str> {
     delta.nonempty("type").unwrap_or_else(|| {
         let known = [
             ("text", "text_delta"),
@@ -341,12 +347,12 @@ fn delta_type<'a>(delta: &Json<'a>) -> Cow<'a, str> {
     })
 }
 
-fn index_of(json: &Json<'_>) -> Option<u64> {
-    json.get("index").and_then(Json::as_u64)
+fn index_of(json: &JsonRef<'_>) -> Option<u64> {
+    json.get("index").and_then(JsonRef::as_u64)
 }
 
 /// The text of an `input` that says something: `{}` is the placeholder that deltas follow.
-fn input_text(input: &Json<'_>) -> Option<String> {
+fn input_text(input: &JsonRef<'_>) -> Option<String> {
     match input.as_str() {
         Some(text) => Some(text.into_owned()),
         None if input.is_object() && input.members().is_empty() => None,
@@ -357,9 +363,9 @@ fn input_text(input: &Json<'_>) -> Option<String> {
 
 /// Tokens, absolute in every event that has them; the last ones count (quirk N10). `input_tokens` is without what was read from
 /// a cache or written to it, as the upstream counts.
-fn usage(json: &Json<'_>, step: &mut Step<'_>) {
+fn read_usage(json: &JsonRef<'_>, step: &mut StepWriter<'_>) {
     let Some(usage) = json.get("usage") else { return };
-    let tokens = |keys: &[&str]| usage.path(keys).and_then(Json::as_u64);
+    let tokens = |keys: &[&str]| usage.path(keys).and_then(JsonRef::as_u64);
     step.usage(Usage {
         input_tokens: tokens(&["input_tokens"]),
         output_tokens: tokens(&["output_tokens"]),
@@ -382,7 +388,7 @@ fn finish_reason(reason: &str) -> FinishReason {
 }
 
 /// An error event in no known form.
-fn unexplained(json: &Json<'_>) -> UpstreamError {
+fn unknown_error(json: &JsonRef<'_>) -> UpstreamError {
     let message = json.nonempty("message").map_or_else(|| excerpt_of(json.raw()), Cow::into_owned);
     UpstreamError { message, kind: None, code: None }
 }

@@ -2,10 +2,10 @@
 
 use super::echo;
 use super::tool_id::{self, ToolIds};
-use crate::dialect::{Dialect, EncodedRequest, Transfer, extra};
-use crate::profile::Profile;
+use crate::dialect::{Dialect, EncodedRequest, TransferMode, extra};
+use crate::profile::UpstreamProfile;
 use crate::vocabulary::{
-    Call, ClosedStep, Media, Message, ModelRequest, Outcome, ToolChoice, ToolDefinition, UserPart,
+    Call, CallOutcome, ClosedStep, Media, Message, ModelRequest, ToolChoice, ToolDefinition, UserPart,
 };
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -23,8 +23,12 @@ const MISSING_BEGINNING: &str = "(The beginning of this conversation is not avai
 /// Pictures that the API takes.
 const PICTURES: [&str; 4] = ["image/jpeg", "image/png", "image/gif", "image/webp"];
 
-pub(crate) fn encode(request: &ModelRequest, profile: &Profile, transfer: Transfer) -> EncodedRequest {
-    let mut conversation = Conversation {
+pub(crate) fn encode(
+    request: &ModelRequest,
+    profile: &UpstreamProfile,
+    transfer: TransferMode,
+) -> EncodedRequest {
+    let mut conversation = ConversationEncoder {
         request,
         profile,
         ids: ToolIds::default(),
@@ -48,7 +52,7 @@ pub(crate) fn encode(request: &ModelRequest, profile: &Profile, transfer: Transf
         body.insert(
             "system".to_owned(),
             if profile.cache_control {
-                mark(&mut text);
+                set_cache_control(&mut text);
                 json!([text])
             } else {
                 instructions.into()
@@ -63,7 +67,7 @@ pub(crate) fn encode(request: &ModelRequest, profile: &Profile, transfer: Transf
     if let Some(container) = container {
         body.insert("container".to_owned(), container.clone());
     }
-    if transfer == Transfer::Stream {
+    if transfer == TransferMode::Stream {
         body.insert("stream".to_owned(), true.into());
     }
     extra::merge(&mut body, &request.settings.extra);
@@ -82,14 +86,14 @@ fn max_tokens(request: &ModelRequest) -> u64 {
     }
 }
 
-fn tools(request: &ModelRequest, profile: &Profile, body: &mut Map<String, Value>) {
+fn tools(request: &ModelRequest, profile: &UpstreamProfile, body: &mut Map<String, Value>) {
     let may_call = request.tool_choice != ToolChoice::None && !request.tools.is_empty();
     if !may_call && !profile.tool_choice_none {
         return;
     }
     let mut tools: Vec<Value> = match request.tools.is_empty() {
         false => request.tools.iter().map(tool).collect(),
-        true => formerly_called(request)
+        true => called_tool_names(request)
             .map(|name| json!({ "name": name, "input_schema": any_object() }))
             .collect(),
     };
@@ -99,7 +103,7 @@ fn tools(request: &ModelRequest, profile: &Profile, body: &mut Map<String, Value
     if profile.cache_control
         && let Some(last) = tools.last_mut()
     {
-        mark(last);
+        set_cache_control(last);
     }
     body.insert("tools".to_owned(), tools.into());
     let one_call = request.settings.parallel_tool_calls == Some(false);
@@ -117,13 +121,14 @@ fn tools(request: &ModelRequest, profile: &Profile, body: &mut Map<String, Value
 
 /// Names of the tools that history calls. "Requests which include `tool_use` or `tool_result` blocks must define tools"
 /// (HTTP 400), even if none is offered any more.
-fn formerly_called(request: &ModelRequest) -> impl Iterator<Item = String> {
+fn called_tool_names(request: &ModelRequest) -> impl Iterator<Item = String> {
     let steps = request.messages.iter().filter_map(|message| match message {
         Message::Step(step) => Some(step),
         Message::User(_) => None,
     });
-    let names =
-        steps.flat_map(|step| &step.calls).map(|(call, _)| tool_id::name(call.name.as_str()).into_owned());
+    let names = steps
+        .flat_map(|step| &step.calls)
+        .map(|(call, _)| tool_id::sanitize_name(call.name.as_str()).into_owned());
     names.collect::<BTreeSet<_>>().into_iter()
 }
 
@@ -144,30 +149,30 @@ fn tool(definition: &ToolDefinition) -> Value {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Role {
+enum AnthropicRole {
     User,
     Assistant,
 }
 
 /// Messages as they are written: roles alternate, and no content is empty.
-struct Conversation<'a> {
+struct ConversationEncoder<'a> {
     request: &'a ModelRequest,
-    profile: &'a Profile,
+    profile: &'a UpstreamProfile,
     ids: ToolIds,
-    messages: Vec<(Role, Vec<Value>)>,
+    messages: Vec<(AnthropicRole, Vec<Value>)>,
     /// The container that the last step ran code in.
     container: Option<&'a Value>,
     /// The last block of what the user said last: message and place in it.
     last_turn: Option<(usize, usize)>,
 }
 
-impl<'a> Conversation<'a> {
+impl<'a> ConversationEncoder<'a> {
     fn user(&mut self, parts: &[UserPart]) {
         let blocks: Vec<Value> = parts.iter().filter_map(|part| self.user_block(part)).collect();
         if blocks.is_empty() {
             return;
         }
-        self.push(Role::User, blocks);
+        self.push(AnthropicRole::User, blocks);
         let last = self.messages.len() - 1;
         self.last_turn = Some((last, self.messages[last].1.len() - 1));
     }
@@ -175,18 +180,18 @@ impl<'a> Conversation<'a> {
     /// Where a cache may end besides tools and prompt: behind what the user said last, which the next turn begins with, and behind
     /// the last step, which the next one begins with. With those two that is four, and no more are taken
     /// (https://platform.claude.com/docs/en/build-with-claude/prompt-caching).
-    fn mark_ends(&mut self) {
+    fn mark_cache_points(&mut self) {
         let turn = self.last_turn;
         if let Some((message, block)) = turn
             && let Some(block) =
                 self.messages.get_mut(message).and_then(|(_, content)| content.get_mut(block))
         {
-            mark(block);
+            set_cache_control(block);
         }
-        if let Some((Role::User, content)) = self.messages.last_mut()
+        if let Some((AnthropicRole::User, content)) = self.messages.last_mut()
             && let Some(block) = content.last_mut()
         {
-            mark(block);
+            set_cache_control(block);
         }
     }
 
@@ -194,14 +199,14 @@ impl<'a> Conversation<'a> {
     /// user message, one for each `tool_use` (`surfaces.md` §9.2).
     fn step(&mut self, step: &'a ClosedStep) {
         let ids: Vec<String> = step.calls.iter().map(|(call, _)| self.ids.assign(call)).collect();
-        let content = self.echoed(step, &ids).unwrap_or_else(|| rebuilt(step, &ids));
-        self.push(Role::Assistant, content);
+        let content = self.echo_content(step, &ids).unwrap_or_else(|| rebuild_content(step, &ids));
+        self.push(AnthropicRole::Assistant, content);
         let results =
             step.calls.iter().zip(&ids).map(|((call, outcome), id)| self.result(id, call, outcome)).collect();
-        self.push(Role::User, results);
+        self.push(AnthropicRole::User, results);
     }
 
-    fn push(&mut self, role: Role, blocks: Vec<Value>) {
+    fn push(&mut self, role: AnthropicRole, blocks: Vec<Value>) {
         if blocks.is_empty() {
             return;
         }
@@ -214,7 +219,7 @@ impl<'a> Conversation<'a> {
     /// The content array as this model wrote it, its reasoning untouched. Which calls there are, their ids and their
     /// arguments is for the ledger to say: ids may have been missing or repeated, arguments repaired, calls over a
     /// limit dropped, calls of an abandoned generation kept. `None` for another model's step.
-    fn echoed(&mut self, step: &'a ClosedStep, ids: &[String]) -> Option<Vec<Value>> {
+    fn echo_content(&mut self, step: &'a ClosedStep, ids: &[String]) -> Option<Vec<Value>> {
         let state = step.provider_state.as_ref()?;
         if state.dialect != Dialect::Anthropic || step.model != self.request.model {
             return None;
@@ -234,7 +239,7 @@ impl<'a> Conversation<'a> {
                 let (call, id) = missing.remove(at);
                 let mut block = block.clone();
                 block["id"] = id.as_str().into();
-                block["name"] = tool_id::name(call.name.as_str()).into();
+                block["name"] = tool_id::sanitize_name(call.name.as_str()).into();
                 block["input"] = call.arguments_object();
                 content.push(block);
             }
@@ -249,13 +254,13 @@ impl<'a> Conversation<'a> {
         Some(content)
     }
 
-    fn result(&self, id: &str, call: &Call, outcome: &Outcome) -> Value {
+    fn result(&self, id: &str, call: &Call, outcome: &CallOutcome) -> Value {
         let mut blocks = Vec::new();
-        let mut text = call.told_to_model(outcome);
+        let mut text = call.outcome_text(outcome);
         for media in outcome.output().map(|output| &output.media[..]).unwrap_or_default() {
             match self.picture(media) {
                 Some(block) => blocks.push(block),
-                None => text = format!("{text}\n{}", note(media, "shown to the user")),
+                None => text = format!("{text}\n{}", media_note(media, "shown to the user")),
             }
         }
         let content = if blocks.is_empty() {
@@ -278,12 +283,12 @@ impl<'a> Conversation<'a> {
             // "text content blocks must contain non-whitespace text" (HTTP 400).
             UserPart::Text { text } => Some(text_block(text)).filter(|_| !text.trim().is_empty()),
             UserPart::Image(media) => {
-                let unseen = || text_block(&note(media, "sent by the user, which you cannot see"));
+                let unseen = || text_block(&media_note(media, "sent by the user, which you cannot see"));
                 Some(self.picture(media).unwrap_or_else(unseen))
             }
             UserPart::File { name, media } => {
                 Some(self.picture(media).or_else(|| document(name, media)).unwrap_or_else(|| {
-                    text_block(&format!("[file {name}, {}, which you cannot read]", about(media)))
+                    text_block(&format!("[file {name}, {}, which you cannot read]", describe_media(media)))
                 }))
             }
         }
@@ -299,18 +304,18 @@ impl<'a> Conversation<'a> {
 
     fn into_messages(mut self) -> Value {
         if self.profile.cache_control {
-            self.mark_ends();
+            self.mark_cache_points();
         }
-        if let Some((Role::Assistant, _)) = self.messages.first() {
-            self.messages.insert(0, (Role::User, vec![text_block(MISSING_BEGINNING)]));
+        if let Some((AnthropicRole::Assistant, _)) = self.messages.first() {
+            self.messages.insert(0, (AnthropicRole::User, vec![text_block(MISSING_BEGINNING)]));
         }
         // "final assistant content cannot end with trailing whitespace" (HTTP 400).
-        if let Some((Role::Assistant, content)) = self.messages.last_mut()
+        if let Some((AnthropicRole::Assistant, content)) = self.messages.last_mut()
             && let Some(Value::String(text)) = content.last_mut().and_then(|block| block.get_mut("text"))
         {
             text.truncate(text.trim_end().len());
         }
-        let role = |role| if role == Role::User { "user" } else { "assistant" };
+        let role = |role| if role == AnthropicRole::User { "user" } else { "assistant" };
         self.messages
             .into_iter()
             .map(|(who, content)| json!({ "role": role(who), "content": content }))
@@ -320,19 +325,19 @@ impl<'a> Conversation<'a> {
 
 /// A step of another model, or one whose provider state is gone: text and calls. Its reasoning is left out, because
 /// only signed reasoning is accepted.
-fn rebuilt(step: &ClosedStep, ids: &[String]) -> Vec<Value> {
+fn rebuild_content(step: &ClosedStep, ids: &[String]) -> Vec<Value> {
     let text = Some(text_block(&step.text)).filter(|_| !step.text.trim().is_empty());
     let calls = step.calls.iter().zip(ids).map(|((call, _), id)| tool_use(call, id));
     text.into_iter().chain(calls).collect()
 }
 
 fn tool_use(call: &Call, id: &str) -> Value {
-    let name = tool_id::name(call.name.as_str());
+    let name = tool_id::sanitize_name(call.name.as_str());
     json!({ "type": "tool_use", "id": id, "name": name, "input": call.arguments_object() })
 }
 
 /// A cache may keep everything up to here.
-fn mark(block: &mut Value) {
+fn set_cache_control(block: &mut Value) {
     block["cache_control"] = json!({ "type": "ephemeral" });
 }
 
@@ -360,12 +365,12 @@ fn document(name: &str, media: &Media) -> Option<Value> {
 }
 
 /// What stands for a picture that cannot be sent; never its base64 (`surfaces.md` §9.3).
-fn note(media: &Media, whose: &str) -> String {
-    format!("[image {}, {}]", about(media), whose)
+fn media_note(media: &Media, audience: &str) -> String {
+    format!("[image {}, {}]", describe_media(media), audience)
 }
 
 /// Type and size.
-fn about(media: &Media) -> String {
+fn describe_media(media: &Media) -> String {
     if let Some(url) = media.url() {
         return format!("at {url}");
     }

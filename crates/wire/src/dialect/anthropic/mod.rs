@@ -10,5 +10,5 @@ mod echo;
 mod encode;
 mod tool_id;
 
-pub(crate) use decode::Decoder;
+pub(crate) use decode::AnthropicDecoder;
 pub(crate) use encode::encode;

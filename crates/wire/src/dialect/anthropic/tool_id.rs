@@ -11,7 +11,7 @@ const FOREIGN_ID_BYTES_MAX: usize = 128;
 const NAME_BYTES_MAX: usize = 128;
 
 /// A tool's name as `^[a-zA-Z0-9_-]{1,128}$`. Offered names are so already; a model may have called anything.
-pub(super) fn name(name: &str) -> Cow<'_, str> {
+pub(super) fn sanitize_name(name: &str) -> Cow<'_, str> {
     if is_valid(name, NAME_BYTES_MAX) {
         return Cow::Borrowed(name);
     }

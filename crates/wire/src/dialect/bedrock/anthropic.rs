@@ -4,20 +4,20 @@
 
 use super::exception;
 use crate::dialect::anthropic;
-use crate::dialect::{Decode, Frame, FrameKind};
-use crate::json::Json;
-use crate::step::Step;
+use crate::dialect::{DialectDecoder, FrameKind, PayloadFrame};
+use crate::json::JsonRef;
+use crate::step::StepWriter;
 use crate::vocabulary::ProblemKind;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 
 #[derive(Default)]
-pub(crate) struct Decoder {
-    inner: anthropic::Decoder,
+pub(crate) struct BedrockAnthropicDecoder {
+    inner: anthropic::AnthropicDecoder,
 }
 
-impl Decode for Decoder {
-    fn frame(&mut self, frame: &Frame<'_>, step: &mut Step<'_>) {
+impl DialectDecoder for BedrockAnthropicDecoder {
+    fn frame(&mut self, frame: &PayloadFrame<'_>, step: &mut StepWriter<'_>) {
         if frame.kind == FrameKind::Exception {
             return step.fail(exception(frame));
         }
@@ -29,17 +29,19 @@ impl Decode for Decoder {
         else {
             return step.problem(ProblemKind::InvalidEvent, &encoded);
         };
-        match Json::parse(&text) {
-            Ok(json) => self.inner.frame(&Frame { event: "", kind: FrameKind::Data, json: &json }, step),
+        match JsonRef::parse(&text) {
+            Ok(json) => {
+                self.inner.frame(&PayloadFrame { event: "", kind: FrameKind::Data, json: &json }, step)
+            }
             Err(_) => step.problem(ProblemKind::InvalidEvent, &text),
         }
     }
 
-    fn body(&mut self, json: &Json<'_>, step: &mut Step<'_>) {
+    fn body(&mut self, json: &JsonRef<'_>, step: &mut StepWriter<'_>) {
         self.inner.body(json, step);
     }
 
-    fn end(&mut self, step: &mut Step<'_>) {
+    fn end(&mut self, step: &mut StepWriter<'_>) {
         self.inner.end(step);
     }
 }

@@ -1,40 +1,40 @@
 //! The content array of one Converse reply as it grows, in the form in which it goes back.
 
-use crate::dialect::fragments::Fragments;
-use crate::json::Json;
-use crate::vocabulary::Slot;
+use crate::dialect::text_fragments::TextFragments;
+use crate::json::JsonRef;
+use crate::vocabulary::CallSlot;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
 /// One content block with what its deltas have added.
 #[derive(Debug)]
-pub(super) enum Block {
+pub(super) enum ConverseBlock {
     /// Visible text with its sources. No event opens it (quirk B2).
-    Text { text: Fragments, citations: Vec<Value> },
+    Text { text: TextFragments, citations: Vec<Value> },
     /// Reasoning with its signature.
-    Reasoning { text: Fragments, signature: Fragments },
+    Reasoning { text: TextFragments, signature: TextFragments },
     /// Reasoning that is not shown, base64.
-    Redacted(Fragments),
+    Redacted(TextFragments),
     /// A call for us.
-    Call { slot: Slot, head: Map<String, Value>, input: Fragments },
+    Call { slot: CallSlot, head: Map<String, Value>, input: TextFragments },
     /// A tool that the provider runs.
-    Hosted { head: Map<String, Value>, input: Fragments, reported: bool },
+    Hosted { head: Map<String, Value>, input: TextFragments, reported: bool },
     /// What it answered.
-    Answer { head: Map<String, Value>, content: Vec<Value>, reported: bool },
+    ToolResult { head: Map<String, Value>, content: Vec<Value>, reported: bool },
 }
 
-impl Block {
+impl ConverseBlock {
     pub(super) fn text() -> Self {
-        Block::Text { text: Fragments::default(), citations: Vec::new() }
+        ConverseBlock::Text { text: TextFragments::default(), citations: Vec::new() }
     }
     pub(super) fn reasoning() -> Self {
-        Block::Reasoning { text: Fragments::default(), signature: Fragments::default() }
+        ConverseBlock::Reasoning { text: TextFragments::default(), signature: TextFragments::default() }
     }
 
     /// The block as it goes back; `None` if there is nothing in it.
     fn into_value(self) -> Option<Value> {
         Some(match self {
-            Block::Text { text, citations } => {
+            ConverseBlock::Text { text, citations } => {
                 let text = text.into_string();
                 if text.trim().is_empty() {
                     return None;
@@ -45,7 +45,7 @@ impl Block {
                     json!({ "citationsContent": { "content": [{ "text": text }], "citations": citations } })
                 }
             }
-            Block::Reasoning { text, signature } => {
+            ConverseBlock::Reasoning { text, signature } => {
                 let (text, signature) = (text.into_string(), signature.into_string());
                 let mut reasoning = json!({ "text": text });
                 if !signature.is_empty() {
@@ -55,12 +55,14 @@ impl Block {
                 }
                 json!({ "reasoningContent": { "reasoningText": reasoning } })
             }
-            Block::Redacted(data) => json!({ "reasoningContent": { "redactedContent": data.into_string() } }),
-            Block::Call { mut head, input, .. } | Block::Hosted { mut head, input, .. } => {
+            ConverseBlock::Redacted(data) => {
+                json!({ "reasoningContent": { "redactedContent": data.into_string() } })
+            }
+            ConverseBlock::Call { mut head, input, .. } | ConverseBlock::Hosted { mut head, input, .. } => {
                 head.insert("input".to_owned(), object_of(input));
                 json!({ "toolUse": head })
             }
-            Block::Answer { mut head, content, .. } => {
+            ConverseBlock::ToolResult { mut head, content, .. } => {
                 head.insert("content".to_owned(), content.into());
                 json!({ "toolResult": head })
             }
@@ -69,21 +71,21 @@ impl Block {
 }
 
 /// The joined text as a JSON object, empty if it is none.
-pub(super) fn object_of(text: Fragments) -> Value {
+pub(super) fn object_of(text: TextFragments) -> Value {
     let text = text.into_string();
-    Json::parse(&text).ok().filter(Json::is_object).map_or_else(|| json!({}), |json| json.to_value())
+    JsonRef::parse(&text).ok().filter(JsonRef::is_object).map_or_else(|| json!({}), |json| json.to_value())
 }
 
 /// The blocks in order of appearance, and which one a number means now.
 #[derive(Debug, Default)]
-pub(super) struct Blocks {
-    list: Vec<Block>,
+pub(super) struct ConverseBlocks {
+    list: Vec<ConverseBlock>,
     by_index: BTreeMap<u64, usize>,
 }
 
-impl Blocks {
+impl ConverseBlocks {
     /// A block opens: from now on `index` means it.
-    pub(super) fn open(&mut self, index: u64, block: Block) -> &mut Block {
+    pub(super) fn open(&mut self, index: u64, block: ConverseBlock) -> &mut ConverseBlock {
         let at = self.list.len();
         self.list.push(block);
         self.by_index.insert(index, at);
@@ -91,14 +93,14 @@ impl Blocks {
     }
 
     /// The block that `index` means.
-    pub(super) fn find(&mut self, index: u64) -> Option<&mut Block> {
+    pub(super) fn find(&mut self, index: u64) -> Option<&mut ConverseBlock> {
         let at = *self.by_index.get(&index)?;
         self.list.get_mut(at)
     }
 
     /// The block that a delta continues: the one that `index` means if it is of the same kind, else a new one.
-    pub(super) fn continued(&mut self, index: u64, block: Block) -> &mut Block {
-        let same = |other: &Block| std::mem::discriminant(other) == std::mem::discriminant(&block);
+    pub(super) fn block_for_delta(&mut self, index: u64, block: ConverseBlock) -> &mut ConverseBlock {
+        let same = |other: &ConverseBlock| std::mem::discriminant(other) == std::mem::discriminant(&block);
         match self.by_index.get(&index).copied().filter(|at| same(&self.list[*at])) {
             Some(at) => &mut self.list[at],
             None => self.open(index, block),
@@ -110,12 +112,12 @@ impl Blocks {
         self.list.len() as u64
     }
 
-    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Block> {
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut ConverseBlock> {
         self.list.iter_mut()
     }
 
     /// The content array to send back.
     pub(super) fn into_content(self) -> Vec<Value> {
-        self.list.into_iter().filter_map(Block::into_value).collect()
+        self.list.into_iter().filter_map(ConverseBlock::into_value).collect()
     }
 }

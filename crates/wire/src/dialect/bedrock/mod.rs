@@ -5,17 +5,17 @@ mod anthropic;
 mod converse;
 mod converse_blocks;
 
-pub(crate) use anthropic::Decoder as AnthropicDecoder;
-pub(crate) use converse::Decoder as ConverseDecoder;
+pub(crate) use anthropic::BedrockAnthropicDecoder as AnthropicDecoder;
+pub(crate) use converse::ConverseDecoder;
 
-use crate::dialect::Frame;
-use crate::json::Json;
+use crate::dialect::PayloadFrame;
+use crate::json::JsonRef;
 use crate::step::excerpt_of;
 use crate::vocabulary::UpstreamError;
 use std::borrow::Cow;
 
 /// An exception frame, or an error body: `{"message": ...}`, with a capital in some services.
-fn failure(kind: &str, json: &Json<'_>) -> UpstreamError {
+fn failure(kind: &str, json: &JsonRef<'_>) -> UpstreamError {
     let message = json.nonempty("message").or_else(|| json.nonempty("Message"));
     UpstreamError {
         message: message.map_or_else(|| excerpt_of(json.raw()), Cow::into_owned),
@@ -28,6 +28,6 @@ fn failure(kind: &str, json: &Json<'_>) -> UpstreamError {
 }
 
 /// The same for a frame.
-fn exception(frame: &Frame<'_>) -> UpstreamError {
+fn exception(frame: &PayloadFrame<'_>) -> UpstreamError {
     failure(frame.event, frame.json)
 }

@@ -1,24 +1,24 @@
-//! Stream and body to [`Step`]. // R: W1, W3, W5
+//! Stream and body to [`StepWriter`]. // R: W1, W3, W5
 //!
 //! Format: `docs.cohere.com/v2/docs/streaming`. A tool plan is what the model means to do, so it is thinking and never
 //! answer text (quirk H1).
 
 use crate::assemble::CallHead;
-use crate::dialect::unproven::Unproven;
-use crate::dialect::{Decode, Frame};
-use crate::json::Json;
-use crate::step::{Step, error_of, excerpt_of};
-use crate::vocabulary::{CallKind, FinishReason, ProblemKind, Slot, UpstreamError, Usage};
+use crate::dialect::pending_seals::PendingSeals;
+use crate::dialect::{DialectDecoder, PayloadFrame};
+use crate::json::JsonRef;
+use crate::step::{StepWriter, error_of, excerpt_of};
+use crate::vocabulary::{CallKind, CallSlot, FinishReason, ProblemKind, UpstreamError, Usage};
 use std::borrow::Cow;
 
 #[derive(Default)]
-pub(crate) struct Decoder {
-    unproven: Unproven,
+pub(crate) struct CohereDecoder {
+    pending_seals: PendingSeals,
     calls_opened: u64,
 }
 
-impl Decode for Decoder {
-    fn frame(&mut self, frame: &Frame<'_>, step: &mut Step<'_>) {
+impl DialectDecoder for CohereDecoder {
+    fn frame(&mut self, frame: &PayloadFrame<'_>, step: &mut StepWriter<'_>) {
         let json = frame.json;
         let name = json.nonempty("type").unwrap_or(Cow::Borrowed(frame.event));
         let message = json.path(&["delta", "message"]);
@@ -35,7 +35,7 @@ impl Decode for Decoder {
             }
             "tool-call-start" => {
                 if let Some(call) = call_of(message) {
-                    let key = json.get("index").and_then(Json::as_u64).unwrap_or(self.calls_opened);
+                    let key = json.get("index").and_then(JsonRef::as_u64).unwrap_or(self.calls_opened);
                     self.open_call(key, call, step);
                 }
             }
@@ -46,7 +46,7 @@ impl Decode for Decoder {
             }
             "tool-call-end" => {
                 if let Some(slot) = self.slot_of(json, step) {
-                    self.unproven.close(slot, step);
+                    self.pending_seals.seal_or_hold(slot, step);
                 }
             }
             "citation-start" => {
@@ -54,7 +54,7 @@ impl Decode for Decoder {
                     citation(citations, step);
                 }
             }
-            "message-end" => ending(json.get("delta").unwrap_or(json), step),
+            "message-end" => read_message_end(json.get("delta").unwrap_or(json), step),
             "message-start" | "content-end" | "citation-end" | "debug" => {}
             other => match failure(json) {
                 Some(error) => step.fail(error),
@@ -63,7 +63,7 @@ impl Decode for Decoder {
         }
     }
 
-    fn body(&mut self, json: &Json<'_>, step: &mut Step<'_>) {
+    fn body(&mut self, json: &JsonRef<'_>, step: &mut StepWriter<'_>) {
         let Some(message) = json.get("message").filter(|message| message.is_object()) else {
             let unexplained = || UpstreamError { message: excerpt_of(json.raw()), kind: None, code: None };
             return step.fail(failure(json).unwrap_or_else(unexplained));
@@ -71,25 +71,25 @@ impl Decode for Decoder {
         if let Some(plan) = message.get("tool_plan") {
             step.thinking(plan);
         }
-        for part in message.get("content").map(Json::items).unwrap_or_default() {
+        for part in message.get("content").map(JsonRef::items).unwrap_or_default() {
             content_part(part, step);
         }
-        for call in message.get("tool_calls").map(Json::items).unwrap_or_default() {
+        for call in message.get("tool_calls").map(JsonRef::items).unwrap_or_default() {
             let slot = self.open_call(self.calls_opened, call, step);
-            self.unproven.close(slot, step);
+            self.pending_seals.seal_or_hold(slot, step);
         }
         if let Some(citations) = message.get("citations") {
             citation(citations, step);
         }
-        ending(json, step);
+        read_message_end(json, step);
     }
 }
 
-impl Decoder {
-    fn open_call(&mut self, key: u64, call: &Json<'_>, step: &mut Step<'_>) -> Slot {
-        self.unproven.settle(step);
+impl CohereDecoder {
+    fn open_call(&mut self, key: u64, call: &JsonRef<'_>, step: &mut StepWriter<'_>) -> CallSlot {
+        self.pending_seals.seal_all(step);
         self.calls_opened += 1;
-        let name = call.path(&["function", "name"]).and_then(Json::as_str).unwrap_or_default();
+        let name = call.path(&["function", "name"]).and_then(JsonRef::as_str).unwrap_or_default();
         let id = call.scalar("id").unwrap_or_default();
         let slot = step.open_call(key, CallHead { id: &id, name: &name, kind: CallKind::Function });
         append(slot, call, step);
@@ -97,19 +97,19 @@ impl Decoder {
     }
 
     /// The call that an event means: by its number, else the one opened last.
-    fn slot_of(&self, json: &Json<'_>, step: &mut Step<'_>) -> Option<Slot> {
+    fn slot_of(&self, json: &JsonRef<'_>, step: &mut StepWriter<'_>) -> Option<CallSlot> {
         let last = self.calls_opened.saturating_sub(1);
-        step.call_of(json.get("index").and_then(Json::as_u64).unwrap_or(last))
+        step.slot_of_block(json.get("index").and_then(JsonRef::as_u64).unwrap_or(last))
     }
 }
 
 /// The entry of `tool_calls`, which is an object in streams; an array of one is taken as well.
-fn call_of<'j, 'a>(message: Option<&'j Json<'a>>) -> Option<&'j Json<'a>> {
+fn call_of<'j, 'a>(message: Option<&'j JsonRef<'a>>) -> Option<&'j JsonRef<'a>> {
     let calls = message?.get("tool_calls")?;
     Some(calls.items().first().unwrap_or(calls))
 }
 
-fn append(slot: Slot, call: &Json<'_>, step: &mut Step<'_>) {
+fn append(slot: CallSlot, call: &JsonRef<'_>, step: &mut StepWriter<'_>) {
     match call.path(&["function", "arguments"]) {
         Some(part) if part.is_string() => step.append_arguments(slot, part),
         Some(part) => step.append_arguments_text(slot, part.raw()),
@@ -118,7 +118,7 @@ fn append(slot: Slot, call: &Json<'_>, step: &mut Step<'_>) {
 }
 
 /// `{"text"}` or `{"thinking"}`, in a start event, a delta or a body.
-fn content_part(content: &Json<'_>, step: &mut Step<'_>) {
+fn content_part(content: &JsonRef<'_>, step: &mut StepWriter<'_>) {
     if let Some(text) = content.get("text") {
         step.text(text);
     }
@@ -128,7 +128,7 @@ fn content_part(content: &Json<'_>, step: &mut Step<'_>) {
 }
 
 /// One source, or a list of them.
-fn citation(citations: &Json<'_>, step: &mut Step<'_>) {
+fn citation(citations: &JsonRef<'_>, step: &mut StepWriter<'_>) {
     if citations.is_array() {
         citations.items().iter().for_each(|one| step.citation(one));
     } else {
@@ -137,9 +137,9 @@ fn citation(citations: &Json<'_>, step: &mut Step<'_>) {
 }
 
 /// How the reply ended: `message-end.delta`, or the top of a plain body.
-fn ending(json: &Json<'_>, step: &mut Step<'_>) {
+fn read_message_end(json: &JsonRef<'_>, step: &mut StepWriter<'_>) {
     if let Some(usage) = json.get("usage") {
-        let tokens = |keys: &[&str]| usage.path(keys).and_then(Json::as_u64);
+        let tokens = |keys: &[&str]| usage.path(keys).and_then(JsonRef::as_u64);
         step.usage(Usage {
             // `billed_units` leaves out what the service adds to the prompt.
             input_tokens: tokens(&["tokens", "input_tokens"])
@@ -170,11 +170,11 @@ fn ending(json: &Json<'_>, step: &mut Step<'_>) {
             code: None,
         });
     }
-    step.complete_and_over();
+    step.complete_and_end();
 }
 
 /// Takes `{"message": "..."}`, the form of all errors here, and the usual forms of gateways.
-fn failure(json: &Json<'_>) -> Option<UpstreamError> {
+fn failure(json: &JsonRef<'_>) -> Option<UpstreamError> {
     error_of(json).or_else(|| {
         let message = json.nonempty("message").filter(|_| json.get("type").is_none())?;
         Some(UpstreamError {

@@ -3,4 +3,4 @@
 
 mod decode;
 
-pub(crate) use decode::Decoder;
+pub(crate) use decode::CohereDecoder;

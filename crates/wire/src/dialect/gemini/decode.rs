@@ -1,14 +1,14 @@
-//! Chunks of `generateContent` to [`Step`].
+//! Chunks of `generateContent` to [`StepWriter`].
 //!
 //! There is no end marker: a finish reason makes the step complete, but text may follow the first one (F3), so the
-//! bytes are read to their end. Calls come whole, or as values for JSON paths ([`partial`](super::partial)).
+//! bytes are read to their end. Calls come whole, or as values for JSON paths ([`partial_arguments`](super::partial)).
 
-use super::partial::PartialArguments;
+use super::partial_arguments::PartialArguments;
 use crate::assemble::CallHead;
-use crate::dialect::{Decode, Frame};
-use crate::json::Json;
-use crate::step::{Step, error_of};
-use crate::vocabulary::{CallKind, FinishReason, Hosted, Media, ProblemKind, Slot, Usage};
+use crate::dialect::{DialectDecoder, PayloadFrame};
+use crate::json::JsonRef;
+use crate::step::{StepWriter, error_of};
+use crate::vocabulary::{CallKind, CallSlot, FinishReason, HostedTool, Media, ProblemKind, Usage};
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashSet};
@@ -17,14 +17,14 @@ use std::collections::{BTreeMap, HashSet};
 const SIGNATURE: &str = "thoughtSignature";
 
 #[derive(Default)]
-pub(crate) struct Decoder {
-    choices: BTreeMap<u64, Candidate>,
+pub(crate) struct GeminiDecoder {
+    choices: BTreeMap<u64, CandidateState>,
     output_tokens_seen: bool,
 }
 
 /// State of one candidate. Only the first one is echoed.
 #[derive(Default)]
-struct Candidate {
+struct CandidateState {
     /// The parts so far, neighbouring texts joined.
     parts: Vec<Value>,
     /// Something among `parts` cannot be rebuilt from text and calls.
@@ -34,37 +34,37 @@ struct Candidate {
     /// A call whose arguments are still coming.
     partial: Option<PartialCall>,
     /// Code or a hosted tool that has not answered yet.
-    hosted: Option<Hosted>,
+    hosted: Option<HostedTool>,
     citations: HashSet<String>,
     /// Calls by id: name and arguments.
-    seen: HashSet<(String, String, String)>,
+    seen_calls: HashSet<(String, String, String)>,
 }
 
 struct PartialCall {
-    slot: Slot,
-    /// Its place in `Candidate::parts`.
+    slot: CallSlot,
+    /// Its place in `CandidateState::parts`.
     part: usize,
     arguments: PartialArguments,
 }
 
-impl Decode for Decoder {
-    fn streams_an_array(&self) -> bool {
+impl DialectDecoder for GeminiDecoder {
+    fn streams_json_array(&self) -> bool {
         true
     }
 
-    fn frame(&mut self, frame: &Frame<'_>, step: &mut Step<'_>) {
+    fn frame(&mut self, frame: &PayloadFrame<'_>, step: &mut StepWriter<'_>) {
         self.chunk(frame.json, step);
     }
 
-    fn body(&mut self, json: &Json<'_>, step: &mut Step<'_>) {
-        if self.chunk(json, step) == Chunk::Reply {
+    fn body(&mut self, json: &JsonRef<'_>, step: &mut StepWriter<'_>) {
+        if self.chunk(json, step) == ChunkKind::Reply {
             step.complete();
         }
     }
 
-    fn end(&mut self, step: &mut Step<'_>) {
+    fn end(&mut self, step: &mut StepWriter<'_>) {
         for (index, candidate) in &mut self.choices {
-            choose(*index, step);
+            select_choice(*index, step);
             if let Some(hosted) = candidate.hosted.take() {
                 step.hosted(hosted);
             }
@@ -80,24 +80,24 @@ impl Decode for Decoder {
 
 /// Whether a chunk is a piece of a reply.
 #[derive(PartialEq, Eq)]
-enum Chunk {
+enum ChunkKind {
     Reply,
     Other,
 }
 
-impl Decoder {
-    fn chunk(&mut self, chunk: &Json<'_>, step: &mut Step<'_>) -> Chunk {
+impl GeminiDecoder {
+    fn chunk(&mut self, chunk: &JsonRef<'_>, step: &mut StepWriter<'_>) -> ChunkKind {
         // Code-assist endpoints wrap every chunk (G5).
         let chunk = chunk.get("response").filter(|inner| inner.is_object()).unwrap_or(chunk);
         if let Some(error) = error_of(chunk) {
             step.fail(error);
-            return Chunk::Other;
+            return ChunkKind::Other;
         }
         let candidates = chunk.get("candidates");
-        for (position, candidate) in candidates.map(Json::items).unwrap_or_default().iter().enumerate() {
+        for (position, candidate) in candidates.map(JsonRef::items).unwrap_or_default().iter().enumerate() {
             // Zero is left out by some serialisers; so is the number of an only candidate.
-            let index = candidate.get("index").and_then(Json::as_u64).unwrap_or(position as u64);
-            choose(index, step);
+            let index = candidate.get("index").and_then(JsonRef::as_u64).unwrap_or(position as u64);
+            select_choice(index, step);
             self.choices.entry(index).or_default().read(candidate, step);
             if index == 0 && step.is_finished() {
                 step.complete();
@@ -115,12 +115,12 @@ impl Decoder {
             self.usage(usage, step);
         }
         let is_reply = candidates.is_some() || chunk.get("promptFeedback").is_some();
-        if is_reply { Chunk::Reply } else { Chunk::Other }
+        if is_reply { ChunkKind::Reply } else { ChunkKind::Other }
     }
 
     /// Usage is on every chunk and grows; counts of zero are left out.
-    fn usage(&mut self, usage: &Json<'_>, step: &mut Step<'_>) {
-        let count = |key: &str| usage.get(key).and_then(Json::as_u64);
+    fn usage(&mut self, usage: &JsonRef<'_>, step: &mut StepWriter<'_>) {
+        let count = |key: &str| usage.get(key).and_then(JsonRef::as_u64);
         let (prompt, answer, thoughts) =
             (count("promptTokenCount"), count("candidatesTokenCount"), count("thoughtsTokenCount"));
         if prompt.is_none() && answer.is_none() && thoughts.is_none() {
@@ -141,8 +141,8 @@ impl Decoder {
     }
 }
 
-impl Candidate {
-    fn read(&mut self, candidate: &Json<'_>, step: &mut Step<'_>) {
+impl CandidateState {
+    fn read(&mut self, candidate: &JsonRef<'_>, step: &mut StepWriter<'_>) {
         match candidate.path(&["content", "parts"]) {
             Some(part) if part.is_object() => self.part(part, step),
             Some(parts) => parts.items().iter().for_each(|part| self.part(part, step)),
@@ -160,12 +160,12 @@ impl Candidate {
         }
     }
 
-    fn part(&mut self, part: &Json<'_>, step: &mut Step<'_>) {
+    fn part(&mut self, part: &JsonRef<'_>, step: &mut StepWriter<'_>) {
         let is_answer = part.get("codeExecutionResult").is_some() || part.get("toolResponse").is_some();
         if let Some(hosted) = self.hosted.take_if(|_| !is_answer) {
             step.hosted(hosted);
         }
-        let is_thought = part.get("thought").and_then(Json::as_bool) == Some(true);
+        let is_thought = part.get("thought").and_then(JsonRef::as_bool) == Some(true);
         self.echo_needed |= part.get(SIGNATURE).is_some();
         if let Some(text) = part.get("text").filter(|text| text.is_string()) {
             if is_thought {
@@ -173,51 +173,51 @@ impl Candidate {
             } else {
                 step.text(text)
             }
-            self.keep_text(part, text, is_thought);
+            self.push_text(part, text, is_thought);
         } else if let Some(call) = part.get("functionCall") {
             self.echo_needed = true;
             self.call(part, call, step);
         } else if let Some(data) = part.get("inlineData") {
-            self.keep(part);
+            self.push_part(part);
             inline_data(data, is_thought, step);
         } else if let Some(code) = part.get("executableCode") {
-            self.keep(part);
-            self.hosted = Some(Hosted {
+            self.push_part(part);
+            self.hosted = Some(HostedTool {
                 id: code.scalar("id").map(Cow::into_owned),
                 name: "code_execution".to_owned(),
                 input: Some(code.to_value()),
                 output: None,
             });
         } else if let Some(result) = part.get("codeExecutionResult") {
-            self.keep(part);
-            self.answer(result, "code_execution", step);
+            self.push_part(part);
+            self.hosted_result(result, "code_execution", step);
         } else if let Some(call) = part.get("toolCall") {
-            self.keep(part);
-            self.hosted = Some(Hosted {
+            self.push_part(part);
+            self.hosted = Some(HostedTool {
                 id: call.scalar("id").map(Cow::into_owned),
                 name: tool_type(call),
-                input: call.get("args").map(Json::to_value),
+                input: call.get("args").map(JsonRef::to_value),
                 output: None,
             });
         } else if let Some(result) = part.get("toolResponse") {
-            self.keep(part);
-            self.answer(result, &tool_type(result), step);
+            self.push_part(part);
+            self.hosted_result(result, &tool_type(result), step);
         } else if part.get(SIGNATURE).is_some() {
-            self.keep(part);
+            self.push_part(part);
         } else if let Some((name, _)) = part.members().iter().find(|(name, _)| name != "thought") {
-            self.keep(part);
+            self.push_part(part);
             step.problem(ProblemKind::UnknownEvent, name);
         }
     }
 
-    fn keep(&mut self, part: &Json<'_>) {
+    fn push_part(&mut self, part: &JsonRef<'_>) {
         self.echo_needed = true;
         self.parts.push(part.to_value());
     }
 
     /// Joins a text to the one before. A part with a signature stays what and where it is: joining it with one that
     /// has none makes the signature invalid.
-    fn keep_text(&mut self, part: &Json<'_>, text: &Json<'_>, is_thought: bool) {
+    fn push_text(&mut self, part: &JsonRef<'_>, text: &JsonRef<'_>, is_thought: bool) {
         let addition = text.as_str().unwrap_or_default();
         if part.get(SIGNATURE).is_none() {
             if addition.is_empty() {
@@ -235,8 +235,8 @@ impl Candidate {
         self.parts.push(part.to_value());
     }
 
-    fn answer(&mut self, result: &Json<'_>, name: &str, step: &mut Step<'_>) {
-        let mut hosted = self.hosted.take().unwrap_or_else(|| Hosted {
+    fn hosted_result(&mut self, result: &JsonRef<'_>, name: &str, step: &mut StepWriter<'_>) {
+        let mut hosted = self.hosted.take().unwrap_or_else(|| HostedTool {
             id: result.scalar("id").map(Cow::into_owned),
             name: name.to_owned(),
             input: None,
@@ -248,12 +248,12 @@ impl Candidate {
 
     // --- calls ---
 
-    fn call(&mut self, part: &Json<'_>, call: &Json<'_>, step: &mut Step<'_>) {
+    fn call(&mut self, part: &JsonRef<'_>, call: &JsonRef<'_>, step: &mut StepWriter<'_>) {
         let id = call.scalar("id").unwrap_or_default();
         let name = call.nonempty("name").unwrap_or_default();
         let args = call.get("args");
         let pieces = call.get("partialArgs");
-        let continues = call.get("willContinue").and_then(Json::as_bool) == Some(true);
+        let continues = call.get("willContinue").and_then(JsonRef::as_bool) == Some(true);
 
         if name.is_empty() && args.is_none() {
             // A continuation, or the empty object that ends a call.
@@ -274,7 +274,7 @@ impl Candidate {
             self.calls += 1;
             self.partial =
                 Some(PartialCall { slot, part: self.parts.len(), arguments: PartialArguments::default() });
-            self.keep_call(part, call, json!({}));
+            self.push_call(part, call, json!({}));
             self.continue_partial(part, pieces, step);
             if !continues {
                 self.close_partial(step);
@@ -288,19 +288,19 @@ impl Candidate {
         };
         if !id.is_empty() {
             let this = (id.clone().into_owned(), name.clone().into_owned(), text.clone().into_owned());
-            if !self.seen.insert(this) {
+            if !self.seen_calls.insert(this) {
                 step.problem(ProblemKind::IdChanged, call.raw());
                 return;
             }
         }
-        self.keep_call(part, call, args.map_or(json!({}), Json::to_value));
+        self.push_call(part, call, args.map_or(json!({}), JsonRef::to_value));
         self.calls += 1;
-        step.whole_call(head, &text);
+        step.complete_call(head, &text);
     }
 
     /// The part as it came, but for the fields of streaming.
-    fn keep_call(&mut self, part: &Json<'_>, call: &Json<'_>, args: Value) {
-        let mut kept = match part.to_value() {
+    fn push_call(&mut self, part: &JsonRef<'_>, call: &JsonRef<'_>, args: Value) {
+        let mut echoed = match part.to_value() {
             Value::Object(members) => members,
             _ => Map::new(),
         };
@@ -310,14 +310,19 @@ impl Candidate {
         };
         function.retain(|key, _| key != "partialArgs" && key != "willContinue");
         function.insert("args".to_owned(), args);
-        kept.insert("functionCall".to_owned(), Value::Object(function));
-        self.parts.push(Value::Object(kept));
+        echoed.insert("functionCall".to_owned(), Value::Object(function));
+        self.parts.push(Value::Object(echoed));
     }
 
-    fn continue_partial(&mut self, part: &Json<'_>, pieces: Option<&Json<'_>>, step: &mut Step<'_>) {
+    fn continue_partial(
+        &mut self,
+        part: &JsonRef<'_>,
+        pieces: Option<&JsonRef<'_>>,
+        step: &mut StepWriter<'_>,
+    ) {
         let Some(partial) = &mut self.partial else { return };
         let mut text = String::new();
-        for piece in pieces.map(Json::items).unwrap_or_default() {
+        for piece in pieces.map(JsonRef::items).unwrap_or_default() {
             if partial.arguments.apply(piece, &mut text).is_err() {
                 step.problem(ProblemKind::Ambiguous, piece.raw());
             }
@@ -326,20 +331,20 @@ impl Candidate {
             step.append_arguments_text(partial.slot, &text);
         }
         // A signature may come with any piece of a call.
-        if let (Some(signature), Some(Value::Object(kept))) =
+        if let (Some(signature), Some(Value::Object(echoed))) =
             (part.get(SIGNATURE), self.parts.get_mut(partial.part))
         {
-            kept.insert(SIGNATURE.to_owned(), signature.to_value());
+            echoed.insert(SIGNATURE.to_owned(), signature.to_value());
         }
     }
 
-    fn close_partial(&mut self, step: &mut Step<'_>) {
+    fn close_partial(&mut self, step: &mut StepWriter<'_>) {
         let Some(mut partial) = self.partial.take() else { return };
         let mut text = String::new();
         partial.arguments.close(&mut text);
         step.append_arguments_text(partial.slot, &text);
-        if let Some(whole) = partial.arguments.restatement() {
-            step.restate_arguments(partial.slot, &whole);
+        if let Some(whole) = partial.arguments.rewritten_text() {
+            step.snapshot_arguments(partial.slot, &whole);
         }
         step.seal_call(partial.slot);
         if let Some(function) = self.parts.get_mut(partial.part).and_then(|part| part.get_mut("functionCall"))
@@ -350,14 +355,14 @@ impl Candidate {
 
     // --- the rest ---
 
-    fn sources(&mut self, candidate: &Json<'_>, step: &mut Step<'_>) {
+    fn sources(&mut self, candidate: &JsonRef<'_>, step: &mut StepWriter<'_>) {
         // Lists grow from chunk to chunk and repeat what they said.
         let lists = [
             candidate.path(&["groundingMetadata", "groundingChunks"]),
             candidate.path(&["citationMetadata", "citationSources"]),
             candidate.path(&["citationMetadata", "citations"]),
         ];
-        for source in lists.into_iter().flatten().flat_map(Json::items) {
+        for source in lists.into_iter().flatten().flat_map(JsonRef::items) {
             if self.citations.insert(source.raw().to_owned()) {
                 step.citation(source);
             }
@@ -365,16 +370,16 @@ impl Candidate {
     }
 }
 
-fn choose(index: u64, step: &mut Step<'_>) {
+fn select_choice(index: u64, step: &mut StepWriter<'_>) {
     step.choice(u32::try_from(index).unwrap_or(u32::MAX));
 }
 
-fn inline_data(data: &Json<'_>, is_thought: bool, step: &mut Step<'_>) {
+fn inline_data(data: &JsonRef<'_>, is_thought: bool, step: &mut StepWriter<'_>) {
     let media_type = data.nonempty("mimeType").unwrap_or_default();
     let base64 = data.nonempty("data").unwrap_or_default();
     if is_thought {
         // A sketch on the way to the picture.
-        step.thinking_unseen();
+        step.hidden_thinking();
     } else if media_type.starts_with("audio/") {
         step.audio(&base64, "");
     } else if media_type.starts_with("image/") {
@@ -384,12 +389,12 @@ fn inline_data(data: &Json<'_>, is_thought: bool, step: &mut Step<'_>) {
     }
 }
 
-fn tool_type(tool: &Json<'_>) -> String {
+fn tool_type(tool: &JsonRef<'_>) -> String {
     tool.nonempty("toolType").map_or_else(|| "tool".to_owned(), |name| name.to_lowercase())
 }
 
 /// A reason is a name, or its number in the protocol's enumeration (G5).
-fn reason_text<'a>(reason: &Json<'a>) -> Option<Cow<'a, str>> {
+fn reason_text<'a>(reason: &JsonRef<'a>) -> Option<Cow<'a, str>> {
     if reason.is_number() {
         return Some(Cow::Borrowed(reason.raw()));
     }

@@ -5,26 +5,30 @@
 //! the model's own or the sentinel for steps that another model wrote.
 
 use super::schema;
-use crate::dialect::{Dialect, EncodedRequest, Transfer, call_name, extra};
-use crate::profile::Profile;
+use crate::dialect::{Dialect, EncodedRequest, TransferMode, call_name, extra};
+use crate::profile::UpstreamProfile;
 use crate::vocabulary::{
-    Call, ClosedStep, Media, Message, ModelRequest, Outcome, ToolChoice, ToolDefinition, UserPart,
+    Call, CallOutcome, ClosedStep, Media, Message, ModelRequest, ToolChoice, ToolDefinition, UserPart,
 };
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 
 /// Stands for the signature of a call that this model did not write.
-const NO_SIGNATURE: &str = "skip_thought_signature_validator";
+const SIGNATURE_PLACEHOLDER: &str = "skip_thought_signature_validator";
 
-pub(crate) fn encode(request: &ModelRequest, profile: &Profile, transfer: Transfer) -> EncodedRequest {
-    let history = History { request, profile, generation: Generation::of(&request.model) };
+pub(crate) fn encode(
+    request: &ModelRequest,
+    profile: &UpstreamProfile,
+    transfer: TransferMode,
+) -> EncodedRequest {
+    let history = HistoryEncoder { request, profile, generation: ModelGeneration::of(&request.model) };
     let mut contents = Vec::new();
     for message in &request.messages {
         match message {
             Message::User(parts) => push(&mut contents, "user", history.user(parts)),
             Message::Step(step) => {
-                let (said, answers) = history.step(step);
-                push(&mut contents, "model", said);
+                let (model_parts, answers) = history.step(step);
+                push(&mut contents, "model", model_parts);
                 push(&mut contents, "user", answers);
             }
         }
@@ -50,11 +54,11 @@ pub(crate) fn encode(request: &ModelRequest, profile: &Profile, transfer: Transf
 }
 
 /// `/models/{model}:streamGenerateContent?alt=sse`; a model may be given with its collection (`tunedModels/x`).
-fn path(model: &str, transfer: Transfer) -> String {
+fn path(model: &str, transfer: TransferMode) -> String {
     let collection = if model.contains('/') { "" } else { "models/" };
     let method = match transfer {
-        Transfer::Stream => "streamGenerateContent?alt=sse",
-        Transfer::Whole => "generateContent",
+        TransferMode::Stream => "streamGenerateContent?alt=sse",
+        TransferMode::Whole => "generateContent",
     };
     let mut escaped = String::with_capacity(model.len());
     for byte in model.bytes() {
@@ -74,7 +78,7 @@ fn push(contents: &mut Vec<Value>, role: &str, parts: Vec<Value>) {
     }
 }
 
-fn tools(request: &ModelRequest, profile: &Profile, body: &mut Map<String, Value>) {
+fn tools(request: &ModelRequest, profile: &UpstreamProfile, body: &mut Map<String, Value>) {
     let may_call = request.tool_choice != ToolChoice::None;
     if request.tools.is_empty() || !(may_call || profile.tool_choice_none) {
         return;
@@ -100,34 +104,34 @@ fn declaration(tool: &ToolDefinition) -> Value {
 
 /// What changed with Gemini 3: signatures are demanded, and results may carry pictures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Generation {
+enum ModelGeneration {
     BeforeThree,
     Three,
 }
 
-impl Generation {
+impl ModelGeneration {
     /// By the name, since nothing else tells. Only names of the first two generations are known for certain, so a
     /// name without a number (`gemini-flash-latest`) is a later one; other families have no signatures.
     fn of(model: &str) -> Self {
         let name = model.rsplit('/').next().unwrap_or(model);
         let number = name.find("gemini-").map(|at| &name[at + "gemini-".len()..]);
         match number {
-            None => Generation::BeforeThree,
+            None => ModelGeneration::BeforeThree,
             Some(rest) if rest.starts_with("1.") || rest.starts_with("2.") || rest.starts_with("pro") => {
-                Generation::BeforeThree
+                ModelGeneration::BeforeThree
             }
-            Some(_) => Generation::Three,
+            Some(_) => ModelGeneration::Three,
         }
     }
 }
 
-struct History<'a> {
+struct HistoryEncoder<'a> {
     request: &'a ModelRequest,
-    profile: &'a Profile,
-    generation: Generation,
+    profile: &'a UpstreamProfile,
+    generation: ModelGeneration,
 }
 
-impl History<'_> {
+impl HistoryEncoder<'_> {
     fn user(&self, parts: &[UserPart]) -> Vec<Value> {
         let part = |part: &UserPart| match part {
             UserPart::Text { text } => json!({ "text": text }),
@@ -148,19 +152,19 @@ impl History<'_> {
 
     /// What the model said, and the answers to its calls.
     fn step(&self, step: &ClosedStep) -> (Vec<Value>, Vec<Value>) {
-        let said = self.echo(step).unwrap_or_else(|| self.rebuild(step));
-        let ids: Vec<Value> = said
+        let model_parts = self.echo(step).unwrap_or_else(|| self.rebuild(step));
+        let ids: Vec<Value> = model_parts
             .iter()
             .filter_map(|part| part.get("functionCall"))
             .map(|call| call.get("id").cloned().unwrap_or(Value::Null))
             .collect();
         let mut answers = Vec::new();
-        let mut beside = Vec::new();
+        let mut extra_parts = Vec::new();
         for ((call, outcome), id) in step.calls.iter().zip(ids) {
-            answers.push(self.answer(call, outcome, id, &mut beside));
+            answers.push(self.answer(call, outcome, id, &mut extra_parts));
         }
-        answers.append(&mut beside);
-        (said, answers)
+        answers.append(&mut extra_parts);
+        (model_parts, answers)
     }
 
     /// The parts as the model wrote them, if this model wrote them and the calls are those of the step.
@@ -194,8 +198,8 @@ impl History<'_> {
         for (nth, (call, _)) in step.calls.iter().enumerate() {
             let mut part =
                 json!({ "functionCall": { "name": name_of(call), "args": call.arguments_object() } });
-            if nth == 0 && self.generation == Generation::Three {
-                part["thoughtSignature"] = NO_SIGNATURE.into();
+            if nth == 0 && self.generation == ModelGeneration::Three {
+                part["thoughtSignature"] = SIGNATURE_PLACEHOLDER.into();
             }
             parts.push(part);
         }
@@ -203,27 +207,27 @@ impl History<'_> {
     }
 
     /// The answer to one call. Pictures go with it, or (before Gemini 3) into a part beside it with a sentence.
-    fn answer(&self, call: &Call, outcome: &Outcome, id: Value, beside: &mut Vec<Value>) -> Value {
-        let mut told = call.told_to_model(outcome);
+    fn answer(&self, call: &Call, outcome: &CallOutcome, id: Value, extra_parts: &mut Vec<Value>) -> Value {
+        let mut text = call.outcome_text(outcome);
         let mut pictures = Vec::new();
         for media in outcome.output().map(|output| output.media.as_slice()).unwrap_or_default() {
             if self.profile.vision {
                 pictures.push(inline(media));
             } else {
-                told = format!("{told}\n{}", media.note());
+                text = format!("{text}\n{}", media.note());
             }
         }
         let key = if outcome.is_error() { "error" } else { "output" };
-        let mut response = json!({ "name": name_of(call), "response": { key: told } });
+        let mut response = json!({ "name": name_of(call), "response": { key: text } });
         if !id.is_null() {
             response["id"] = id;
         }
         if !pictures.is_empty() {
             match self.generation {
-                Generation::Three => response["parts"] = pictures.into(),
-                Generation::BeforeThree => {
-                    beside.push(json!({ "text": format!("Output of {}:", call.name) }));
-                    beside.append(&mut pictures);
+                ModelGeneration::Three => response["parts"] = pictures.into(),
+                ModelGeneration::BeforeThree => {
+                    extra_parts.push(json!({ "text": format!("Output of {}:", call.name) }));
+                    extra_parts.append(&mut pictures);
                 }
             }
         }
@@ -233,10 +237,10 @@ impl History<'_> {
 
 /// Letters, digits and `_-.:`, with a letter or `_` in front.
 fn name_of(call: &Call) -> Cow<'_, str> {
-    let name = call_name::plain(call.name.as_str(), &['.', ':']);
+    let name = call_name::sanitize(call.name.as_str(), &['.', ':']);
     match name.chars().next() {
         Some(first) if first.is_ascii_alphabetic() || first == '_' => name,
-        _ => Cow::Owned(call_name::plain(&format!("_{name}"), &['.', ':']).into_owned()),
+        _ => Cow::Owned(call_name::sanitize(&format!("_{name}"), &['.', ':']).into_owned()),
     }
 }
 

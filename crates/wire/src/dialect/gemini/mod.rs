@@ -2,8 +2,8 @@
 
 mod decode;
 mod encode;
-mod partial;
+mod partial_arguments;
 mod schema;
 
-pub(crate) use decode::Decoder;
+pub(crate) use decode::GeminiDecoder;
 pub(crate) use encode::encode;

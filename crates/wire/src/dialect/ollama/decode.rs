@@ -1,34 +1,34 @@
-//! Lines of `/api/chat` (`message`) and `/api/generate` (`response`) to [`Step`].
+//! Lines of `/api/chat` (`message`) and `/api/generate` (`response`) to [`StepWriter`].
 //!
 //! Calls come whole, in any line up to and with the one that says `done` (O1); lists of several lines add up.
 
 use crate::assemble::CallHead;
-use crate::dialect::{Decode, Frame};
-use crate::json::Json;
-use crate::step::{Step, error_of};
+use crate::dialect::{DialectDecoder, PayloadFrame};
+use crate::json::JsonRef;
+use crate::step::{StepWriter, error_of};
 use crate::vocabulary::{CallKind, FinishReason, ProblemKind, Usage};
 use std::borrow::Cow;
 use std::collections::HashMap;
 
 #[derive(Default)]
-pub(crate) struct Decoder {
+pub(crate) struct OllamaDecoder {
     /// What each id was used for: (`index`, name, arguments).
     by_id: HashMap<String, (String, String, String)>,
 }
 
-impl Decode for Decoder {
-    fn frame(&mut self, frame: &Frame<'_>, step: &mut Step<'_>) {
+impl DialectDecoder for OllamaDecoder {
+    fn frame(&mut self, frame: &PayloadFrame<'_>, step: &mut StepWriter<'_>) {
         self.line(frame.json, step);
     }
 
     /// One line that was printed over several, or `stream: false`: the same object.
-    fn body(&mut self, json: &Json<'_>, step: &mut Step<'_>) {
+    fn body(&mut self, json: &JsonRef<'_>, step: &mut StepWriter<'_>) {
         self.line(json, step);
     }
 }
 
-impl Decoder {
-    fn line(&mut self, line: &Json<'_>, step: &mut Step<'_>) {
+impl OllamaDecoder {
+    fn line(&mut self, line: &JsonRef<'_>, step: &mut StepWriter<'_>) {
         if let Some(error) = error_of(line) {
             step.fail(error);
             return;
@@ -50,8 +50,8 @@ impl Decoder {
             Some(calls) => calls.items().iter().for_each(|call| self.call(call, step)),
             None => {}
         }
-        usage(line, step);
-        if line.get("done").and_then(Json::as_bool) == Some(true) {
+        read_usage(line, step);
+        if line.get("done").and_then(JsonRef::as_bool) == Some(true) {
             // Early servers give no reason; a reply that is done has stopped (`syn-oll-no-done-reason`).
             let raw = line.nonempty("done_reason").unwrap_or(Cow::Borrowed("stop"));
             let reason = match raw.as_ref() {
@@ -60,11 +60,11 @@ impl Decoder {
                 _ => FinishReason::Other,
             };
             step.finish(reason, &raw);
-            step.complete_and_over();
+            step.complete_and_end();
         }
     }
 
-    fn call(&mut self, call: &Json<'_>, step: &mut Step<'_>) {
+    fn call(&mut self, call: &JsonRef<'_>, step: &mut StepWriter<'_>) {
         let function = call.get("function");
         let id = call.scalar("id").unwrap_or_default();
         let name = function.and_then(|function| function.nonempty("name")).unwrap_or_default();
@@ -91,13 +91,13 @@ impl Decoder {
                 None => drop(self.by_id.insert(id.clone().into_owned(), this)),
             }
         }
-        step.whole_call(CallHead { id: &id, name: &name, kind: CallKind::Function }, &text);
+        step.complete_call(CallHead { id: &id, name: &name, kind: CallKind::Function }, &text);
     }
 }
 
-fn usage(line: &Json<'_>, step: &mut Step<'_>) {
-    let input_tokens = line.get("prompt_eval_count").and_then(Json::as_u64);
-    let output_tokens = line.get("eval_count").and_then(Json::as_u64);
+fn read_usage(line: &JsonRef<'_>, step: &mut StepWriter<'_>) {
+    let input_tokens = line.get("prompt_eval_count").and_then(JsonRef::as_u64);
+    let output_tokens = line.get("eval_count").and_then(JsonRef::as_u64);
     if input_tokens.is_some() || output_tokens.is_some() {
         step.usage(Usage { input_tokens, output_tokens, ..Usage::default() });
     }

@@ -3,12 +3,16 @@
 //! Arguments are objects, pictures are base64 beside the text, and a result names its tool. There is no tool choice,
 //! so a step that must not call gets no tools; `think` and single `options` come from the settings' `extra`.
 
-use crate::dialect::{EncodedRequest, Transfer, extra};
-use crate::profile::Profile;
+use crate::dialect::{EncodedRequest, TransferMode, extra};
+use crate::profile::UpstreamProfile;
 use crate::vocabulary::{ClosedStep, Media, Message, ModelRequest, ToolChoice, ToolDefinition, UserPart};
 use serde_json::{Map, Value, json};
 
-pub(crate) fn encode(request: &ModelRequest, profile: &Profile, transfer: Transfer) -> EncodedRequest {
+pub(crate) fn encode(
+    request: &ModelRequest,
+    profile: &UpstreamProfile,
+    transfer: TransferMode,
+) -> EncodedRequest {
     let mut messages = Vec::new();
     if let Some(instructions) = request.instructions.as_deref().filter(|text| !text.is_empty()) {
         messages.push(json!({ "role": "system", "content": instructions }));
@@ -25,7 +29,7 @@ pub(crate) fn encode(request: &ModelRequest, profile: &Profile, transfer: Transf
     if request.tool_choice != ToolChoice::None && !request.tools.is_empty() {
         body.insert("tools".to_owned(), request.tools.iter().map(tool).collect());
     }
-    body.insert("stream".to_owned(), (transfer == Transfer::Stream).into());
+    body.insert("stream".to_owned(), (transfer == TransferMode::Stream).into());
     let mut options = Map::new();
     if let Some(temperature) = request.settings.temperature {
         options.insert("temperature".to_owned(), temperature.into());
@@ -46,7 +50,7 @@ fn tool(tool: &ToolDefinition) -> Value {
     json!({ "type": "function", "function": function })
 }
 
-fn user(parts: &[UserPart], profile: &Profile) -> Value {
+fn user(parts: &[UserPart], profile: &UpstreamProfile) -> Value {
     let mut texts = Vec::new();
     let mut images = Vec::new();
     for part in parts {
@@ -65,18 +69,18 @@ fn user(parts: &[UserPart], profile: &Profile) -> Value {
     with_images("user", texts.join("\n"), images)
 }
 
-fn step(step: &ClosedStep, request: &ModelRequest, profile: &Profile, messages: &mut Vec<Value>) {
+fn step(step: &ClosedStep, request: &ModelRequest, profile: &UpstreamProfile, messages: &mut Vec<Value>) {
     // Thoughts go back to the model that had them: templates of reasoning models place those of the running turn.
     let thinking = if step.model == request.model { step.thinking.as_str() } else { "" };
     if step.text.is_empty() && step.calls.is_empty() {
         return;
     }
-    let mut said = json!({ "role": "assistant", "content": step.text });
+    let mut assistant = json!({ "role": "assistant", "content": step.text });
     if !thinking.is_empty() {
-        said["thinking"] = thinking.into();
+        assistant["thinking"] = thinking.into();
     }
     if !step.calls.is_empty() {
-        said["tool_calls"] = step
+        assistant["tool_calls"] = step
             .calls
             .iter()
             .map(|(call, _)| {
@@ -85,19 +89,19 @@ fn step(step: &ClosedStep, request: &ModelRequest, profile: &Profile, messages: 
             })
             .collect();
     }
-    messages.push(said);
+    messages.push(assistant);
     let mut pictures: Vec<&Media> = Vec::new();
     for (call, outcome) in &step.calls {
-        let mut told = call.told_to_model(outcome);
+        let mut text = call.outcome_text(outcome);
         let media = outcome.output().map(|output| output.media.as_slice()).unwrap_or_default();
         if profile.vision {
             pictures.extend(media.iter().filter(|media| media.media_type.starts_with("image/")));
         }
         for media in media.iter().filter(|media| !profile.vision || !media.media_type.starts_with("image/")) {
-            told = format!("{told}\n{}", media.note());
+            text = format!("{text}\n{}", media.note());
         }
         let id = call.upstream_id.as_ref().map_or(call.id.as_str(), |id| id.as_str());
-        messages.push(json!({ "role": "tool", "tool_name": call.name, "tool_call_id": id, "content": told }));
+        messages.push(json!({ "role": "tool", "tool_name": call.name, "tool_call_id": id, "content": text }));
     }
     if !pictures.is_empty() {
         // A tool message holds text only.

@@ -3,5 +3,5 @@
 mod decode;
 mod encode;
 
-pub(crate) use decode::Decoder;
+pub(crate) use decode::OllamaDecoder;
 pub(crate) use encode::encode;

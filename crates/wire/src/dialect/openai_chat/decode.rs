@@ -1,15 +1,15 @@
-//! Stream and body to [`Step`].
+//! Stream and body to [`StepWriter`].
 
 use crate::assemble::CallDelta;
-use crate::dialect::{Decode, Frame};
-use crate::json::Json;
-use crate::step::Step;
+use crate::dialect::{DialectDecoder, PayloadFrame};
+use crate::json::JsonRef;
+use crate::step::StepWriter;
 use crate::vocabulary::{CallKind, FinishReason, Media, Usage};
 use serde_json::{Map, Value, json};
 
-/// What must be echoed but is no fragment of text. Everything else goes straight to the [`Step`].
+/// What must be echoed but is no fragment of text. Everything else goes straight to the [`StepWriter`].
 #[derive(Default)]
-pub(crate) struct Decoder {
+pub(crate) struct ChatDecoder {
     /// `reasoning_details[]` of OpenRouter, fragments of one entry joined.
     reasoning_details: Vec<Value>,
     /// `extra_content` of calls in their order (Gemini's `thought_signature` on its compatible endpoint).
@@ -30,17 +30,17 @@ const IGNORED: &[&str] = &[
     "native_finish_reason",
 ];
 
-impl Decode for Decoder {
-    fn frame(&mut self, frame: &Frame<'_>, step: &mut Step<'_>) {
+impl DialectDecoder for ChatDecoder {
+    fn frame(&mut self, frame: &PayloadFrame<'_>, step: &mut StepWriter<'_>) {
         self.chunk(frame.json, step);
     }
 
-    fn body(&mut self, json: &Json<'_>, step: &mut Step<'_>) {
+    fn body(&mut self, json: &JsonRef<'_>, step: &mut StepWriter<'_>) {
         self.chunk(json, step);
         step.complete();
     }
 
-    fn end(&mut self, step: &mut Step<'_>) {
+    fn end(&mut self, step: &mut StepWriter<'_>) {
         for source in self.sources.take().iter().filter_map(Value::as_array).flatten() {
             step.citation_value(source.clone());
         }
@@ -62,32 +62,32 @@ impl Decode for Decoder {
     }
 }
 
-impl Decoder {
-    fn chunk(&mut self, chunk: &Json<'_>, step: &mut Step<'_>) {
-        for choice in chunk.get("choices").map(Json::items).unwrap_or_default() {
+impl ChatDecoder {
+    fn chunk(&mut self, chunk: &JsonRef<'_>, step: &mut StepWriter<'_>) {
+        for choice in chunk.get("choices").map(JsonRef::items).unwrap_or_default() {
             // C4: each choice has its own numbers of calls.
-            let index = choice.get("index").and_then(Json::as_u64).unwrap_or(0);
+            let index = choice.get("index").and_then(JsonRef::as_u64).unwrap_or(0);
             step.choice(u32::try_from(index).unwrap_or(0));
             self.choice(choice, index == 0, step);
         }
         step.choice(0);
         // C1: usage in a chunk of its own, beside choices, or in `x_groq`.
         for usage in [chunk.get("usage"), chunk.path(&["x_groq", "usage"])].into_iter().flatten() {
-            take_usage(usage, step);
+            read_usage(usage, step);
         }
         for name in ["search_results", "citations"] {
             if let Some(sources) = chunk.get(name).filter(|sources| !sources.items().is_empty()) {
                 let sources = sources.to_value();
                 if self.sources.as_ref() != Some(&sources) {
                     self.sources = Some(sources);
-                    step.forget_frames();
+                    step.invalidate_templates();
                 }
                 break;
             }
         }
     }
 
-    fn choice(&mut self, choice: &Json<'_>, is_first: bool, step: &mut Step<'_>) {
+    fn choice(&mut self, choice: &JsonRef<'_>, is_first: bool, step: &mut StepWriter<'_>) {
         // C2: `delta` if it is an object, else `message`; never both.
         let delta =
             [choice.get("delta"), choice.get("message")].into_iter().flatten().find(|d| d.is_object());
@@ -95,7 +95,7 @@ impl Decoder {
             self.delta(delta, is_first, step);
         }
         if let Some(usage) = choice.get("usage") {
-            take_usage(usage, step);
+            read_usage(usage, step);
         }
         // F4: "" is no reason; F3: the last one counts.
         if let Some(reason) = choice.nonempty("finish_reason") {
@@ -107,7 +107,7 @@ impl Decoder {
     }
 
     /// Everything a delta can hold, thought first, calls last (R3: proxies put all of it in one).
-    fn delta(&mut self, delta: &Json<'_>, is_first: bool, step: &mut Step<'_>) {
+    fn delta(&mut self, delta: &JsonRef<'_>, is_first: bool, step: &mut StepWriter<'_>) {
         self.reasoning(delta, is_first, step);
         if let Some(content) = delta.get("content") {
             content_parts(content, step);
@@ -122,10 +122,10 @@ impl Decoder {
                 step.audio(&data, &transcript);
             }
         }
-        for image in delta.get("images").map(Json::items).unwrap_or_default() {
+        for image in delta.get("images").map(JsonRef::items).unwrap_or_default() {
             image_part(image, step);
         }
-        for annotation in delta.get("annotations").map(Json::items).unwrap_or_default() {
+        for annotation in delta.get("annotations").map(JsonRef::items).unwrap_or_default() {
             step.citation(annotation);
         }
         if let Some(calls) = delta.get("tool_calls") {
@@ -149,13 +149,13 @@ impl Decoder {
     }
 
     /// R1, R2: one channel, whatever the field; the same thought in two fields counts once.
-    fn reasoning(&mut self, delta: &Json<'_>, is_first: bool, step: &mut Step<'_>) {
-        let details = delta.get("reasoning_details").map(Json::items).unwrap_or_default();
+    fn reasoning(&mut self, delta: &JsonRef<'_>, is_first: bool, step: &mut StepWriter<'_>) {
+        let details = delta.get("reasoning_details").map(JsonRef::items).unwrap_or_default();
         if is_first && !details.is_empty() {
             for detail in details {
-                self.keep_detail(detail);
+                self.merge_detail(detail);
             }
-            step.notice_change();
+            step.require_full_decode();
         }
         let fields = ["reasoning_content", "reasoning", "reasoning_text", "thinking"];
         let field = fields
@@ -175,7 +175,7 @@ impl Decoder {
     }
 
     /// Streamed entries of one `index` and `type` are one entry cut in pieces.
-    fn keep_detail(&mut self, detail: &Json<'_>) {
+    fn merge_detail(&mut self, detail: &JsonRef<'_>) {
         let value = detail.to_value();
         let same = |known: &&mut Value| known["type"] == value["type"] && known["index"] == value["index"];
         let known = self.reasoning_details.last_mut().filter(|_| !value["index"].is_null()).filter(same);
@@ -198,7 +198,7 @@ impl Decoder {
         }
     }
 
-    fn call_entry(&mut self, entry: &Json<'_>, is_first: bool, step: &mut Step<'_>) {
+    fn call_entry(&mut self, entry: &JsonRef<'_>, is_first: bool, step: &mut StepWriter<'_>) {
         let custom = entry.get("custom").filter(|custom| custom.is_object());
         let (function, kind) = match custom {
             Some(custom) => (Some(custom), CallKind::Custom),
@@ -209,7 +209,7 @@ impl Decoder {
         let arguments =
             function.and_then(|function| function.get("arguments").or_else(|| function.get("input")));
         step.call_delta(CallDelta {
-            index: entry.get("index").and_then(Json::as_i64),
+            index: entry.get("index").and_then(JsonRef::as_i64),
             id: &id,
             name: &name,
             arguments,
@@ -217,24 +217,24 @@ impl Decoder {
         });
         if let Some(extra) = entry.get("extra_content").filter(|_| is_first) {
             self.extra_content.push(json!({ "id": id, "value": extra.to_value() }));
-            step.notice_change();
+            step.require_full_decode();
         }
     }
 }
 
 /// C3: text, or parts (Mistral's Magistral).
-fn content_parts(content: &Json<'_>, step: &mut Step<'_>) {
+fn content_parts(content: &JsonRef<'_>, step: &mut StepWriter<'_>) {
     if content.is_string() {
         return step.text(content);
     }
     for part in content.items() {
-        match part.get("type").and_then(Json::as_str).as_deref() {
+        match part.get("type").and_then(JsonRef::as_str).as_deref() {
             Some("thinking") => {
                 let thinking = part.get("thinking");
                 match thinking.filter(|thinking| thinking.is_string()) {
                     Some(text) => step.thinking(text),
                     None => {
-                        let texts = thinking.map(Json::items).unwrap_or_default();
+                        let texts = thinking.map(JsonRef::items).unwrap_or_default();
                         texts.iter().filter_map(|text| text.get("text")).for_each(|text| step.thinking(text));
                     }
                 }
@@ -251,7 +251,7 @@ fn content_parts(content: &Json<'_>, step: &mut Step<'_>) {
 }
 
 /// `{"image_url": {"url": "data:image/png;base64,…"}}`. Pictures that would have to be fetched are only named.
-fn image_part(part: &Json<'_>, step: &mut Step<'_>) {
+fn image_part(part: &JsonRef<'_>, step: &mut StepWriter<'_>) {
     let Some(image) = part.get("image_url") else { return };
     let Some(url) = image.as_str().or_else(|| image.nonempty("url")) else { return };
     match url.strip_prefix("data:").and_then(|rest| rest.split_once(";base64,")) {
@@ -262,8 +262,8 @@ fn image_part(part: &Json<'_>, step: &mut Step<'_>) {
     }
 }
 
-fn take_usage(usage: &Json<'_>, step: &mut Step<'_>) {
-    let number = |path: &[&str]| usage.path(path).and_then(Json::as_u64);
+fn read_usage(usage: &JsonRef<'_>, step: &mut StepWriter<'_>) {
+    let number = |path: &[&str]| usage.path(path).and_then(JsonRef::as_u64);
     let read = Usage {
         input_tokens: number(&["prompt_tokens"]).or_else(|| number(&["input_tokens"])),
         output_tokens: number(&["completion_tokens"]).or_else(|| number(&["output_tokens"])),

@@ -1,14 +1,19 @@
 //! Request to JSON.
 
-use crate::dialect::{Dialect, EncodedRequest, Transfer, extra};
-use crate::profile::{Profile, ReasoningEcho, ToolIdFormat};
+use crate::dialect::{Dialect, EncodedRequest, TransferMode, extra};
+use crate::profile::{ReasoningEcho, ToolIdFormat, UpstreamProfile};
 use crate::vocabulary::{
-    Call, CallKind, ClosedStep, Media, Message, ModelRequest, Outcome, ProviderState, ToolChoice, UserPart,
+    Call, CallKind, CallOutcome, ClosedStep, Media, Message, ModelRequest, ProviderState, ToolChoice,
+    UserPart,
 };
 use serde_json::{Map, Value, json};
 use std::collections::HashSet;
 
-pub(crate) fn encode(request: &ModelRequest, profile: &Profile, transfer: Transfer) -> EncodedRequest {
+pub(crate) fn encode(
+    request: &ModelRequest,
+    profile: &UpstreamProfile,
+    transfer: TransferMode,
+) -> EncodedRequest {
     let mut body = Map::new();
     body.insert("model".into(), json!(request.model));
     body.insert("messages".into(), Value::Array(messages(request, profile)));
@@ -39,7 +44,7 @@ pub(crate) fn encode(request: &ModelRequest, profile: &Profile, transfer: Transf
         let name = if profile.developer_role { "max_completion_tokens" } else { "max_tokens" };
         body.insert(name.into(), json!(tokens));
     }
-    if transfer == Transfer::Stream {
+    if transfer == TransferMode::Stream {
         body.insert("stream".into(), json!(true));
         if profile.include_usage {
             body.insert("stream_options".into(), json!({"include_usage": true}));
@@ -52,13 +57,13 @@ pub(crate) fn encode(request: &ModelRequest, profile: &Profile, transfer: Transf
     EncodedRequest { path: "/chat/completions".into(), headers: Vec::new(), body: Value::Object(body) }
 }
 
-fn messages(request: &ModelRequest, profile: &Profile) -> Vec<Value> {
+fn messages(request: &ModelRequest, profile: &UpstreamProfile) -> Vec<Value> {
     let mut out = Vec::new();
     if let Some(instructions) = request.instructions.as_deref().filter(|text| !text.is_empty()) {
         let role = if profile.developer_role { "developer" } else { "system" };
         out.push(json!({"role": role, "content": instructions}));
     }
-    let mut ids = Ids { taken: HashSet::new(), format: profile.tool_id_format };
+    let mut ids = CallIdMap { used: HashSet::new(), format: profile.tool_id_format };
     for message in &request.messages {
         match message {
             Message::User(parts) => out.push(user(parts, profile)),
@@ -69,7 +74,7 @@ fn messages(request: &ModelRequest, profile: &Profile) -> Vec<Value> {
 }
 
 // R: T12
-fn user(parts: &[UserPart], profile: &Profile) -> Value {
+fn user(parts: &[UserPart], profile: &UpstreamProfile) -> Value {
     if let [UserPart::Text { text }] = parts {
         return json!({"role": "user", "content": text});
     }
@@ -77,7 +82,7 @@ fn user(parts: &[UserPart], profile: &Profile) -> Value {
         UserPart::Text { text } => json!({"type": "text", "text": text}),
         UserPart::Image(media) if profile.vision => image(media),
         UserPart::Image(media) => json!({"type": "text", "text": media.note()}),
-        UserPart::File { name, media } => match sound_format(media).filter(|_| profile.audio) {
+        UserPart::File { name, media } => match audio_format(media).filter(|_| profile.audio) {
             Some(format) => {
                 json!({"type": "input_audio", "input_audio": {"data": media.data(), "format": format}})
             }
@@ -92,8 +97,8 @@ fn user(parts: &[UserPart], profile: &Profile) -> Value {
 fn push_step(
     step: &ClosedStep,
     request: &ModelRequest,
-    profile: &Profile,
-    ids: &mut Ids,
+    profile: &UpstreamProfile,
+    ids: &mut CallIdMap,
     out: &mut Vec<Value>,
 ) {
     if step.text.is_empty() && step.calls.is_empty() {
@@ -103,22 +108,22 @@ fn push_step(
         .provider_state
         .as_ref()
         .filter(|state| state.dialect == Dialect::OpenaiChat && step.model == request.model);
-    let named: Vec<(String, &(Call, Outcome))> =
-        step.calls.iter().map(|pair| (ids.of(&pair.0), pair)).collect();
+    let calls_with_ids: Vec<(String, &(Call, CallOutcome))> =
+        step.calls.iter().map(|pair| (ids.assign(&pair.0), pair)).collect();
 
     let mut assistant = Map::new();
     assistant.insert("role".into(), json!("assistant"));
     assistant.insert("content".into(), content(step, profile));
     echo_reasoning(step, state, profile, &mut assistant);
-    if !named.is_empty() {
-        let calls = named.iter().map(|(id, (call, _))| tool_call(id, call, state));
+    if !calls_with_ids.is_empty() {
+        let calls = calls_with_ids.iter().map(|(id, (call, _))| tool_call(id, call, state));
         assistant.insert("tool_calls".into(), calls.collect());
     }
     out.push(Value::Object(assistant));
 
     let mut pictures = Vec::new();
-    for (id, (call, outcome)) in &named {
-        let mut text = call.told_to_model(outcome);
+    for (id, (call, outcome)) in &calls_with_ids {
+        let mut text = call.outcome_text(outcome);
         for media in outcome.output().map(|output| output.media.as_slice()).unwrap_or_default() {
             if profile.vision && media.media_type.starts_with("image/") {
                 text.push_str("\n[The picture follows in the next user message.]");
@@ -136,7 +141,7 @@ fn push_step(
     }
 }
 
-fn content(step: &ClosedStep, profile: &Profile) -> Value {
+fn content(step: &ClosedStep, profile: &UpstreamProfile) -> Value {
     if profile.reasoning_echo == ReasoningEcho::ThinkingParts && !step.thinking.is_empty() {
         let thinking = json!([{"type": "text", "text": step.thinking}]);
         return json!([
@@ -150,7 +155,7 @@ fn content(step: &ClosedStep, profile: &Profile) -> Value {
 fn echo_reasoning(
     step: &ClosedStep,
     state: Option<&ProviderState>,
-    profile: &Profile,
+    profile: &UpstreamProfile,
     assistant: &mut Map<String, Value>,
 ) {
     match profile.reasoning_echo {
@@ -195,7 +200,7 @@ fn tool_call(id: &str, call: &Call, state: Option<&ProviderState>) -> Value {
 }
 
 /// The two formats that the API takes.
-fn sound_format(media: &Media) -> Option<&'static str> {
+fn audio_format(media: &Media) -> Option<&'static str> {
     match media.media_type.as_str() {
         "audio/wav" | "audio/x-wav" => Some("wav"),
         "audio/mpeg" | "audio/mp3" => Some("mp3"),
@@ -208,25 +213,25 @@ fn image(media: &Media) -> Value {
 }
 
 /// Ids for one request: theirs verbatim where they are unique in it, else ours.
-struct Ids {
-    taken: HashSet<String>,
+struct CallIdMap {
+    used: HashSet<String>,
     format: ToolIdFormat,
 }
 
-impl Ids {
-    fn of(&mut self, call: &Call) -> String {
+impl CallIdMap {
+    fn assign(&mut self, call: &Call) -> String {
         let theirs = call.upstream_id.as_ref().map(|id| id.as_str().to_owned());
-        let free = |id: &String| !self.taken.contains(id);
+        let free = |id: &String| !self.used.contains(id);
         let mut id = theirs.filter(free).unwrap_or_else(|| call.id.as_str().to_owned());
         if self.format == ToolIdFormat::NineAlphanumeric {
             id = nine_alphanumeric(&id);
         }
-        self.taken.insert(id.clone());
+        self.used.insert(id.clone());
         id
     }
 }
 
-/// The same nine letters and digits for the same id, always (Mistral: `a-z, A-Z, 0-9, with a length of 9`).
+/// The same nine letters and digits for the same id, always (Mistral: `a-z, A-Z, 0-9, with a length assign 9`).
 fn nine_alphanumeric(id: &str) -> String {
     const DIGITS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
     if id.len() == 9 && id.bytes().all(|byte| byte.is_ascii_alphanumeric()) {

@@ -6,5 +6,5 @@
 mod decode;
 mod encode;
 
-pub(crate) use decode::Decoder;
+pub(crate) use decode::ChatDecoder;
 pub(crate) use encode::encode;

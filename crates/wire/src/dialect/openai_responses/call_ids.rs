@@ -38,7 +38,7 @@ impl CallIds {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::vocabulary::{Arguments, CallKind};
+    use crate::vocabulary::{CallArguments, CallKind};
     use serde_json::json;
 
     #[test]
@@ -50,7 +50,7 @@ mod tests {
                 upstream_id: theirs.map(Into::into),
                 name: "f".into(),
                 kind: CallKind::Function,
-                arguments: Ok(Arguments::from_value(json!({}))),
+                arguments: Ok(CallArguments::from_value(json!({}))),
                 ran_with: None,
             };
             assert_eq!(ids.assign(&call), expect);

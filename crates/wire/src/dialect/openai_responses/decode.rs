@@ -1,48 +1,50 @@
-//! Events of a response, or a whole response, to [`Step`].
+//! Events of a response, or a whole response, to [`StepWriter`].
 //!
 //! Everything is said up to four times: as deltas, as the end of a part, as the end of an item and in the terminal
 //! snapshot, and any three of them may be missing (P1, P3). So deltas append, snapshots replace, and a text that was
 //! said is not said again. A call named `multi_tool_use.parallel` (P7) stays the one call that it is: it has one
 //! `call_id` to be answered, and "no such tool" lets the model make the calls itself.
 
-use super::items::{Channel, IsNew, Items, Kind, call_id};
+use super::items::{IsNew, ItemKind, OutputItems, TextChannel, call_id};
 use crate::assemble::CallHead;
-use crate::dialect::{Decode, Frame};
-use crate::json::Json;
-use crate::step::{Step, error_of};
-use crate::vocabulary::{CallKind, FinishReason, Hosted, Media, ProblemKind, Slot, UpstreamError, Usage};
+use crate::dialect::{DialectDecoder, PayloadFrame};
+use crate::json::JsonRef;
+use crate::step::{StepWriter, error_of};
+use crate::vocabulary::{
+    CallKind, CallSlot, FinishReason, HostedTool, Media, ProblemKind, UpstreamError, Usage,
+};
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 #[derive(Default)]
-pub(crate) struct Decoder {
-    items: Items,
+pub(crate) struct ResponsesDecoder {
+    items: OutputItems,
     /// Kinds of events and items that were reported as unknown.
-    unknown: BTreeSet<String>,
+    reported_kinds: BTreeSet<String>,
     /// Calls that were told as complete without a byte of arguments. A cut can look the same (A2), so they count once
     /// the model went on.
-    empty: Vec<Slot>,
+    empty_calls: Vec<CallSlot>,
 }
 
-impl Decode for Decoder {
-    fn frame(&mut self, frame: &Frame<'_>, step: &mut Step<'_>) {
+impl DialectDecoder for ResponsesDecoder {
+    fn frame(&mut self, frame: &PayloadFrame<'_>, step: &mut StepWriter<'_>) {
         let event = frame.json;
         let kind = event.nonempty("type").unwrap_or(Cow::Borrowed(frame.event));
         match kind.as_ref() {
-            "response.output_text.delta" => self.text(event, "delta", Channel::Text, step),
+            "response.output_text.delta" => self.text(event, "delta", TextChannel::Text, step),
             "response.function_call_arguments.delta" => self.arguments_delta(event, CallKind::Function, step),
-            "response.reasoning_summary_text.delta" => self.text(event, "delta", Channel::Summary, step),
-            "response.reasoning_text.delta" => self.text(event, "delta", Channel::Reasoning, step),
-            "response.refusal.delta" => self.text(event, "delta", Channel::Refusal, step),
+            "response.reasoning_summary_text.delta" => self.text(event, "delta", TextChannel::Summary, step),
+            "response.reasoning_text.delta" => self.text(event, "delta", TextChannel::Reasoning, step),
+            "response.refusal.delta" => self.text(event, "delta", TextChannel::Refusal, step),
             "response.custom_tool_call_input.delta" => self.arguments_delta(event, CallKind::Custom, step),
 
-            "response.output_text.done" => self.text_snapshot(event, "text", Channel::Text, step),
-            "response.refusal.done" => self.text_snapshot(event, "refusal", Channel::Refusal, step),
+            "response.output_text.done" => self.text_snapshot(event, "text", TextChannel::Text, step),
+            "response.refusal.done" => self.text_snapshot(event, "refusal", TextChannel::Refusal, step),
             "response.reasoning_summary_text.done" => {
-                self.text_snapshot(event, "text", Channel::Summary, step)
+                self.text_snapshot(event, "text", TextChannel::Summary, step)
             }
-            "response.reasoning_text.done" => self.text_snapshot(event, "text", Channel::Reasoning, step),
+            "response.reasoning_text.done" => self.text_snapshot(event, "text", TextChannel::Reasoning, step),
             "response.output_text.annotation.added" => self.annotation(event, step),
             "response.function_call_arguments.done" => {
                 self.arguments_done(event, "arguments", CallKind::Function, step);
@@ -53,24 +55,24 @@ impl Decode for Decoder {
 
             "response.output_item.added" => {
                 if let Some(item) = event.get("item") {
-                    let (at, is_new) = self.items.added(event, item);
+                    let (at, is_new) = self.items.item_added(event, item);
                     if is_new == IsNew::Yes {
-                        self.empty.drain(..).for_each(|slot| step.seal_call(slot));
-                        self.opened(at, item, step);
-                        if self.items.get(at).kind == Kind::Reasoning {
-                            step.thinking_unseen();
+                        self.empty_calls.drain(..).for_each(|slot| step.seal_call(slot));
+                        self.register_item(at, item, step);
+                        if self.items.get(at).kind == ItemKind::Reasoning {
+                            step.hidden_thinking();
                         }
                     }
                 }
             }
             "response.output_item.done" => {
                 if let Some(item) = event.get("item") {
-                    let (at, is_new) = self.items.done(event, item);
+                    let (at, is_new) = self.items.item_done(event, item);
                     if is_new == IsNew::Yes {
-                        self.opened(at, item, step);
+                        self.register_item(at, item, step);
                     }
                     let cut = item.nonempty("status").as_deref() == Some("incomplete");
-                    self.told_whole(at, item, cut, step);
+                    self.complete_item(at, item, cut, step);
                 }
             }
             "response.completed"
@@ -78,8 +80,8 @@ impl Decode for Decoder {
             | "response.failed"
             | "response.cancelled"
             | "response.done" => {
-                let verdict = kind.strip_prefix("response.").unwrap_or_default();
-                self.terminal(event.get("response").unwrap_or(event), verdict, step);
+                let event_status = kind.strip_prefix("response.").unwrap_or_default();
+                self.finish_response(event.get("response").unwrap_or(event), event_status, step);
             }
             kind => {
                 if let Some(error) = error_of(event) {
@@ -91,10 +93,10 @@ impl Decode for Decoder {
         }
     }
 
-    fn body(&mut self, json: &Json<'_>, step: &mut Step<'_>) {
+    fn body(&mut self, json: &JsonRef<'_>, step: &mut StepWriter<'_>) {
         let response = json.get("response").filter(|inner| inner.is_object()).unwrap_or(json);
         if response.get("output").is_some() || response.get("status").is_some() {
-            self.terminal(response, "completed", step);
+            self.finish_response(response, "completed", step);
         }
     }
 
@@ -103,19 +105,19 @@ impl Decode for Decoder {
         Some(&["sequence_number", "obfuscation"])
     }
 
-    fn end(&mut self, step: &mut Step<'_>) {
+    fn end(&mut self, step: &mut StepWriter<'_>) {
         for at in 0..self.items.len() {
             let item = self.items.get(at);
-            if !matches!(item.kind, Kind::Call(_)) || item.held.is_empty() {
+            if !matches!(item.kind, ItemKind::Call(_)) || item.pending_arguments.is_empty() {
                 continue;
             }
             // Arguments whose call never got a name, or that nothing followed.
-            let held = std::mem::take(&mut item.held);
+            let pending = std::mem::take(&mut item.pending_arguments);
             let slot = match item.slot {
                 Some(slot) => slot,
-                None => self.open(at, "", step),
+                None => self.open_call(at, "", step),
             };
-            step.append_arguments_text(slot, &held);
+            step.append_arguments_text(slot, &pending);
         }
         let values = self.items.take_values();
         if !values.is_empty() {
@@ -126,27 +128,36 @@ impl Decode for Decoder {
 
 // --- texts ---
 
-impl Decoder {
-    fn text(&mut self, event: &Json<'_>, key: &str, channel: Channel, step: &mut Step<'_>) {
+impl ResponsesDecoder {
+    fn text(&mut self, event: &JsonRef<'_>, key: &str, channel: TextChannel, step: &mut StepWriter<'_>) {
         let Some(text) = event.get(key).filter(|text| text.is_string()) else { return };
-        let kind =
-            if matches!(channel, Channel::Text | Channel::Refusal) { Kind::Message } else { Kind::Reasoning };
-        let (at, is_new) = self.items.of_event_or_new(event, kind);
-        forget_if(is_new, step);
-        self.items.get(at).said.insert((channel, part_index(event)));
-        say(text, channel, step);
+        let kind = if matches!(channel, TextChannel::Text | TextChannel::Refusal) {
+            ItemKind::Message
+        } else {
+            ItemKind::Reasoning
+        };
+        let (at, is_new) = self.items.find_or_open(event, kind);
+        invalidate_if_new(is_new, step);
+        self.items.get(at).emitted.insert((channel, part_index(event)));
+        emit_text(text, channel, step);
     }
 
-    fn text_snapshot(&mut self, event: &Json<'_>, key: &str, channel: Channel, step: &mut Step<'_>) {
-        let said = (channel, part_index(event));
-        if !self.items.of_event(event).is_some_and(|at| self.items.get(at).said.contains(&said)) {
+    fn text_snapshot(
+        &mut self,
+        event: &JsonRef<'_>,
+        key: &str,
+        channel: TextChannel,
+        step: &mut StepWriter<'_>,
+    ) {
+        let part = (channel, part_index(event));
+        if !self.items.find_for_event(event).is_some_and(|at| self.items.get(at).emitted.contains(&part)) {
             self.text(event, key, channel, step);
         }
     }
 
-    fn annotation(&mut self, event: &Json<'_>, step: &mut Step<'_>) {
-        if let Some(at) = self.items.of_event(event) {
-            self.items.get(at).cited = true;
+    fn annotation(&mut self, event: &JsonRef<'_>, step: &mut StepWriter<'_>) {
+        if let Some(at) = self.items.find_for_event(event) {
+            self.items.get(at).citations_emitted = true;
         }
         if let Some(annotation) = event.get("annotation") {
             step.citation(annotation);
@@ -154,37 +165,40 @@ impl Decoder {
     }
 
     /// The texts of a whole item that were not said before.
-    fn texts_of(&mut self, at: usize, item: &Json<'_>, step: &mut Step<'_>) {
+    fn emit_texts(&mut self, at: usize, item: &JsonRef<'_>, step: &mut StepWriter<'_>) {
         let known = self.items.get(at);
-        let open = |channel| !known.has_said(channel);
-        let (text, refusal) = (open(Channel::Text), open(Channel::Refusal));
-        let thoughts = open(Channel::Summary) && open(Channel::Reasoning);
-        let citations = !std::mem::replace(&mut known.cited, true);
-        let mut told = |json: Option<&Json<'_>>, channel, step: &mut Step<'_>| {
+        let open = |channel| !known.has_emitted(channel);
+        let (text, refusal) = (open(TextChannel::Text), open(TextChannel::Refusal));
+        let thoughts = open(TextChannel::Summary) && open(TextChannel::Reasoning);
+        let citations = !std::mem::replace(&mut known.citations_emitted, true);
+        let mut emit = |json: Option<&JsonRef<'_>>, channel, step: &mut StepWriter<'_>| {
             if let Some(text) = json.filter(|text| text.is_string()) {
-                known.said.insert((channel, 0));
-                say(text, channel, step);
+                known.emitted.insert((channel, 0));
+                emit_text(text, channel, step);
             }
         };
-        let content = item.get("content").map(Json::items).unwrap_or_default();
-        if known.kind == Kind::Reasoning {
-            let summary = item.get("summary").map(Json::items).unwrap_or_default();
-            let (parts, channel) =
-                if summary.is_empty() { (content, Channel::Reasoning) } else { (summary, Channel::Summary) };
+        let content = item.get("content").map(JsonRef::items).unwrap_or_default();
+        if known.kind == ItemKind::Reasoning {
+            let summary = item.get("summary").map(JsonRef::items).unwrap_or_default();
+            let (parts, channel) = if summary.is_empty() {
+                (content, TextChannel::Reasoning)
+            } else {
+                (summary, TextChannel::Summary)
+            };
             if thoughts {
-                parts.iter().for_each(|part| told(part.get("text"), channel, step));
+                parts.iter().for_each(|part| emit(part.get("text"), channel, step));
             }
             return;
         }
         for part in content {
             match part.nonempty("type").as_deref() {
-                Some("refusal") if refusal => told(part.get("refusal"), Channel::Refusal, step),
-                Some("output_text" | "text") if text => told(part.get("text"), Channel::Text, step),
+                Some("refusal") if refusal => emit(part.get("refusal"), TextChannel::Refusal, step),
+                Some("output_text" | "text") if text => emit(part.get("text"), TextChannel::Text, step),
                 _ => {}
             }
             if citations {
                 part.get("annotations")
-                    .map(Json::items)
+                    .map(JsonRef::items)
                     .unwrap_or_default()
                     .iter()
                     .for_each(|a| step.citation(a));
@@ -192,50 +206,50 @@ impl Decoder {
         }
         // Some compatible servers put the text itself there.
         if text {
-            told(item.get("content"), Channel::Text, step);
+            emit(item.get("content"), TextChannel::Text, step);
         }
     }
 }
 
-fn say(text: &Json<'_>, channel: Channel, step: &mut Step<'_>) {
+fn emit_text(text: &JsonRef<'_>, channel: TextChannel, step: &mut StepWriter<'_>) {
     match channel {
-        Channel::Text => step.text(text),
-        Channel::Refusal => step.refusal(text),
-        Channel::Summary | Channel::Reasoning => step.thinking(text),
+        TextChannel::Text => step.text(text),
+        TextChannel::Refusal => step.refusal(text),
+        TextChannel::Summary | TextChannel::Reasoning => step.thinking(text),
     }
 }
 
-fn part_index(event: &Json<'_>) -> u64 {
-    event.get("content_index").or_else(|| event.get("summary_index")).and_then(Json::as_u64).unwrap_or(0)
+fn part_index(event: &JsonRef<'_>) -> u64 {
+    event.get("content_index").or_else(|| event.get("summary_index")).and_then(JsonRef::as_u64).unwrap_or(0)
 }
 
 // --- calls ---
 
-impl Decoder {
-    fn arguments_delta(&mut self, event: &Json<'_>, kind: CallKind, step: &mut Step<'_>) {
+impl ResponsesDecoder {
+    fn arguments_delta(&mut self, event: &JsonRef<'_>, kind: CallKind, step: &mut StepWriter<'_>) {
         let Some(delta) = event.get("delta") else { return };
-        let (at, is_new) = self.items.of_event_or_new(event, Kind::Call(kind));
-        forget_if(is_new, step);
+        let (at, is_new) = self.items.find_or_open(event, ItemKind::Call(kind));
+        invalidate_if_new(is_new, step);
         let item = self.items.get(at);
         match item.slot {
             Some(slot) => {
                 // What the head said in advance is said again by the deltas.
-                item.held.clear();
+                item.pending_arguments.clear();
                 if delta.is_string() {
                     step.append_arguments(slot, delta);
                 } else {
                     step.append_arguments_text(slot, delta.raw());
                 }
             }
-            None => item.held.push_str(&argument_text(Some(delta))),
+            None => item.pending_arguments.push_str(&argument_text(Some(delta))),
         }
     }
 
-    fn arguments_done(&mut self, event: &Json<'_>, key: &str, kind: CallKind, step: &mut Step<'_>) {
-        let (at, is_new) = self.items.of_event_or_new(event, Kind::Call(kind));
-        forget_if(is_new, step);
+    fn arguments_done(&mut self, event: &JsonRef<'_>, key: &str, kind: CallKind, step: &mut StepWriter<'_>) {
+        let (at, is_new) = self.items.find_or_open(event, ItemKind::Call(kind));
+        invalidate_if_new(is_new, step);
         let text = argument_text(event.get(key));
-        self.restate(at, &event.nonempty("name").unwrap_or_default(), &text, step);
+        self.apply_snapshot(at, &event.nonempty("name").unwrap_or_default(), &text, step);
         // An empty snapshot is no evidence: the real one may follow with the end of the item (P3).
         if !text.is_empty()
             && let Some(slot) = self.items.get(at).slot
@@ -245,28 +259,29 @@ impl Decoder {
     }
 
     /// A call's whole arguments, which replace what came before; an empty text says nothing.
-    fn restate(&mut self, at: usize, name: &str, text: &str, step: &mut Step<'_>) {
+    fn apply_snapshot(&mut self, at: usize, name: &str, text: &str, step: &mut StepWriter<'_>) {
         let item = self.items.get(at);
         if item.slot.is_none() && !name.is_empty() {
-            self.open(at, name, step);
+            self.open_call(at, name, step);
         }
         let item = self.items.get(at);
-        let text = if text.is_empty() { std::mem::take(&mut item.held) } else { text.to_owned() };
+        let text =
+            if text.is_empty() { std::mem::take(&mut item.pending_arguments) } else { text.to_owned() };
         match item.slot {
             Some(slot) if !text.is_empty() => {
-                item.held.clear();
-                step.restate_arguments(slot, &text);
+                item.pending_arguments.clear();
+                step.snapshot_arguments(slot, &text);
             }
             Some(_) => {}
-            None => item.held = text,
+            None => item.pending_arguments = text,
         }
     }
 
-    fn open(&mut self, at: usize, name: &str, step: &mut Step<'_>) -> Slot {
+    fn open_call(&mut self, at: usize, name: &str, step: &mut StepWriter<'_>) -> CallSlot {
         let key = self.items.key(at);
         let item = self.items.get(at);
         let kind =
-            if item.kind == Kind::Call(CallKind::Custom) { CallKind::Custom } else { CallKind::Function };
+            if item.kind == ItemKind::Call(CallKind::Custom) { CallKind::Custom } else { CallKind::Function };
         let slot = step.open_call(key, CallHead { id: &item.call_id, name, kind });
         item.slot = Some(slot);
         slot
@@ -274,35 +289,35 @@ impl Decoder {
 }
 
 /// Argument text of any JSON type: proxies send objects.
-fn argument_text<'a>(json: Option<&Json<'a>>) -> Cow<'a, str> {
+fn argument_text<'a>(json: Option<&JsonRef<'a>>) -> Cow<'a, str> {
     json.map_or(Cow::Borrowed(""), |json| json.as_str().unwrap_or(Cow::Borrowed(json.raw())))
 }
 
-fn arguments_of<'a>(item: &Json<'a>, kind: Kind) -> Cow<'a, str> {
-    argument_text(item.get(if kind == Kind::Call(CallKind::Custom) { "input" } else { "arguments" }))
+fn arguments_of<'a>(item: &JsonRef<'a>, kind: ItemKind) -> Cow<'a, str> {
+    argument_text(item.get(if kind == ItemKind::Call(CallKind::Custom) { "input" } else { "arguments" }))
 }
 
 // --- items ---
 
-impl Decoder {
+impl ResponsesDecoder {
     /// An item's first sight.
-    fn opened(&mut self, at: usize, item: &Json<'_>, step: &mut Step<'_>) {
-        forget_if(IsNew::Yes, step);
+    fn register_item(&mut self, at: usize, item: &JsonRef<'_>, step: &mut StepWriter<'_>) {
+        invalidate_if_new(IsNew::Yes, step);
         let kind = self.items.get(at).kind;
         match kind {
-            Kind::Call(_) => {
-                self.items.get(at).held = arguments_of(item, kind).into_owned();
+            ItemKind::Call(_) => {
+                self.items.get(at).pending_arguments = arguments_of(item, kind).into_owned();
                 if let Some(name) = item.nonempty("name") {
-                    self.open(at, &name, step);
+                    self.open_call(at, &name, step);
                 }
             }
-            Kind::Unknown => self.report_unknown(&item.nonempty("type").unwrap_or_default(), step),
-            Kind::Message | Kind::Reasoning | Kind::Hosted | Kind::Opaque => {}
+            ItemKind::Unknown => self.report_unknown(&item.nonempty("type").unwrap_or_default(), step),
+            ItemKind::Message | ItemKind::Reasoning | ItemKind::Hosted | ItemKind::Opaque => {}
         }
     }
 
     /// An item as a whole. `cut`: its end did not come.
-    fn told_whole(&mut self, at: usize, item: &Json<'_>, cut: bool, step: &mut Step<'_>) {
+    fn complete_item(&mut self, at: usize, item: &JsonRef<'_>, cut: bool, step: &mut StepWriter<'_>) {
         let known = self.items.get(at);
         let kind = known.kind;
         let was_done = std::mem::replace(&mut known.done, true);
@@ -310,49 +325,55 @@ impl Decoder {
             known.value = Some(item.to_value());
         }
         match kind {
-            Kind::Call(_) => {
+            ItemKind::Call(_) => {
                 if known.call_id.is_empty() {
                     known.call_id = call_id(item).into_owned();
                 }
-                self.restate(at, &item.nonempty("name").unwrap_or_default(), &arguments_of(item, kind), step);
+                self.apply_snapshot(
+                    at,
+                    &item.nonempty("name").unwrap_or_default(),
+                    &arguments_of(item, kind),
+                    step,
+                );
                 match self.items.get(at).slot {
-                    Some(slot) if !cut && step.has_no_arguments(slot) => self.empty.push(slot),
+                    Some(slot) if !cut && step.has_no_arguments(slot) => self.empty_calls.push(slot),
                     Some(slot) if !cut => step.seal_call(slot),
                     _ => {}
                 }
             }
-            Kind::Message | Kind::Reasoning => self.texts_of(at, item, step),
-            Kind::Hosted if !was_done => hosted(item, step),
-            Kind::Hosted | Kind::Opaque | Kind::Unknown => {}
+            ItemKind::Message | ItemKind::Reasoning => self.emit_texts(at, item, step),
+            ItemKind::Hosted if !was_done => emit_hosted(item, step),
+            ItemKind::Hosted | ItemKind::Opaque | ItemKind::Unknown => {}
         }
     }
 
     /// The end of the response, with a snapshot of everything.
-    fn terminal(&mut self, response: &Json<'_>, verdict: &str, step: &mut Step<'_>) {
-        let status = response.nonempty("status").unwrap_or(Cow::Borrowed(verdict));
+    fn finish_response(&mut self, response: &JsonRef<'_>, event_status: &str, step: &mut StepWriter<'_>) {
+        let status = response.nonempty("status").unwrap_or(Cow::Borrowed(event_status));
         let status = if status == "in_progress" || status == "done" { "completed" } else { status.as_ref() };
-        let mut matching = self.items.to_match();
-        for (position, item) in response.get("output").map(Json::items).unwrap_or_default().iter().enumerate()
+        let mut matching = self.items.snapshot_matcher();
+        for (position, item) in
+            response.get("output").map(JsonRef::items).unwrap_or_default().iter().enumerate()
         {
-            let (at, is_new) = self.items.of_snapshot(&mut matching, position, item);
+            let (at, is_new) = self.items.match_snapshot(&mut matching, position, item);
             if is_new == IsNew::Yes {
-                self.opened(at, item, step);
+                self.register_item(at, item, step);
             }
             let item_status = item.nonempty("status").unwrap_or_default();
             let cut = item_status == "incomplete" || (status != "completed" && item_status != "completed");
-            self.told_whole(at, item, cut, step);
+            self.complete_item(at, item, cut, step);
         }
         if let Some(usage) = response.get("usage") {
             step.usage(Usage {
-                input_tokens: usage.get("input_tokens").and_then(Json::as_u64),
-                output_tokens: usage.get("output_tokens").and_then(Json::as_u64),
+                input_tokens: usage.get("input_tokens").and_then(JsonRef::as_u64),
+                output_tokens: usage.get("output_tokens").and_then(JsonRef::as_u64),
                 cached_input_tokens: usage
                     .path(&["input_tokens_details", "cached_tokens"])
-                    .and_then(Json::as_u64),
+                    .and_then(JsonRef::as_u64),
                 cache_written_tokens: None,
                 reasoning_tokens: usage
                     .path(&["output_tokens_details", "reasoning_tokens"])
-                    .and_then(Json::as_u64),
+                    .and_then(JsonRef::as_u64),
             });
         }
         let details = response.path(&["incomplete_details"]).and_then(|details| details.nonempty("reason"));
@@ -369,25 +390,25 @@ impl Decoder {
             }
             (_, details) => step.finish(FinishReason::Other, details.unwrap_or(status)),
         }
-        step.complete_and_over();
+        step.complete_and_end();
     }
 
-    fn report_unknown(&mut self, kind: &str, step: &mut Step<'_>) {
-        if self.unknown.insert(kind.to_owned()) {
+    fn report_unknown(&mut self, kind: &str, step: &mut StepWriter<'_>) {
+        if self.reported_kinds.insert(kind.to_owned()) {
             step.problem(ProblemKind::UnknownEvent, kind);
         }
     }
 }
 
 /// A new item may take over a number that fragments were sent under before.
-fn forget_if(is_new: IsNew, step: &mut Step<'_>) {
+fn invalidate_if_new(is_new: IsNew, step: &mut StepWriter<'_>) {
     if is_new == IsNew::Yes {
-        step.forget_frames();
+        step.invalidate_templates();
     }
 }
 
 /// Something that the provider did: its name, what it was asked and what it answered.
-fn hosted(item: &Json<'_>, step: &mut Step<'_>) {
+fn emit_hosted(item: &JsonRef<'_>, step: &mut StepWriter<'_>) {
     let kind = item.nonempty("type").unwrap_or_default();
     let own_name = item.nonempty("name").filter(|_| kind.starts_with("mcp_"));
     let name = own_name.unwrap_or_else(|| Cow::Owned(kind.strip_suffix("_call").unwrap_or(&kind).to_owned()));
@@ -413,7 +434,7 @@ fn hosted(item: &Json<'_>, step: &mut Step<'_>) {
         let format = item.nonempty("output_format").unwrap_or(Cow::Borrowed("png"));
         step.image(Media::new(format!("image/{format}"), data.into_owned()));
     }
-    step.hosted(Hosted {
+    step.hosted(HostedTool {
         id: item.scalar("id").map(Cow::into_owned),
         name: name.into_owned(),
         input,

@@ -6,16 +6,21 @@
 //! it; the driver learns from that and sends the request again without.
 
 use super::call_ids::CallIds;
-use crate::dialect::{Dialect, EncodedRequest, Transfer, call_name, extra};
-use crate::profile::Profile;
+use crate::dialect::{Dialect, EncodedRequest, TransferMode, call_name, extra};
+use crate::profile::UpstreamProfile;
 use crate::vocabulary::{
-    Call, CallKind, ClosedStep, Media, Message, ModelRequest, Outcome, ToolChoice, ToolDefinition, UserPart,
+    Call, CallKind, CallOutcome, ClosedStep, Media, Message, ModelRequest, ToolChoice, ToolDefinition,
+    UserPart,
 };
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 
-pub(crate) fn encode(request: &ModelRequest, profile: &Profile, transfer: Transfer) -> EncodedRequest {
-    let mut input = Input { request, profile, ids: CallIds::default(), items: Vec::new() };
+pub(crate) fn encode(
+    request: &ModelRequest,
+    profile: &UpstreamProfile,
+    transfer: TransferMode,
+) -> EncodedRequest {
+    let mut input = InputEncoder { request, profile, ids: CallIds::default(), items: Vec::new() };
     for message in &request.messages {
         match message {
             Message::User(parts) => input.user(parts),
@@ -52,7 +57,7 @@ pub(crate) fn encode(request: &ModelRequest, profile: &Profile, transfer: Transf
     if profile.encrypted_reasoning {
         body.insert("include".to_owned(), json!(["reasoning.encrypted_content"]));
     }
-    body.insert("stream".to_owned(), (transfer == Transfer::Stream).into());
+    body.insert("stream".to_owned(), (transfer == TransferMode::Stream).into());
     if let Some(key) = request.cache_key.as_deref().filter(|_| profile.prompt_cache_key) {
         body.insert("prompt_cache_key".to_owned(), key.into());
     }
@@ -71,14 +76,14 @@ fn tool(tool: &ToolDefinition) -> Value {
     })
 }
 
-struct Input<'a> {
+struct InputEncoder<'a> {
     request: &'a ModelRequest,
-    profile: &'a Profile,
+    profile: &'a UpstreamProfile,
     ids: CallIds,
     items: Vec<Value>,
 }
 
-impl Input<'_> {
+impl InputEncoder<'_> {
     fn user(&mut self, parts: &[UserPart]) {
         let content: Vec<Value> = parts.iter().map(|part| self.user_part(part)).collect();
         if !content.is_empty() {
@@ -109,8 +114,8 @@ impl Input<'_> {
     /// One step: its items, then one output for each call.
     fn step(&mut self, step: &ClosedStep) {
         let ids: Vec<String> = step.calls.iter().map(|(call, _)| self.ids.assign(call)).collect();
-        let said = self.echo(step, &ids).unwrap_or_else(|| rebuild(step, &ids));
-        self.items.extend(said);
+        let items = self.echo(step, &ids).unwrap_or_else(|| rebuild(step, &ids));
+        self.items.extend(items);
         for ((call, outcome), id) in step.calls.iter().zip(&ids) {
             let output = self.output(call, outcome);
             self.items.push(json!({ "type": output_type(call), "call_id": id, "output": output }));
@@ -171,13 +176,13 @@ impl Input<'_> {
         Some(items)
     }
 
-    fn output(&self, call: &Call, outcome: &Outcome) -> Value {
-        let told = call.told_to_model(outcome);
+    fn output(&self, call: &Call, outcome: &CallOutcome) -> Value {
+        let text = call.outcome_text(outcome);
         let media = outcome.output().map(|output| output.media.as_slice()).unwrap_or_default();
         if media.is_empty() {
-            return told.into();
+            return text.into();
         }
-        std::iter::once(input_text(&told)).chain(media.iter().map(|media| self.picture(media))).collect()
+        std::iter::once(input_text(&text)).chain(media.iter().map(|media| self.picture(media))).collect()
     }
 }
 
@@ -203,7 +208,7 @@ fn rebuild(step: &ClosedStep, ids: &[String]) -> Vec<Value> {
 
 /// `^[a-zA-Z0-9_-]+$`, also in history.
 fn name_of(call: &Call) -> Cow<'_, str> {
-    call_name::plain(call.name.as_str(), &[])
+    call_name::sanitize(call.name.as_str(), &[])
 }
 
 fn output_type(call: &Call) -> &'static str {

@@ -3,14 +3,14 @@
 //! `output_index` decides; ids of items rotate with every event at GitHub Copilot (P2) and count only where there is
 //! no index. A `call_id` is compared, because some servers use one index for everything.
 
-use crate::json::Json;
-use crate::vocabulary::{CallKind, Slot};
+use crate::json::JsonRef;
+use crate::vocabulary::{CallKind, CallSlot};
 use serde_json::Value;
 use std::collections::{BTreeSet, HashMap, VecDeque};
 
 /// What an output item is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum ItemKind {
     Message,
     Reasoning,
     /// For the client to run.
@@ -22,25 +22,25 @@ pub(super) enum Kind {
     Unknown,
 }
 
-impl Kind {
-    pub(super) fn of(item: &Json<'_>) -> Kind {
+impl ItemKind {
+    pub(super) fn of(item: &JsonRef<'_>) -> ItemKind {
         match item.nonempty("type").unwrap_or_default().as_ref() {
-            "message" => Kind::Message,
-            "reasoning" => Kind::Reasoning,
-            "function_call" => Kind::Call(CallKind::Function),
-            "custom_tool_call" => Kind::Call(CallKind::Custom),
-            "compaction" => Kind::Opaque,
+            "message" => ItemKind::Message,
+            "reasoning" => ItemKind::Reasoning,
+            "function_call" => ItemKind::Call(CallKind::Function),
+            "custom_tool_call" => ItemKind::Call(CallKind::Custom),
+            "compaction" => ItemKind::Opaque,
             name if name.ends_with("_call") || name.ends_with("_call_output") || name.starts_with("mcp_") => {
-                Kind::Hosted
+                ItemKind::Hosted
             }
-            _ => Kind::Unknown,
+            _ => ItemKind::Unknown,
         }
     }
 }
 
 /// A text of an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Channel {
+pub(super) enum TextChannel {
     Text,
     Refusal,
     Summary,
@@ -49,29 +49,29 @@ pub(super) enum Channel {
 
 /// One output item, as far as it has been told.
 #[derive(Debug)]
-pub(super) struct Item {
-    pub(super) kind: Kind,
+pub(super) struct OutputItem {
+    pub(super) kind: ItemKind,
     output_index: Option<u64>,
     item_id: String,
     /// `call_id`, or `id` where that is missing (P5).
     pub(super) call_id: String,
     /// Where its call is, once the name is known.
-    pub(super) slot: Option<Slot>,
+    pub(super) slot: Option<CallSlot>,
     /// Arguments that were told in advance: with the head of a call (they count if nothing follows, P3), or before
     /// its name.
-    pub(super) held: String,
+    pub(super) pending_arguments: String,
     /// The texts (by `content_index` or `summary_index`) of which something has been said.
-    pub(super) said: BTreeSet<(Channel, u64)>,
+    pub(super) emitted: BTreeSet<(TextChannel, u64)>,
     /// Annotations have been said.
-    pub(super) cited: bool,
+    pub(super) citations_emitted: bool,
     /// It was told as complete.
     pub(super) done: bool,
     /// As it is to be echoed.
     pub(super) value: Option<Value>,
 }
 
-impl Item {
-    fn new(kind: Kind, output_index: Option<u64>, item: &Json<'_>) -> Self {
+impl OutputItem {
+    fn new(kind: ItemKind, output_index: Option<u64>, item: &JsonRef<'_>) -> Self {
         let item_id = item.scalar("id").unwrap_or_default().into_owned();
         let call_id = call_id(item).into_owned();
         Self {
@@ -80,24 +80,24 @@ impl Item {
             item_id,
             call_id,
             slot: None,
-            held: String::new(),
-            said: BTreeSet::new(),
-            cited: false,
+            pending_arguments: String::new(),
+            emitted: BTreeSet::new(),
+            citations_emitted: false,
             done: false,
             value: None,
         }
     }
 
-    pub(super) fn has_said(&self, channel: Channel) -> bool {
-        self.said.range((channel, 0)..=(channel, u64::MAX)).next().is_some()
+    pub(super) fn has_emitted(&self, channel: TextChannel) -> bool {
+        self.emitted.range((channel, 0)..=(channel, u64::MAX)).next().is_some()
     }
 
     /// Can `item` be this one, told again?
-    fn is_told_again_by(&self, kind: Kind, item: &Json<'_>) -> bool {
+    fn is_restated_by(&self, kind: ItemKind, item: &JsonRef<'_>) -> bool {
         if self.kind != kind {
             return false;
         }
-        if !matches!(kind, Kind::Call(_)) {
+        if !matches!(kind, ItemKind::Call(_)) {
             return !self.done;
         }
         let call_id = item.nonempty("call_id").unwrap_or_default();
@@ -109,21 +109,21 @@ impl Item {
 }
 
 /// The id that a call is answered with.
-pub(super) fn call_id<'a>(item: &Json<'a>) -> std::borrow::Cow<'a, str> {
+pub(super) fn call_id<'a>(item: &JsonRef<'a>) -> std::borrow::Cow<'a, str> {
     item.scalar("call_id").or_else(|| item.scalar("id")).unwrap_or_default()
 }
 
 /// All items of a response, in order of appearance.
 #[derive(Debug, Default)]
-pub(super) struct Items {
-    items: Vec<Item>,
+pub(super) struct OutputItems {
+    items: Vec<OutputItem>,
     /// The last item of an index.
     by_index: HashMap<u64, usize>,
     by_item_id: HashMap<String, usize>,
 }
 
-impl Items {
-    pub(super) fn get(&mut self, at: usize) -> &mut Item {
+impl OutputItems {
+    pub(super) fn get(&mut self, at: usize) -> &mut OutputItem {
         &mut self.items[at]
     }
 
@@ -137,8 +137,8 @@ impl Items {
     }
 
     /// The item that a delta belongs to.
-    pub(super) fn of_event(&self, event: &Json<'_>) -> Option<usize> {
-        if let Some(index) = event.get("output_index").and_then(Json::as_u64) {
+    pub(super) fn find_for_event(&self, event: &JsonRef<'_>) -> Option<usize> {
+        if let Some(index) = event.get("output_index").and_then(JsonRef::as_u64) {
             return self.by_index.get(&index).copied();
         }
         match event.nonempty("item_id") {
@@ -148,41 +148,41 @@ impl Items {
     }
 
     /// The same, of a known kind: an item that was never announced is opened.
-    pub(super) fn of_event_or_new(&mut self, event: &Json<'_>, kind: Kind) -> (usize, IsNew) {
-        if let Some(at) = self.of_event(event).filter(|at| self.items[*at].kind == kind) {
+    pub(super) fn find_or_open(&mut self, event: &JsonRef<'_>, kind: ItemKind) -> (usize, IsNew) {
+        if let Some(at) = self.find_for_event(event).filter(|at| self.items[*at].kind == kind) {
             return (at, IsNew::No);
         }
-        let output_index = event.get("output_index").and_then(Json::as_u64);
-        let mut item = Item::new(kind, output_index, event);
+        let output_index = event.get("output_index").and_then(JsonRef::as_u64);
+        let mut item = OutputItem::new(kind, output_index, event);
         item.item_id = event.nonempty("item_id").unwrap_or_default().into_owned();
         item.call_id.clear();
         (self.push(item), IsNew::Yes)
     }
 
-    /// `output_item.added`: opens an item unless it is told again.
-    pub(super) fn added(&mut self, event: &Json<'_>, item: &Json<'_>) -> (usize, IsNew) {
-        let kind = Kind::of(item);
-        let known = match event.get("output_index").and_then(Json::as_u64) {
+    /// `output_item.item_added`: opens an item unless it is told again.
+    pub(super) fn item_added(&mut self, event: &JsonRef<'_>, item: &JsonRef<'_>) -> (usize, IsNew) {
+        let kind = ItemKind::of(item);
+        let known = match event.get("output_index").and_then(JsonRef::as_u64) {
             Some(index) => self.by_index.get(&index),
             None => item.nonempty("id").and_then(|id| self.by_item_id.get(id.as_ref())),
         };
         match known {
-            Some(at) if self.items[*at].is_told_again_by(kind, item) => (*at, IsNew::No),
+            Some(at) if self.items[*at].is_restated_by(kind, item) => (*at, IsNew::No),
             _ => self.open(event, item),
         }
     }
 
-    /// `output_item.done`: the item of that index, unless a different one was complete there before.
-    pub(super) fn done(&mut self, event: &Json<'_>, item: &Json<'_>) -> (usize, IsNew) {
-        let kind = Kind::of(item);
+    /// `output_item.item_done`: the item of that index, unless a different one was complete there before.
+    pub(super) fn item_done(&mut self, event: &JsonRef<'_>, item: &JsonRef<'_>) -> (usize, IsNew) {
+        let kind = ItemKind::of(item);
         let has_index = event.get("output_index").is_some();
         let by_id =
             item.nonempty("id").filter(|_| !has_index).and_then(|id| self.by_item_id.get(id.as_ref()));
-        let known = by_id.copied().or_else(|| self.of_event(event));
+        let known = by_id.copied().or_else(|| self.find_for_event(event));
         match known.map(|at| (at, &self.items[at])) {
             Some((at, known)) if known.kind == kind && !known.done => (at, IsNew::No),
             Some((at, known)) if known.kind == kind => match kind {
-                Kind::Call(_) if !known.is_told_again_by(kind, item) => self.open(event, item),
+                ItemKind::Call(_) if !known.is_restated_by(kind, item) => self.open(event, item),
                 _ => (at, IsNew::No),
             },
             _ => self.open(event, item),
@@ -190,13 +190,15 @@ impl Items {
     }
 
     /// The items of a terminal snapshot that may be the ones of the stream.
-    pub(super) fn to_match(&self) -> Matching {
-        let mut matching = Matching::default();
+    pub(super) fn snapshot_matcher(&self) -> SnapshotMatcher {
+        let mut matching = SnapshotMatcher::default();
         for (at, item) in self.items.iter().enumerate() {
             match item.kind {
-                Kind::Call(_) => matching.by_call_id.entry(item.call_id.clone()).or_default().push_back(at),
-                Kind::Message => matching.messages.push_back(at),
-                Kind::Reasoning => matching.reasonings.push_back(at),
+                ItemKind::Call(_) => {
+                    matching.by_call_id.entry(item.call_id.clone()).or_default().push_back(at)
+                }
+                ItemKind::Message => matching.messages.push_back(at),
+                ItemKind::Reasoning => matching.reasonings.push_back(at),
                 _ => drop(matching.others.insert(item.item_id.clone(), at)),
             }
         }
@@ -204,29 +206,29 @@ impl Items {
     }
 
     /// Finds or opens the item of a terminal snapshot at `position` of its list.
-    pub(super) fn of_snapshot(
+    pub(super) fn match_snapshot(
         &mut self,
-        matching: &mut Matching,
+        matching: &mut SnapshotMatcher,
         position: usize,
-        item: &Json<'_>,
+        item: &JsonRef<'_>,
     ) -> (usize, IsNew) {
-        let kind = Kind::of(item);
+        let kind = ItemKind::of(item);
         let known = match kind {
             // Several calls may have one id (T12): each is matched once, in order.
-            Kind::Call(_) => {
+            ItemKind::Call(_) => {
                 matching.by_call_id.get_mut(call_id(item).as_ref()).and_then(VecDeque::pop_front).or_else(
                     || {
                         // Announced without any id, or only by its deltas.
                         let at = self.by_index.get(&(position as u64)).copied()?;
                         let nameless = matching.by_call_id.get_mut("")?;
-                        let place = nameless.iter().position(|candidate| *candidate == at)?;
-                        nameless.remove(place)
+                        let index = nameless.iter().position(|candidate| *candidate == at)?;
+                        nameless.remove(index)
                     },
                 )
             }
             // Their ids rotate and their positions shift, but not their order.
-            Kind::Message => matching.messages.pop_front(),
-            Kind::Reasoning => matching.reasonings.pop_front(),
+            ItemKind::Message => matching.messages.pop_front(),
+            ItemKind::Reasoning => matching.reasonings.pop_front(),
             _ => matching.others.remove(item.nonempty("id").unwrap_or_default().as_ref()).or_else(|| {
                 self.by_index.get(&(position as u64)).copied().filter(|at| self.items[*at].kind == kind)
             }),
@@ -235,7 +237,7 @@ impl Items {
             Some(at) => (at, IsNew::No),
             None => {
                 let index = Some(position as u64).filter(|index| !self.by_index.contains_key(index));
-                (self.push(Item::new(kind, index, item)), IsNew::Yes)
+                (self.push(OutputItem::new(kind, index, item)), IsNew::Yes)
             }
         }
     }
@@ -243,19 +245,20 @@ impl Items {
     /// What is to be echoed: every item that was told whole, in the order of the response.
     pub(super) fn take_values(&mut self) -> Vec<Value> {
         let in_order = self.items.iter().all(|item| item.output_index.is_some());
-        let mut items: Vec<&mut Item> = self.items.iter_mut().filter(|item| item.value.is_some()).collect();
+        let mut items: Vec<&mut OutputItem> =
+            self.items.iter_mut().filter(|item| item.value.is_some()).collect();
         if in_order {
             items.sort_by_key(|item| item.output_index);
         }
         items.into_iter().filter_map(|item| item.value.take()).collect()
     }
 
-    fn open(&mut self, event: &Json<'_>, item: &Json<'_>) -> (usize, IsNew) {
-        let output_index = event.get("output_index").and_then(Json::as_u64);
-        (self.push(Item::new(Kind::of(item), output_index, item)), IsNew::Yes)
+    fn open(&mut self, event: &JsonRef<'_>, item: &JsonRef<'_>) -> (usize, IsNew) {
+        let output_index = event.get("output_index").and_then(JsonRef::as_u64);
+        (self.push(OutputItem::new(ItemKind::of(item), output_index, item)), IsNew::Yes)
     }
 
-    fn push(&mut self, item: Item) -> usize {
+    fn push(&mut self, item: OutputItem) -> usize {
         let at = self.items.len();
         if let Some(index) = item.output_index {
             self.by_index.insert(index, at);
@@ -277,7 +280,7 @@ pub(super) enum IsNew {
 
 /// Items of the stream that have not been found in the snapshot yet.
 #[derive(Debug, Default)]
-pub(super) struct Matching {
+pub(super) struct SnapshotMatcher {
     by_call_id: HashMap<String, VecDeque<usize>>,
     messages: VecDeque<usize>,
     reasonings: VecDeque<usize>,

@@ -5,5 +5,5 @@ mod decode;
 mod encode;
 mod items;
 
-pub(crate) use decode::Decoder;
+pub(crate) use decode::ResponsesDecoder;
 pub(crate) use encode::encode;

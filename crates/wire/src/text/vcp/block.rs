@@ -1,23 +1,26 @@
-//! One request block while it arrives: from signs to fields. What the fields mean is [`Request`]'s matter.
+//! One request block while it arrives: from signs to fields. What the fields mean is [`RequestReader`]'s matter.
 
-use super::super::escape::{Beginning, Unescaper};
-use super::super::protocol::RAW_BYTES_MAX;
-use super::super::scan::{After, Grammar, Leftover, Mark, Match, Out, Place, Rest, Start, Step, Verdict};
-use super::marks::{
-    ANGLES_MAX, BEGINNINGS, BLOCK_BYTES_MAX, FIELDS_MAX, GAP_BYTES_MAX, KEY_BYTES_MAX, is_colon, is_key_char,
-    is_space,
+use super::super::block_scanner::{
+    BlockDecision, BlockGrammar, BlockProgress, InputState, LeftoverMatch, LinePosition, MarkerKind,
+    MarkerMatch, ScanOutput, TextPosition, TrustState,
 };
-use super::request::{Request, Tools};
-use super::signs::{self, Brackets, Quoting, Seen, Sign};
-use super::words::Flaw;
+use super::super::escape::{MarkerPrefix, StreamUnescaper};
+use super::super::protocol::RAW_BYTES_MAX;
+use super::lexer::{self, BracketKind, QuoteMode, SignMatch, ValueSign};
+use super::request::{RequestReader, VcpTools};
+use super::syntax::{
+    ANGLES_MAX, BLOCK_BYTES_MAX, FIELDS_MAX, GAP_BYTES_MAX, KEY_BYTES_MAX, MARKER_PREFIXES, is_colon,
+    is_key_char, is_space,
+};
+use super::texts::VcpFlaw;
 use std::mem::take;
 use std::sync::Arc;
 
 /// Reads the blocks of one reply, one after the other.
-pub(super) struct Blocks {
-    tools: Arc<Tools>,
-    request: Request,
-    at: At,
+pub(super) struct VcpBlockReader {
+    tools: Arc<VcpTools>,
+    request: RequestReader,
+    state: VcpBlockState,
     /// The block as written, its first bytes.
     raw: String,
     raw_room: usize,
@@ -25,144 +28,158 @@ pub(super) struct Blocks {
     size: usize,
     /// What stands between two fields.
     gap: String,
-    gap_place: Place,
+    gap_position: TextPosition,
     raw_before_gap: usize,
     extra_angles: usize,
-    value: Unescaper,
+    value: StreamUnescaper,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum At {
+enum VcpBlockState {
     Gap,
-    Value(Brackets, Quoting),
+    Value(BracketKind, QuoteMode),
     /// The block is refused; its end is looked for.
-    Refused(After),
+    Refused(TrustState),
     /// The block is too large to look for its end.
     Lost,
 }
 
 /// What a piece of text did.
-enum Took {
+enum PieceResult {
     /// So many bytes belong to the block.
-    Bytes(usize),
+    Consumed(usize),
     /// More text decides.
     Held,
-    Over(Step),
+    Ended(BlockProgress),
 }
 
-impl Blocks {
-    pub(super) fn new(tools: Arc<Tools>, start: Place) -> Self {
+impl VcpBlockReader {
+    pub(super) fn new(tools: Arc<VcpTools>, start: TextPosition) -> Self {
         Self {
-            request: Request::new(tools.clone(), start),
+            request: RequestReader::new(tools.clone(), start),
             tools,
-            at: At::Gap,
+            state: VcpBlockState::Gap,
             raw: String::new(),
             raw_room: RAW_BYTES_MAX,
             size: 0,
             gap: String::new(),
-            gap_place: start,
+            gap_position: start,
             raw_before_gap: 0,
             extra_angles: 0,
-            value: Unescaper::new(BEGINNINGS),
+            value: StreamUnescaper::new(MARKER_PREFIXES),
         }
     }
 
-    fn refuse(&mut self, flaw: &Flaw, after: After, out: &mut Out<'_>) {
+    fn refuse(&mut self, flaw: &VcpFlaw, after: TrustState, out: &mut ScanOutput<'_>) {
         self.request.refuse(flaw, &self.raw, out);
-        self.at = At::Refused(after);
+        self.state = VcpBlockState::Refused(after);
     }
 
-    fn keep_raw(&mut self, text: &str) {
-        let kept = &text[..text.floor_char_boundary(self.raw_room)];
-        self.raw.push_str(kept);
-        self.raw_room = if kept.len() < text.len() { 0 } else { self.raw_room - kept.len() };
+    fn push_raw(&mut self, text: &str) {
+        let prefix = &text[..text.floor_char_boundary(self.raw_room)];
+        self.raw.push_str(prefix);
+        self.raw_room = if prefix.len() < text.len() { 0 } else { self.raw_room - prefix.len() };
     }
 
     // --- between fields ---
 
-    fn gap(&mut self, text: &str, rest: Rest, out: &mut Out<'_>) -> Took {
+    fn gap(&mut self, text: &str, rest: InputState, out: &mut ScanOutput<'_>) -> PieceResult {
         if self.gap.is_empty() && self.extra_angles > 0 && text.starts_with('>') {
             self.extra_angles -= 1;
-            self.gap_place.advance(">");
-            return Took::Bytes(1);
+            self.gap_position.advance(">");
+            return PieceResult::Consumed(1);
         }
         self.extra_angles = 0;
         let plain = text.find(['<', '「', '{']).unwrap_or(text.len());
         if plain > 0 {
-            return self.junk(&text[..plain], out);
+            return self.push_gap(&text[..plain], out);
         }
         if text.starts_with('<') {
-            return match signs::marker(text, rest) {
-                Match::More => Took::Held,
-                Match::Yes(Mark::End, length) => {
-                    self.keep_raw(&text[..length]);
+            return match lexer::marker(text, rest) {
+                MarkerMatch::More => PieceResult::Held,
+                MarkerMatch::Yes(MarkerKind::End, length) => {
+                    self.push_raw(&text[..length]);
                     self.request.note_gap(&self.gap, None);
                     self.request.seal(&self.raw, out);
-                    Took::Over(Step::Over { taken: length, again: String::new(), after: After::Clear })
+                    PieceResult::Ended(BlockProgress::Ended {
+                        consumed: length,
+                        reread: String::new(),
+                        after: TrustState::Trusted,
+                    })
                 }
-                Match::Yes(Mark::Start, length) => {
+                MarkerMatch::Yes(MarkerKind::Start, length) => {
                     let line = self.gap.rsplit('\n').next().unwrap_or_default();
-                    let start = if line.chars().all(is_space) { Start::OfLine } else { Start::InLine };
-                    match signs::follows(&text[length..], start, rest) {
-                        Verdict::More => Took::Held,
-                        Verdict::Block => self.ends_without_marker(out),
-                        Verdict::Text | Verdict::Torn => self.junk(&text[..length], out),
+                    let start = if line.chars().all(is_space) {
+                        LinePosition::LineStart
+                    } else {
+                        LinePosition::MidLine
+                    };
+                    match lexer::follows(&text[length..], start, rest) {
+                        BlockDecision::More => PieceResult::Held,
+                        BlockDecision::Block => self.end_without_marker(out),
+                        BlockDecision::Text | BlockDecision::Torn => self.push_gap(&text[..length], out),
                     }
                 }
-                Match::Yes(Mark::Example | Mark::ExampleEnd, length) => self.junk(&text[..length], out),
-                Match::No | Match::Torn => self.junk("<", out),
+                MarkerMatch::Yes(MarkerKind::Example | MarkerKind::ExampleEnd, length) => {
+                    self.push_gap(&text[..length], out)
+                }
+                MarkerMatch::No | MarkerMatch::Torn => self.push_gap("<", out),
             };
         }
-        match signs::sign(text) {
-            Seen::More if rest == Rest::MayCome => Took::Held,
-            Seen::No | Seen::More => {
+        match lexer::match_sign(text) {
+            SignMatch::More if rest == InputState::Open => PieceResult::Held,
+            SignMatch::No | SignMatch::More => {
                 let length = text.chars().next().map_or(0, char::len_utf8);
-                self.junk(&text[..length], out)
+                self.push_gap(&text[..length], out)
             }
-            Seen::Like => {
-                self.refuse(&Flaw::BadMark, After::Tainted, out);
-                Took::Bytes(0)
+            SignMatch::LookAlike => {
+                self.refuse(&VcpFlaw::BadMark, TrustState::Tainted, out);
+                PieceResult::Consumed(0)
             }
-            Seen::Yes(Sign::Close(..), _) => {
-                self.refuse(&Flaw::StrayCloser, After::Tainted, out);
-                Took::Bytes(0)
+            SignMatch::Yes(ValueSign::Close(..), _) => {
+                self.refuse(&VcpFlaw::StrayCloser, TrustState::Tainted, out);
+                PieceResult::Consumed(0)
             }
-            Seen::Yes(Sign::Open(brackets, quoting), length) => {
+            SignMatch::Yes(ValueSign::Open(brackets, quoting), length) => {
                 match key_before(&self.gap) {
-                    None => self.refuse(&Flaw::NoKey, After::Tainted, out),
+                    None => self.refuse(&VcpFlaw::NoKey, TrustState::Tainted, out),
                     Some(_) if self.request.len() == FIELDS_MAX => {
-                        self.refuse(&Flaw::TooManyFields, After::Tainted, out);
+                        self.refuse(&VcpFlaw::TooManyFields, TrustState::Tainted, out);
                     }
                     Some(key) => {
                         let key = key.to_owned();
                         self.request.note_gap(&self.gap, Some(&key));
-                        self.request.field_begins(key, out);
-                        self.at = At::Value(brackets, quoting);
+                        self.request.begin_field(key, out);
+                        self.state = VcpBlockState::Value(brackets, quoting);
                         self.gap.clear();
                     }
                 }
-                Took::Bytes(length)
+                PieceResult::Consumed(length)
             }
         }
     }
 
-    fn junk(&mut self, text: &str, out: &mut Out<'_>) -> Took {
+    fn push_gap(&mut self, text: &str, out: &mut ScanOutput<'_>) -> PieceResult {
         if self.gap.len() + text.len() > GAP_BYTES_MAX {
-            return self.ends_without_marker(out);
+            return self.end_without_marker(out);
         }
         self.gap.push_str(text);
-        Took::Bytes(text.len())
+        PieceResult::Consumed(text.len())
     }
 
-    fn ends_without_marker(&mut self, out: &mut Out<'_>) -> Took {
-        Took::Over(Step::Over { taken: 0, again: self.no_end(out), after: After::Clear })
+    fn end_without_marker(&mut self, out: &mut ScanOutput<'_>) -> PieceResult {
+        PieceResult::Ended(BlockProgress::Ended {
+            consumed: 0,
+            reread: self.refuse_unterminated(out),
+            after: TrustState::Trusted,
+        })
     }
 
     /// The block ended behind its last field: what stands behind that is text again.
-    fn no_end(&mut self, out: &mut Out<'_>) -> String {
+    fn refuse_unterminated(&mut self, out: &mut ScanOutput<'_>) -> String {
         let before_gap = self.raw.len().min(self.raw_before_gap);
-        self.request.refuse(&Flaw::NoEnd, &self.raw[..before_gap], out);
-        *out.place = self.gap_place;
+        self.request.refuse(&VcpFlaw::NoEnd, &self.raw[..before_gap], out);
+        *out.position = self.gap_position;
         take(&mut self.gap)
     }
 
@@ -170,166 +187,170 @@ impl Blocks {
 
     fn value(
         &mut self,
-        brackets: Brackets,
-        quoting: Quoting,
+        brackets: BracketKind,
+        quoting: QuoteMode,
         text: &str,
-        rest: Rest,
-        out: &mut Out<'_>,
-    ) -> Took {
+        rest: InputState,
+        out: &mut ScanOutput<'_>,
+    ) -> PieceResult {
         let plain = text.find(['<', '「', '{']).unwrap_or(text.len());
         if plain > 0 {
-            return self.grow(&text[..plain], &text[..plain], out);
+            return self.push_value(&text[..plain], &text[..plain], out);
         }
         if text.starts_with('<') {
-            return match signs::marker(text, rest) {
-                Match::More => Took::Held,
-                Match::Yes(Mark::End, _) if quoting == Quoting::Plain => {
+            return match lexer::marker(text, rest) {
+                MarkerMatch::More => PieceResult::Held,
+                MarkerMatch::Yes(MarkerKind::End, _) if quoting == QuoteMode::Plain => {
                     let key = self.request.key().to_owned();
-                    self.refuse(&Flaw::EndInValue { key }, After::Tainted, out);
-                    Took::Bytes(0)
+                    self.refuse(&VcpFlaw::EndInValue { key }, TrustState::Tainted, out);
+                    PieceResult::Consumed(0)
                 }
-                Match::Yes(Mark::Example | Mark::ExampleEnd, length) if quoting == Quoting::Escape => {
-                    self.grow(&text[..length], &signs::restored(&text[..length]), out)
+                MarkerMatch::Yes(MarkerKind::Example | MarkerKind::ExampleEnd, length)
+                    if quoting == QuoteMode::Escape =>
+                {
+                    self.push_value(&text[..length], &lexer::without_escape_suffix(&text[..length]), out)
                 }
-                _ => self.grow("<", "<", out),
+                _ => self.push_value("<", "<", out),
             };
         }
-        match (signs::sign(text), quoting) {
-            (Seen::More, _) if rest == Rest::MayCome => Took::Held,
-            (Seen::Yes(Sign::Close(closes, how), length), _) if closes == brackets && how == quoting => {
+        match (lexer::match_sign(text), quoting) {
+            (SignMatch::More, _) if rest == InputState::Open => PieceResult::Held,
+            (SignMatch::Yes(ValueSign::Close(closes, how), length), _)
+                if closes == brackets && how == quoting =>
+            {
                 let request = &mut self.request;
-                self.value.finish(&mut |piece| request.grow(piece, out));
-                self.request.field_ends(out);
-                self.at = At::Gap;
-                self.gap_place = *out.place;
-                self.gap_place.advance(&text[..length]);
+                self.value.finish(&mut |piece| request.push_value(piece, out));
+                self.request.end_field(out);
+                self.state = VcpBlockState::Gap;
+                self.gap_position = *out.position;
+                self.gap_position.advance(&text[..length]);
                 self.raw_before_gap = self.raw.len() + length;
-                Took::Bytes(length)
+                PieceResult::Consumed(length)
             }
-            (Seen::Yes(Sign::Open(..), _), Quoting::Plain) => {
+            (SignMatch::Yes(ValueSign::Open(..), _), QuoteMode::Plain) => {
                 let key = self.request.key().to_owned();
-                self.refuse(&Flaw::OpenerInValue { key }, After::Tainted, out);
-                Took::Bytes(0)
+                self.refuse(&VcpFlaw::OpenerInValue { key }, TrustState::Tainted, out);
+                PieceResult::Consumed(0)
             }
-            (Seen::Yes(Sign::Open(opens, Quoting::Escape), length), Quoting::Escape) => {
-                self.grow(&text[..length], opens.plain_opener(), out)
+            (SignMatch::Yes(ValueSign::Open(opens, QuoteMode::Escape), length), QuoteMode::Escape) => {
+                self.push_value(&text[..length], opens.plain_opener(), out)
             }
             _ => {
                 let length = text.chars().next().map_or(0, char::len_utf8);
-                self.grow(&text[..length], &text[..length], out)
+                self.push_value(&text[..length], &text[..length], out)
             }
         }
     }
 
-    fn grow(&mut self, written: &str, meant: &str, out: &mut Out<'_>) -> Took {
+    fn push_value(&mut self, written: &str, meant: &str, out: &mut ScanOutput<'_>) -> PieceResult {
         if self.size + written.len() > BLOCK_BYTES_MAX {
-            self.request.refuse(&Flaw::TooLarge, &self.raw, out);
-            self.at = At::Lost;
-            return Took::Bytes(0);
+            self.request.refuse(&VcpFlaw::TooLarge, &self.raw, out);
+            self.state = VcpBlockState::Lost;
+            return PieceResult::Consumed(0);
         }
         let request = &mut self.request;
-        self.value.push(meant, &mut |piece| request.grow(piece, out));
-        Took::Bytes(written.len())
+        self.value.push(meant, &mut |piece| request.push_value(piece, out));
+        PieceResult::Consumed(written.len())
     }
 
     // --- refused ---
 
-    fn skip(&mut self, after: After, text: &str, rest: Rest) -> Took {
+    fn skip(&mut self, after: TrustState, text: &str, rest: InputState) -> PieceResult {
         let plain = memchr::memchr(b'<', text.as_bytes()).unwrap_or(text.len());
         if plain > 0 {
-            return Took::Bytes(plain);
+            return PieceResult::Consumed(plain);
         }
-        match signs::marker(text, rest) {
-            Match::More => Took::Held,
-            Match::Yes(Mark::End, length) => {
-                Took::Over(Step::Over { taken: length, again: String::new(), after })
+        match lexer::marker(text, rest) {
+            MarkerMatch::More => PieceResult::Held,
+            MarkerMatch::Yes(MarkerKind::End, length) => {
+                PieceResult::Ended(BlockProgress::Ended { consumed: length, reread: String::new(), after })
             }
-            _ => Took::Bytes(1),
+            _ => PieceResult::Consumed(1),
         }
     }
 }
 
-impl Grammar for Blocks {
-    const BEGINNINGS: &'static [Beginning] = BEGINNINGS;
+impl BlockGrammar for VcpBlockReader {
+    const MARKER_PREFIXES: &'static [MarkerPrefix] = MARKER_PREFIXES;
     const LEFTOVERS: &'static [char] = &['「', '{'];
 
-    fn marker(text: &str, rest: Rest) -> Match {
-        signs::marker(text, rest)
+    fn marker(text: &str, rest: InputState) -> MarkerMatch {
+        lexer::marker(text, rest)
     }
 
-    fn follows(after: &str, start: Start, rest: Rest) -> Verdict {
-        signs::follows(after, start, rest)
+    fn follows(after: &str, start: LinePosition, rest: InputState) -> BlockDecision {
+        lexer::follows(after, start, rest)
     }
 
-    fn leftover(text: &str) -> Leftover {
-        match signs::sign(text) {
-            Seen::More => Leftover::More,
-            Seen::Yes(Sign::Close(..), length) => Leftover::Yes(length),
-            _ => Leftover::No,
+    fn leftover(text: &str) -> LeftoverMatch {
+        match lexer::match_sign(text) {
+            SignMatch::More => LeftoverMatch::More,
+            SignMatch::Yes(ValueSign::Close(..), length) => LeftoverMatch::Yes(length),
+            _ => LeftoverMatch::No,
         }
     }
 
-    fn begin(&mut self, marker: &str, before: After, out: &mut Out<'_>) {
-        let start = *out.place;
+    fn begin(&mut self, marker: &str, before: TrustState, out: &mut ScanOutput<'_>) {
+        let start = *out.position;
         *self = Self::new(self.tools.clone(), start);
-        self.keep_raw(marker);
-        out.place.advance(marker);
-        self.gap_place = *out.place;
+        self.push_raw(marker);
+        out.position.advance(marker);
+        self.gap_position = *out.position;
         self.raw_before_gap = self.raw.len();
         self.extra_angles = ANGLES_MAX - 3;
-        if before == After::Tainted {
-            self.refuse(&Flaw::AfterTainted, After::Tainted, out);
+        if before == TrustState::Tainted {
+            self.refuse(&VcpFlaw::AfterTainted, TrustState::Tainted, out);
         }
     }
 
-    fn read(&mut self, text: &str, rest: Rest, out: &mut Out<'_>) -> Step {
-        let mut taken = 0;
-        while taken < text.len() {
-            let ahead = &text[taken..];
-            let took = match self.at {
-                At::Gap => self.gap(ahead, rest, out),
-                At::Value(brackets, quoting) => self.value(brackets, quoting, ahead, rest, out),
-                At::Refused(after) => self.skip(after, ahead, rest),
-                At::Lost => Took::Bytes(ahead.len()),
+    fn read(&mut self, text: &str, rest: InputState, out: &mut ScanOutput<'_>) -> BlockProgress {
+        let mut consumed = 0;
+        while consumed < text.len() {
+            let ahead = &text[consumed..];
+            let result = match self.state {
+                VcpBlockState::Gap => self.gap(ahead, rest, out),
+                VcpBlockState::Value(brackets, quoting) => self.value(brackets, quoting, ahead, rest, out),
+                VcpBlockState::Refused(after) => self.skip(after, ahead, rest),
+                VcpBlockState::Lost => PieceResult::Consumed(ahead.len()),
             };
-            match took {
-                Took::Bytes(count) => {
+            match result {
+                PieceResult::Consumed(count) => {
                     let piece = &ahead[..count];
-                    self.keep_raw(piece);
+                    self.push_raw(piece);
                     self.size += count;
-                    out.place.advance(piece);
-                    taken += count;
+                    out.position.advance(piece);
+                    consumed += count;
                 }
-                Took::Held => return Step::More { taken },
-                Took::Over(Step::Over { taken: more, again, after }) => {
-                    if again.is_empty() {
-                        out.place.advance(&ahead[..more]);
+                PieceResult::Held => return BlockProgress::More { consumed },
+                PieceResult::Ended(BlockProgress::Ended { consumed: more, reread, after }) => {
+                    if reread.is_empty() {
+                        out.position.advance(&ahead[..more]);
                     }
-                    return Step::Over { taken: taken + more, again, after };
+                    return BlockProgress::Ended { consumed: consumed + more, reread, after };
                 }
-                Took::Over(step) => return step,
+                PieceResult::Ended(step) => return step,
             }
         }
-        Step::More { taken }
+        BlockProgress::More { consumed }
     }
 
-    fn end(&mut self, held: &str, out: &mut Out<'_>) -> (String, After) {
-        match self.at {
-            At::Refused(after) => (String::new(), after),
-            At::Lost => (String::new(), After::Tainted),
-            At::Gap => {
+    fn end(&mut self, held: &str, out: &mut ScanOutput<'_>) -> (String, TrustState) {
+        match self.state {
+            VcpBlockState::Refused(after) => (String::new(), after),
+            VcpBlockState::Lost => (String::new(), TrustState::Tainted),
+            VcpBlockState::Gap => {
                 self.gap.push_str(held);
-                (self.no_end(out), After::Clear)
+                (self.refuse_unterminated(out), TrustState::Trusted)
             }
-            At::Value(brackets, quoting) => {
+            VcpBlockState::Value(brackets, quoting) => {
                 let key = self.request.key().to_owned();
                 let flaw = if self.size + held.len() > BLOCK_BYTES_MAX {
-                    Flaw::TooLarge
+                    VcpFlaw::TooLarge
                 } else {
-                    Flaw::Unclosed { key, closer: brackets.closer(quoting) }
+                    VcpFlaw::Unclosed { key, closer: brackets.closer(quoting) }
                 };
                 self.request.refuse(&flaw, &self.raw, out);
-                (String::new(), After::Clear)
+                (String::new(), TrustState::Trusted)
             }
         }
     }

@@ -1,21 +1,21 @@
 //! Tools as the model reads them. Everything in here may come from strangers (MCP servers), so all of it is escaped.
 
 use super::super::escape::escape;
-use super::super::flat::{Parameter, parameters};
-use super::history::{Request, names};
-use super::marks::{BEGINNINGS, COMMAND, KEY_BYTES_MAX, TOOL_NAME, is_key_char};
+use super::super::flat_arguments::{FlatParameter, parameters};
+use super::history::{RequestWriter, names};
+use super::syntax::{COMMAND, KEY_BYTES_MAX, MARKER_PREFIXES, TOOL_NAME, is_key_char};
 use crate::vocabulary::ToolDefinition;
 use serde_json::Value;
 use std::fmt::Write;
 
 /// One block for each tool, a blank line between.
-pub(super) fn all(tools: &[ToolDefinition]) -> String {
-    tools.iter().map(one).collect::<Vec<_>>().join("\n\n")
+pub(super) fn definitions_text(tools: &[ToolDefinition]) -> String {
+    tools.iter().map(definition_text).collect::<Vec<_>>().join("\n\n")
 }
 
 /// Can every parameter be written as the name of a field?
 pub(super) fn check_names(tool: &ToolDefinition) -> Result<(), String> {
-    for Parameter { name, .. } in parameters(&tool.parameters) {
+    for FlatParameter { name, .. } in parameters(&tool.parameters) {
         if name.eq_ignore_ascii_case(TOOL_NAME) {
             return Err(format!("its argument `{name}` has the name of the field that names the tool"));
         }
@@ -33,24 +33,24 @@ pub(super) fn check_names(tool: &ToolDefinition) -> Result<(), String> {
     Ok(())
 }
 
-fn one(tool: &ToolDefinition) -> String {
+fn definition_text(tool: &ToolDefinition) -> String {
     let (name, command) = names(tool);
-    let mut text = format!("<<<[TOOL_DEFINITION]>>>\ntool_name:「始」{}「末」\n", data(name));
+    let mut text = format!("<<<[TOOL_DEFINITION]>>>\ntool_name:「始」{}「末」\n", escaped(name));
     // Writing to a String cannot fail.
     if let Some(command) = command {
-        let _ = writeln!(text, "command:「始」{}「末」", data(command));
+        let _ = writeln!(text, "command:「始」{}「末」", escaped(command));
     }
-    let _ = writeln!(text, "description:「始」{}「末」", data(tool.description.trim()));
+    let _ = writeln!(text, "description:「始」{}「末」", escaped(tool.description.trim()));
     let parameters = parameters(&tool.parameters);
     if parameters.is_empty() {
         text += "parameters: none\n";
     } else {
         text += "parameters:\n";
         for parameter in &parameters {
-            let _ = writeln!(text, "- {}", described(parameter));
+            let _ = writeln!(text, "- {}", parameter_text(parameter));
         }
     }
-    let mut example = Request::new(name, command);
+    let mut example = RequestWriter::new(name, command);
     let required = parameters.iter().filter(|parameter| parameter.required);
     let shown: Vec<_> = match required.collect::<Vec<_>>() {
         required if required.is_empty() => parameters.iter().take(1).collect(),
@@ -63,13 +63,13 @@ fn one(tool: &ToolDefinition) -> String {
     text
 }
 
-fn data(text: &str) -> std::borrow::Cow<'_, str> {
-    escape(BEGINNINGS, text)
+fn escaped(text: &str) -> std::borrow::Cow<'_, str> {
+    escape(MARKER_PREFIXES, text)
 }
 
-/// `city (string, required, one of "a", "b", default "a"): The city.`
-fn described(parameter: &Parameter<'_>) -> String {
-    let Parameter { name, schema, kinds, required } = parameter;
+/// `city (string, required, definition_text of "a", "b", default "a"): The city.`
+fn parameter_text(parameter: &FlatParameter<'_>) -> String {
+    let FlatParameter { name, schema, kinds, required } = parameter;
     let mut text = format!("{name} ({}", kinds.describe());
     text += if *required { ", required" } else { ", optional" };
     if !kinds.choices.is_empty() {
@@ -85,12 +85,12 @@ fn described(parameter: &Parameter<'_>) -> String {
     if let Some(description) = schema["description"].as_str().filter(|text| !text.trim().is_empty()) {
         let _ = write!(text, ": {}", description.trim().replace('\n', "\n  "));
     }
-    data(&text).into_owned()
+    escaped(&text).into_owned()
 }
 
 /// A value that the schema allows, as far as that is easily seen.
-fn example_value(parameter: &Parameter<'_>) -> String {
-    let Parameter { name, schema, kinds, .. } = parameter;
+fn example_value(parameter: &FlatParameter<'_>) -> String {
+    let FlatParameter { name, schema, kinds, .. } = parameter;
     let given = schema.get("default").filter(|value| !value.is_null());
     let given = given.or_else(|| schema["examples"].get(0)).or_else(|| kinds.choices.first());
     match given {

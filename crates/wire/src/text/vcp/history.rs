@@ -1,9 +1,9 @@
 //! Calls and results as they stand in the history that a model reads.
 
 use super::super::escape::escape;
-use super::super::frame::{nonce, status};
-use super::marks::BEGINNINGS;
-use crate::vocabulary::{Call, Outcome, ToolDefinition};
+use super::super::result_frame::{nonce, outcome_status};
+use super::syntax::MARKER_PREFIXES;
+use crate::vocabulary::{Call, CallOutcome, ToolDefinition};
 use serde_json::Value;
 use std::fmt::Write;
 
@@ -21,11 +21,11 @@ fn names_of<'d>(call: &'d Call, tools: &'d [ToolDefinition]) -> (&'d str, Option
 }
 
 /// A request block that is being written.
-pub(super) struct Request {
+pub(super) struct RequestWriter {
     text: String,
 }
 
-impl Request {
+impl RequestWriter {
     pub(super) fn new(tool_name: &str, command: Option<&str>) -> Self {
         let mut request = Self { text: "<<<[TOOL_REQUEST]>>>".to_owned() };
         request.line("", "tool_name", tool_name);
@@ -41,7 +41,7 @@ impl Request {
 
     fn line(&mut self, before: &str, key: &str, value: &str) {
         // Writing to a String cannot fail.
-        let (key, value) = (escape(BEGINNINGS, key), escape(BEGINNINGS, value));
+        let (key, value) = (escape(MARKER_PREFIXES, key), escape(MARKER_PREFIXES, value));
         let _ = write!(self.text, "{before}\n{key}:「始」{value}「末」");
     }
 
@@ -53,9 +53,9 @@ impl Request {
 
 /// A call as a request block. Values that this protocol cannot carry stand as JSON text: they come from a history in
 /// native mode, and the model shall see them.
-pub(super) fn call(call: &Call, tools: &[ToolDefinition]) -> String {
+pub(super) fn call_text(call: &Call, tools: &[ToolDefinition]) -> String {
     let (tool_name, command) = names_of(call, tools);
-    let mut request = Request::new(tool_name, command);
+    let mut request = RequestWriter::new(tool_name, command);
     if let Value::Object(arguments) = call.arguments_object() {
         for (key, value) in &arguments {
             match value {
@@ -68,20 +68,21 @@ pub(super) fn call(call: &Call, tools: &[ToolDefinition]) -> String {
 }
 
 /// One frame for each result.
-pub(super) fn results(results: &[(Call, Outcome)], tools: &[ToolDefinition]) -> String {
+pub(super) fn results_text(results: &[(Call, CallOutcome)], tools: &[ToolDefinition]) -> String {
     let Some((first, _)) = results.first() else { return String::new() };
     let nonce = nonce(&first.id);
-    let frame = |(at, (call, outcome)): (usize, &(Call, Outcome))| {
+    let frame = |(at, (call, outcome)): (usize, &(Call, CallOutcome))| {
         let (tool_name, command) = names_of(call, tools);
-        let field = |key: &str, value: &str| format!("{key}:「始」{}「末」\n", escape(BEGINNINGS, value));
+        let field =
+            |key: &str, value: &str| format!("{key}:「始」{}「末」\n", escape(MARKER_PREFIXES, value));
         let mut text = format!("<<<[TOOL_RESULT n={nonce}]>>>\n");
         text += &field("tool_name", tool_name);
         text += &command.map(|command| field("command", command)).unwrap_or_default();
         if results.len() > 1 {
             text += &field("call", &format!("{} of {}", at + 1, results.len()));
         }
-        text += &field("status", status(outcome));
-        text += &field("result", &call.told_to_model(outcome));
+        text += &field("status", outcome_status(outcome));
+        text += &field("result", &call.outcome_text(outcome));
         text + &format!("<<<[END_TOOL_RESULT n={nonce}]>>>")
     };
     results.iter().enumerate().map(frame).collect::<Vec<_>>().join("\n\n")

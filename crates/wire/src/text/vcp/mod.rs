@@ -7,70 +7,70 @@
 mod block;
 mod definitions;
 mod history;
-mod marks;
-mod meaning;
+mod interpret;
+mod lexer;
 mod parser;
 mod request;
-mod signs;
-mod words;
+mod syntax;
+mod texts;
 
+use super::block_scanner::{BlockScanner, TextPosition};
 use super::escape::{escape, unescape};
-use super::protocol::{Parsed, TextProtocol, TextScanner};
-use super::scan::{Place, Scanner};
-use super::{flat, whole};
-use crate::vocabulary::{Call, Outcome, ToolDefinition};
+use super::protocol::{ParsedText, TextProtocol, TextScanner};
+use super::{flat_arguments, text_parser};
+use crate::vocabulary::{Call, CallOutcome, ToolDefinition};
 use std::borrow::Cow;
 use std::sync::Arc;
 
 #[cfg(test)]
-pub(super) use marks::BEGINNINGS;
+pub(super) use syntax::MARKER_PREFIXES;
 #[cfg(not(test))]
-use marks::BEGINNINGS;
+use syntax::MARKER_PREFIXES;
 
 /// The protocol `vcp`.
 #[derive(Debug)]
-pub struct Vcp;
+pub struct VcpProtocol;
 
-impl TextProtocol for Vcp {
+impl TextProtocol for VcpProtocol {
     fn name(&self) -> &'static str {
         "vcp"
     }
 
     fn guide(&self) -> &'static str {
-        words::GUIDE
+        texts::GUIDE
     }
 
     fn definitions(&self, tools: &[ToolDefinition]) -> String {
-        definitions::all(tools)
+        definitions::definitions_text(tools)
     }
 
     fn can_offer(&self, tool: &ToolDefinition) -> Result<(), String> {
-        flat::check(&tool.parameters)?;
+        flat_arguments::check_flat(&tool.parameters)?;
         definitions::check_names(tool)
     }
 
     fn scanner(&self, tools: Arc<[ToolDefinition]>) -> Box<dyn TextScanner> {
-        let tools = Arc::new(request::Tools::new(&tools));
-        Box::new(Scanner::new(block::Blocks::new(tools, Place::START)))
+        let tools = Arc::new(request::VcpTools::new(&tools));
+        Box::new(BlockScanner::new(block::VcpBlockReader::new(tools, TextPosition::START)))
     }
 
-    fn parse(&self, text: &str, tools: &[ToolDefinition]) -> Parsed {
-        whole::parse(&parser::Reader { tools }, text)
+    fn parse(&self, text: &str, tools: &[ToolDefinition]) -> ParsedText {
+        text_parser::parse(&parser::VcpParser { tools }, text)
     }
 
     fn format_call(&self, call: &Call, tools: &[ToolDefinition]) -> String {
-        history::call(call, tools)
+        history::call_text(call, tools)
     }
 
-    fn format_results(&self, results: &[(Call, Outcome)], tools: &[ToolDefinition]) -> String {
-        history::results(results, tools)
+    fn format_results(&self, results: &[(Call, CallOutcome)], tools: &[ToolDefinition]) -> String {
+        history::results_text(results, tools)
     }
 
     fn escape<'t>(&self, data: &'t str) -> Cow<'t, str> {
-        escape(BEGINNINGS, data)
+        escape(MARKER_PREFIXES, data)
     }
 
     fn unescape<'t>(&self, text: &'t str) -> Cow<'t, str> {
-        unescape(BEGINNINGS, text)
+        unescape(MARKER_PREFIXES, text)
     }
 }

@@ -3,33 +3,33 @@
 //! Arguments are streamed as soon as the tool is certain. Two things take back what was streamed and tell it again at
 //! the end of the block: a parameter that is given a second time, and the first numbered command.
 
-use super::super::flat::{self, Kinds};
-use super::super::protocol::{FindingKind, Scanned};
-use super::super::scan::{Out, Place};
-use super::marks::{BARE_NAMES_MAX, COMMAND, COMMANDS_MAX, DIRECTIVES, TOOL_NAME, is_colon, is_key_char};
-use super::words::{self, Flaw};
+use super::super::block_scanner::{ScanOutput, TextPosition};
+use super::super::flat_arguments::{self, ValueKinds};
+use super::super::protocol::{FindingKind, ScanEvent};
+use super::syntax::{BARE_NAMES_MAX, COMMAND, COMMANDS_MAX, DIRECTIVES, TOOL_NAME, is_colon, is_key_char};
+use super::texts::{self, VcpFlaw};
 use crate::vocabulary::{ToolDefinition, VcpCommand};
 use std::fmt::Write;
 use std::mem::replace;
 use std::sync::Arc;
 
 /// The offered tools, as requests name them.
-pub(super) struct Tools {
-    tools: Vec<Tool>,
+pub(super) struct VcpTools {
+    tools: Vec<VcpTool>,
 }
 
-struct Tool {
+struct VcpTool {
     wire: String,
     vcp: Option<VcpCommand>,
-    parameters: Vec<(String, Kinds)>,
+    parameters: Vec<(String, ValueKinds)>,
 }
 
-impl Tools {
+impl VcpTools {
     pub(super) fn new(tools: &[ToolDefinition]) -> Self {
-        let tool = |tool: &ToolDefinition| Tool {
+        let tool = |tool: &ToolDefinition| VcpTool {
             wire: tool.name.as_str().to_owned(),
             vcp: tool.vcp.clone(),
-            parameters: flat::parameters(&tool.parameters)
+            parameters: flat_arguments::parameters(&tool.parameters)
                 .into_iter()
                 .map(|parameter| (parameter.name.to_owned(), parameter.kinds))
                 .collect(),
@@ -38,13 +38,13 @@ impl Tools {
     }
 
     /// The tool that has this name alone.
-    fn direct(&self, name: &str) -> Option<&Tool> {
+    fn tool_by_name(&self, name: &str) -> Option<&VcpTool> {
         let by_wire = self.tools.iter().find(|tool| tool.wire == name);
         by_wire.or_else(|| self.tools.iter().find(|tool| tool.is_command(name, None)))
     }
 
     /// The tool that this command of this name is.
-    fn by_command(&self, name: &str, command: &str) -> Option<&Tool> {
+    fn tool_by_command(&self, name: &str, command: &str) -> Option<&VcpTool> {
         let by_vcp = self.tools.iter().find(|tool| tool.is_command(name, Some(command)));
         by_vcp.or_else(|| self.tools.iter().find(|tool| tool.method_of(name) == Some(command)))
     }
@@ -58,7 +58,7 @@ impl Tools {
     }
 }
 
-impl Tool {
+impl VcpTool {
     fn is_command(&self, name: &str, command: Option<&str>) -> bool {
         self.vcp.as_ref().is_some_and(|vcp| vcp.tool_name == name && vcp.command.as_deref() == command)
     }
@@ -68,7 +68,7 @@ impl Tool {
         self.wire.strip_prefix(group)?.strip_prefix('_').filter(|method| !method.is_empty())
     }
 
-    fn kinds(&self, key: &str) -> Option<&Kinds> {
+    fn kinds(&self, key: &str) -> Option<&ValueKinds> {
         self.parameters.iter().find(|(name, _)| name == key).map(|(_, kinds)| kinds)
     }
 
@@ -78,26 +78,26 @@ impl Tool {
 }
 
 /// One block's fields so far.
-pub(super) struct Request {
-    tools: Arc<Tools>,
-    start: Place,
-    fields: Vec<Field>,
+pub(super) struct RequestReader {
+    tools: Arc<VcpTools>,
+    start: TextPosition,
+    fields: Vec<RequestField>,
     /// Names that stand between fields with a colon and without a value.
     bare: Vec<String>,
-    open: Option<Open>,
-    telling: Telling,
+    open: Option<OpenedCall>,
+    emission: ArgumentEmission,
     /// Something of the arguments was told.
-    told: bool,
+    emitted: bool,
 }
 
-struct Field {
+struct RequestField {
     key: String,
     value: String,
     closed: bool,
 }
 
 /// The call that was opened.
-struct Open {
+struct OpenedCall {
     tool: Option<usize>,
     /// `command` chose the tool and is no argument.
     chosen: bool,
@@ -105,7 +105,7 @@ struct Open {
 
 /// How arguments are told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Telling {
+enum ArgumentEmission {
     /// As they come.
     Live,
     /// As they come, in the middle of a text value.
@@ -115,17 +115,17 @@ enum Telling {
 }
 
 /// A call that the block makes.
-struct Made<'r> {
-    tool: Option<&'r Tool>,
+struct BlockCall<'r> {
+    tool: Option<&'r VcpTool>,
     chosen: bool,
     /// Names and values, each name once.
     arguments: Vec<(&'r str, &'r str)>,
 }
 
-impl Request {
-    pub(super) fn new(tools: Arc<Tools>, start: Place) -> Self {
+impl RequestReader {
+    pub(super) fn new(tools: Arc<VcpTools>, start: TextPosition) -> Self {
         let (fields, bare) = (Vec::new(), Vec::new());
-        Self { tools, start, fields, bare, open: None, telling: Telling::Live, told: false }
+        Self { tools, start, fields, bare, open: None, emission: ArgumentEmission::Live, emitted: false }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -161,79 +161,81 @@ impl Request {
         }
     }
 
-    pub(super) fn field_begins(&mut self, key: String, out: &mut Out<'_>) {
+    pub(super) fn begin_field(&mut self, key: String, out: &mut ScanOutput<'_>) {
         let key = if key.eq_ignore_ascii_case(TOOL_NAME) { TOOL_NAME.to_owned() } else { key };
         let again = self.fields.iter().any(|field| field.key == key);
-        self.fields.push(Field { key, value: String::new(), closed: false });
-        if self.telling == Telling::AtEnd || self.open.is_none() {
+        self.fields.push(RequestField { key, value: String::new(), closed: false });
+        if self.emission == ArgumentEmission::AtEnd || self.open.is_none() {
             return;
         }
         let key = self.key();
         let is_argument = self.is_argument(key);
-        if self.number_of(key).is_some() || (is_argument && again) {
-            return self.tell_at_end(out);
+        if self.command_number(key).is_some() || (is_argument && again) {
+            return self.defer_arguments(out);
         }
-        if is_argument && self.opened_tool().and_then(|tool| tool.kinds(key)).is_none_or(Kinds::is_any_text) {
+        if is_argument
+            && self.opened_tool().and_then(|tool| tool.kinds(key)).is_none_or(ValueKinds::is_any_text)
+        {
             let head = format!("{}{}:\"", self.separator(), quoted(key));
-            self.tell(&head, out);
-            self.telling = Telling::InText;
+            self.emit_arguments(&head, out);
+            self.emission = ArgumentEmission::InText;
         }
     }
 
-    pub(super) fn grow(&mut self, piece: &str, out: &mut Out<'_>) {
-        if self.telling == Telling::InText {
+    pub(super) fn push_value(&mut self, piece: &str, out: &mut ScanOutput<'_>) {
+        if self.emission == ArgumentEmission::InText {
             let quoted = quoted(piece);
-            self.tell(&quoted[1..quoted.len() - 1], out);
+            self.emit_arguments(&quoted[1..quoted.len() - 1], out);
         }
         if let Some(field) = self.fields.last_mut() {
             field.value.push_str(piece);
         }
     }
 
-    pub(super) fn field_ends(&mut self, out: &mut Out<'_>) {
+    pub(super) fn end_field(&mut self, out: &mut ScanOutput<'_>) {
         if let Some(field) = self.fields.last_mut() {
             field.closed = true;
         }
-        if self.telling == Telling::InText {
-            self.telling = Telling::Live;
-            return self.tell("\"", out);
+        if self.emission == ArgumentEmission::InText {
+            self.emission = ArgumentEmission::Live;
+            return self.emit_arguments("\"", out);
         }
         match &self.open {
             None => self.try_open(out),
-            Some(_) if self.telling == Telling::Live && self.is_argument(self.key()) => {
-                self.tell_field(self.fields.len() - 1, out);
+            Some(_) if self.emission == ArgumentEmission::Live && self.is_argument(self.key()) => {
+                self.emit_field(self.fields.len() - 1, out);
             }
             Some(_) => {}
         }
     }
 
     /// Opens the call as soon as no later field can change which tool is meant.
-    fn try_open(&mut self, out: &mut Out<'_>) {
+    fn try_open(&mut self, out: &mut ScanOutput<'_>) {
         let Some(name) = self.tool_name().filter(|name| !name.is_empty()) else { return };
         let tools = self.tools.clone();
-        let direct = tools.direct(name);
-        let numbered = self.fields.iter().any(|field| self.number_of(&field.key).is_some());
+        let direct = tools.tool_by_name(name);
+        let numbered = self.fields.iter().any(|field| self.command_number(&field.key).is_some());
         let (tool, chosen) = match direct {
             _ if !tools.has_commands(name) => (direct, false),
             Some(tool) if tool.has(COMMAND) => (direct, false),
             _ if numbered => return,
-            _ => match self.values(COMMAND).next().and_then(|command| tools.by_command(name, command)) {
+            _ => match self.values(COMMAND).next().and_then(|command| tools.tool_by_command(name, command)) {
                 Some(tool) => (Some(tool), true),
                 None => return,
             },
         };
-        out.say(Scanned::Opened { name: tool.map_or(name, |tool| &tool.wire) });
+        out.emit(ScanEvent::Opened { name: tool.map_or(name, |tool| &tool.wire) });
         let tool = tool.and_then(|tool| tools.tools.iter().position(|known| std::ptr::eq(known, tool)));
-        self.open = Some(Open { tool, chosen });
+        self.open = Some(OpenedCall { tool, chosen });
         let keys: Vec<&str> = self.fields.iter().map(|field| field.key.as_str()).collect();
         let twice = |at: usize| self.is_argument(keys[at]) && keys[..at].contains(&keys[at]);
         if numbered || (0..keys.len()).any(twice) {
-            self.telling = Telling::AtEnd;
+            self.emission = ArgumentEmission::AtEnd;
             return;
         }
         for at in 0..self.fields.len() {
             if self.is_argument(&self.fields[at].key) {
-                self.tell_field(at, out);
+                self.emit_field(at, out);
             }
         }
     }
@@ -241,7 +243,7 @@ impl Request {
     // --- the end of the block ---
 
     /// The end marker: the block is whole.
-    pub(super) fn seal(&mut self, raw: &str, out: &mut Out<'_>) {
+    pub(super) fn seal(&mut self, raw: &str, out: &mut ScanOutput<'_>) {
         let tools = self.tools.clone();
         let calls = match self.calls(&tools) {
             Ok(calls) => calls,
@@ -251,17 +253,17 @@ impl Request {
         let mut opened = self.open.is_some();
         for call in &calls {
             if !replace(&mut opened, false) {
-                out.say(Scanned::Opened { name: call.tool.map_or(written, |tool| &tool.wire) });
-            } else if self.telling == Telling::Live {
-                out.say(Scanned::Arguments(if self.told { "}" } else { "{}" }));
-                out.say(Scanned::Sealed);
+                out.emit(ScanEvent::Opened { name: call.tool.map_or(written, |tool| &tool.wire) });
+            } else if self.emission == ArgumentEmission::Live {
+                out.emit(ScanEvent::Arguments(if self.emitted { "}" } else { "{}" }));
+                out.emit(ScanEvent::Sealed);
                 continue;
             }
-            out.say(Scanned::Arguments(&call.arguments_text()));
-            out.say(Scanned::Sealed);
+            out.emit(ScanEvent::Arguments(&call.arguments_text()));
+            out.emit(ScanEvent::Sealed);
         }
         let mut idle: Vec<&str> = Vec::new();
-        for Field { key, .. } in &self.fields {
+        for RequestField { key, .. } in &self.fields {
             let known = calls.first().and_then(|call| call.tool).is_some_and(|tool| tool.has(key));
             if DIRECTIVES.contains(&key.as_str()) && !known && !idle.contains(&key.as_str()) {
                 idle.push(key);
@@ -278,42 +280,42 @@ impl Request {
             }
         }
         if !idle.is_empty() {
-            out.remark(FindingKind::Directive, self.start, words::no_effect(&idle));
+            out.report(FindingKind::Directive, self.start, texts::no_effect_text(&idle));
         }
         if !twice.is_empty() {
-            out.remark(FindingKind::GivenTwice, self.start, words::given_twice(&twice));
+            out.report(FindingKind::GivenTwice, self.start, texts::given_twice_text(&twice));
         }
     }
 
     /// The block never runs.
-    pub(super) fn refuse(&mut self, flaw: &Flaw, raw: &str, out: &mut Out<'_>) {
+    pub(super) fn refuse(&mut self, flaw: &VcpFlaw, raw: &str, out: &mut ScanOutput<'_>) {
         if self.open.is_none()
             && let Some(name) = self.tool_name().filter(|name| !name.is_empty())
         {
-            out.say(Scanned::Opened { name });
+            out.emit(ScanEvent::Opened { name });
         }
-        out.say(Scanned::Refused { why: flaw.to_string(), raw });
+        out.emit(ScanEvent::Refused { reason: flaw.to_string(), raw });
     }
 
-    fn calls<'r>(&'r self, tools: &'r Tools) -> Result<Vec<Made<'r>>, Flaw> {
+    fn calls<'r>(&'r self, tools: &'r VcpTools) -> Result<Vec<BlockCall<'r>>, VcpFlaw> {
         let Some(name) = self.tool_name() else {
             let bare = self.bare.iter().find(|key| key.eq_ignore_ascii_case(TOOL_NAME));
-            return Err(bare.map_or(Flaw::NoToolName, |_| Flaw::Bare { key: TOOL_NAME.into() }));
+            return Err(bare.map_or(VcpFlaw::NoToolName, |_| VcpFlaw::Bare { key: TOOL_NAME.into() }));
         };
         if let Some(other) = self.values(TOOL_NAME).find(|other| *other != name) {
-            return Err(Flaw::TwoToolNames { first: name.into(), second: other.into() });
+            return Err(VcpFlaw::TwoToolNames { first: name.into(), second: other.into() });
         }
         if name.is_empty() {
-            return Err(Flaw::NoToolName);
+            return Err(VcpFlaw::NoToolName);
         }
         let mut numbers: Vec<u32> =
-            self.fields.iter().filter_map(|field| self.number_of(&field.key)).collect();
+            self.fields.iter().filter_map(|field| self.command_number(&field.key)).collect();
         numbers.sort_unstable();
         numbers.dedup();
-        let direct = tools.direct(name);
+        let direct = tools.tool_by_name(name);
         let chooses = tools.has_commands(name) && !direct.is_some_and(|tool| tool.has(COMMAND));
         let choose = |command: Option<&str>| {
-            let chosen = command.filter(|_| chooses).and_then(|command| tools.by_command(name, command));
+            let chosen = command.filter(|_| chooses).and_then(|command| tools.tool_by_command(name, command));
             (chosen.or(direct), chosen.is_some())
         };
         let mut calls = Vec::new();
@@ -324,23 +326,23 @@ impl Request {
                 && let Some(first) = first
                 && let Some(second) = commands.find(|second| *second != first)
             {
-                return Err(Flaw::TwoCommands { first: first.into(), second: second.into() });
+                return Err(VcpFlaw::TwoCommands { first: first.into(), second: second.into() });
             }
             let (tool, chosen) = choose(first);
-            calls.push(Made { tool, chosen, arguments: Vec::new() });
+            calls.push(BlockCall { tool, chosen, arguments: Vec::new() });
             let made = self.arguments_of(&calls[0], None, &[]);
             calls[0].arguments = made;
         } else {
             if self.values(COMMAND).next().is_some() {
-                return Err(Flaw::MixedCommands);
+                return Err(VcpFlaw::MixedCommands);
             }
             if numbers.len() > COMMANDS_MAX {
-                return Err(Flaw::TooManyCommands);
+                return Err(VcpFlaw::TooManyCommands);
             }
             for number in &numbers {
                 let command = self.values(&format!("{COMMAND}{number}")).next_back();
                 let (tool, chosen) = choose(command);
-                let mut call = Made { tool, chosen, arguments: Vec::new() };
+                let mut call = BlockCall { tool, chosen, arguments: Vec::new() };
                 call.arguments = self.arguments_of(&call, Some(*number), &numbers);
                 calls.push(call);
             }
@@ -352,7 +354,7 @@ impl Request {
             key.eq_ignore_ascii_case(TOOL_NAME) || knows(key) || knows(base) || (base == COMMAND && chooses)
         };
         match self.bare.iter().find(|key| means(key) && !given(key)) {
-            Some(key) if !key.eq_ignore_ascii_case(TOOL_NAME) => Err(Flaw::Bare { key: key.clone() }),
+            Some(key) if !key.eq_ignore_ascii_case(TOOL_NAME) => Err(VcpFlaw::Bare { key: key.clone() }),
             _ => Ok(calls),
         }
     }
@@ -360,13 +362,13 @@ impl Request {
     /// The arguments of one call: of the command with this number, if commands are numbered.
     fn arguments_of<'r>(
         &'r self,
-        call: &Made<'_>,
+        call: &BlockCall<'_>,
         number: Option<u32>,
         numbers: &[u32],
     ) -> Vec<(&'r str, &'r str)> {
         let has = |key: &str| call.tool.is_some_and(|tool| tool.has(key));
         let (mut shared, mut own) = (Vec::new(), Vec::new());
-        for Field { key, value, .. } in &self.fields {
+        for RequestField { key, value, .. } in &self.fields {
             let (key, of) = match numbered(key) {
                 Some((base, of)) if !has(key) && numbers.contains(&of) => (base, Some(of)),
                 _ => (key.as_str(), None),
@@ -396,7 +398,7 @@ impl Request {
 
     /// The values of the closed fields of this name, without white space around them.
     fn values<'r, 'k>(&'r self, key: &'k str) -> impl DoubleEndedIterator<Item = &'r str> + use<'r, 'k> {
-        let of = move |field: &&Field| field.closed && field.key == key;
+        let of = move |field: &&RequestField| field.closed && field.key == key;
         self.fields.iter().filter(of).map(|field| field.value.trim())
     }
 
@@ -405,7 +407,7 @@ impl Request {
         named.map(|field| field.value.trim())
     }
 
-    fn opened_tool(&self) -> Option<&Tool> {
+    fn opened_tool(&self) -> Option<&VcpTool> {
         self.tools.tools.get(self.open.as_ref()?.tool?)
     }
 
@@ -417,39 +419,39 @@ impl Request {
     }
 
     /// The number of a numbered command.
-    fn number_of(&self, key: &str) -> Option<u32> {
+    fn command_number(&self, key: &str) -> Option<u32> {
         let (base, number) = numbered(key)?;
-        let direct = || self.tools.direct(self.tool_name()?);
+        let direct = || self.tools.tool_by_name(self.tool_name()?);
         (base == COMMAND && !direct().is_some_and(|tool| tool.has(key))).then_some(number)
     }
 
-    fn tell_at_end(&mut self, out: &mut Out<'_>) {
-        self.telling = Telling::AtEnd;
-        if self.told {
-            out.say(Scanned::Restarted);
+    fn defer_arguments(&mut self, out: &mut ScanOutput<'_>) {
+        self.emission = ArgumentEmission::AtEnd;
+        if self.emitted {
+            out.emit(ScanEvent::Restarted);
         }
     }
 
     fn separator(&self) -> char {
-        if self.told { ',' } else { '{' }
+        if self.emitted { ',' } else { '{' }
     }
 
-    fn tell(&mut self, text: &str, out: &mut Out<'_>) {
+    fn emit_arguments(&mut self, text: &str, out: &mut ScanOutput<'_>) {
         if !text.is_empty() {
-            self.told = true;
-            out.say(Scanned::Arguments(text));
+            self.emitted = true;
+            out.emit(ScanEvent::Arguments(text));
         }
     }
 
-    fn tell_field(&mut self, at: usize, out: &mut Out<'_>) {
-        let Field { key, value, .. } = &self.fields[at];
+    fn emit_field(&mut self, at: usize, out: &mut ScanOutput<'_>) {
+        let RequestField { key, value, .. } = &self.fields[at];
         let kinds = self.opened_tool().and_then(|tool| tool.kinds(key));
         let text = format!("{}{}:{}", self.separator(), quoted(key), literal(kinds, value));
-        self.tell(&text, out);
+        self.emit_arguments(&text, out);
     }
 }
 
-impl Made<'_> {
+impl BlockCall<'_> {
     fn arguments_text(&self) -> String {
         let mut text = String::from("{");
         for (at, (key, value)) in self.arguments.iter().enumerate() {
@@ -477,7 +479,7 @@ fn quoted(text: &str) -> String {
 
 /// A value as JSON: of another type than text only where the schema allows no text and the value is exactly one of
 /// that type.
-fn literal(kinds: Option<&Kinds>, value: &str) -> String {
+fn literal(kinds: Option<&ValueKinds>, value: &str) -> String {
     let Some(kinds) = kinds else { return quoted(value) };
     let bare = value.trim();
     let is_choice = |text: &str| kinds.choices.iter().any(|choice| choice.as_str() == Some(text));

@@ -1,152 +1,159 @@
 //! One `<tool_call>` block while it arrives: a JSON document, told as a call as soon as its name is known.
 
-use super::super::escape::{Beginning, Unescaper, unescape};
-use super::super::protocol::{RAW_BYTES_MAX, Scanned};
-use super::super::scan::{After, Grammar, Mark, Match, Out, Place, Rest, Start, Step, Verdict};
-use super::words::{self, Flaw};
-use super::{BEGINNINGS, BLOCK_BYTES_MAX, DEPTH_MAX, END, LOOK_BYTES_MAX, START, TAIL_SPACES_MAX};
-use crate::json::{ArgumentsReader, Json};
+use super::super::block_scanner::{
+    BlockDecision, BlockGrammar, BlockProgress, InputState, LinePosition, MarkerKind, MarkerMatch,
+    ScanOutput, TextPosition, TrustState,
+};
+use super::super::escape::{MarkerPrefix, StreamUnescaper, unescape};
+use super::super::protocol::{RAW_BYTES_MAX, ScanEvent};
+use super::texts::{self, XmlFlaw};
+use super::{BLOCK_BYTES_MAX, DEPTH_MAX, END, LOOK_BYTES_MAX, MARKER_PREFIXES, START, TAIL_SPACES_MAX};
+use crate::json::{ArgumentsReader, JsonRef};
 use std::mem::take;
 
 /// Reads the blocks of one reply, one after the other.
-pub(super) struct Blocks {
-    at: At,
+pub(super) struct XmlBlockReader {
+    state: XmlBlockState,
     /// The JSON so far.
     body: ArgumentsReader,
     /// Where it begins.
-    body_place: Place,
+    body_position: TextPosition,
     /// Something but white space has come.
-    begun: bool,
-    outline: Outline,
+    started: bool,
+    outline: JsonOutline,
     /// The name of the call that was opened.
     opened: Option<String>,
     /// How far its arguments were told.
-    told: usize,
-    unescaper: Unescaper,
+    emitted: usize,
+    unescaper: StreamUnescaper,
     /// What follows the JSON.
     tail: String,
-    tail_place: Place,
+    tail_position: TextPosition,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum At {
+enum XmlBlockState {
     Json,
     /// Behind the document, which has this length.
     Tail(usize),
     /// The block is refused; its end is looked for.
-    Refused(After),
+    Refused(TrustState),
     /// The block is too large to look for its end.
     Lost,
 }
 
-impl Blocks {
-    pub(super) fn new(start: Place) -> Self {
+impl XmlBlockReader {
+    pub(super) fn new(start: TextPosition) -> Self {
         Self {
-            at: At::Json,
+            state: XmlBlockState::Json,
             body: ArgumentsReader::default(),
-            body_place: start,
-            begun: false,
-            outline: Outline::default(),
+            body_position: start,
+            started: false,
+            outline: JsonOutline::default(),
             opened: None,
-            told: 0,
-            unescaper: Unescaper::new(BEGINNINGS),
+            emitted: 0,
+            unescaper: StreamUnescaper::new(MARKER_PREFIXES),
             tail: String::new(),
-            tail_place: start,
+            tail_position: start,
         }
     }
 
     /// Refuses the block for what stands at `at` of its JSON.
-    fn refuse(&mut self, flaw: &Flaw, at: usize, out: &mut Out<'_>) {
+    fn refuse(&mut self, flaw: &XmlFlaw, at: usize, out: &mut ScanOutput<'_>) {
         let text = self.body.text();
         let end = text.floor_char_boundary(at.min(RAW_BYTES_MAX - START.len()));
         let raw = format!("{START}{}", &text[..end]);
-        out.say(Scanned::Refused { why: flaw.to_string(), raw: &raw });
+        out.emit(ScanEvent::Refused { reason: flaw.to_string(), raw: &raw });
     }
 
     /// Tells what has become known of the call.
-    fn tell(&mut self, out: &mut Out<'_>) {
+    fn emit_call(&mut self, out: &mut ScanOutput<'_>) {
         let text = self.body.text();
         if self.opened.is_none()
             && let Some((from, to)) = self.outline.name
             && let Ok(name) = serde_json::from_str::<String>(&text[from..to])
             && !name.is_empty()
         {
-            let name = unescape(BEGINNINGS, &name).into_owned();
-            out.say(Scanned::Opened { name: &name });
+            let name = unescape(MARKER_PREFIXES, &name).into_owned();
+            out.emit(ScanEvent::Opened { name: &name });
             self.opened = Some(name);
         }
         if let (Some(_), Some((from, to))) = (&self.opened, self.outline.arguments) {
-            let from = from.max(self.told);
+            let from = from.max(self.emitted);
             let end = to.unwrap_or(self.outline.seen);
             if end > from {
-                self.unescaper.push(&text[from..end], &mut |piece| out.say(Scanned::Arguments(piece)));
+                self.unescaper.push(&text[from..end], &mut |piece| out.emit(ScanEvent::Arguments(piece)));
                 if to.is_some() {
-                    self.unescaper.finish(&mut |piece| out.say(Scanned::Arguments(piece)));
+                    self.unescaper.finish(&mut |piece| out.emit(ScanEvent::Arguments(piece)));
                 }
-                self.told = end;
+                self.emitted = end;
             }
         }
     }
 
-    fn json(&mut self, text: &str, out: &mut Out<'_>) -> Step {
+    fn json(&mut self, text: &str, out: &mut ScanOutput<'_>) -> BlockProgress {
         let before = self.body.text().len();
         self.body.push(text);
         let body = self.body.text();
         let closed = self.body.closed_len();
         let error = self.body.error().filter(|_| closed.is_none());
         // Pieces end where characters end, and an error may stand inside one.
-        let known = closed.or(error.map(|error| error.at)).unwrap_or(body.len());
-        let mut wrong = error.map(|error| words::wrong(error.what));
+        let known = closed.or(error.map(|error| error.offset)).unwrap_or(body.len());
+        let mut wrong = error.map(|error| texts::invalid_json_text(error.message));
         let mut wrong_at = known;
-        let opens_badly = !self.begun && {
+        let opens_badly = !self.started && {
             let document = text.trim_start_matches([' ', '\t', '\r', '\n']);
             let first = document.chars().next();
-            self.begun = first.is_some();
+            self.started = first.is_some();
             wrong_at = body.len() - document.len();
             first.is_some_and(|first| !matches!(first, '{' | '['))
         };
         if opens_badly {
-            wrong = Some(words::NO_BRACKET.to_owned());
-        } else if self.outline.read(body, known) == Depth::TooDeep {
-            wrong = Some(words::TOO_DEEP.to_owned());
+            wrong = Some(texts::NO_BRACKET.to_owned());
+        } else if self.outline.read(body, known) == NestingDepth::TooDeep {
+            wrong = Some(texts::TOO_DEEP.to_owned());
             wrong_at = self.outline.seen;
         } else {
             wrong_at = known;
         }
         if self.outline.seen > BLOCK_BYTES_MAX || (wrong.is_none() && known > BLOCK_BYTES_MAX) {
-            self.tell(out);
-            self.refuse(&Flaw::TooLarge, BLOCK_BYTES_MAX, out);
-            self.at = At::Lost;
-            out.place.advance(text);
-            return Step::More { taken: text.len() };
+            self.emit_call(out);
+            self.refuse(&XmlFlaw::TooLarge, BLOCK_BYTES_MAX, out);
+            self.state = XmlBlockState::Lost;
+            out.position.advance(text);
+            return BlockProgress::More { consumed: text.len() };
         }
-        self.tell(out);
+        self.emit_call(out);
         if let Some(what) = wrong {
-            self.refuse(&Flaw::NotJson { what }, wrong_at, out);
+            self.refuse(&XmlFlaw::NotJson { what }, wrong_at, out);
             return match self.ends_early(out) {
-                Some(again) => Step::Over { taken: text.len(), again, after: After::Tainted },
+                Some(reread) => {
+                    BlockProgress::Ended { consumed: text.len(), reread, after: TrustState::Tainted }
+                }
                 None => {
-                    self.at = At::Refused(After::Tainted);
+                    self.state = XmlBlockState::Refused(TrustState::Tainted);
                     let torn = torn_end(text);
-                    out.place.advance(&text[..text.len() - torn]);
-                    Step::More { taken: text.len() - torn }
+                    out.position.advance(&text[..text.len() - torn]);
+                    BlockProgress::More { consumed: text.len() - torn }
                 }
             };
         }
         match closed {
             None => {
-                out.place.advance(text);
-                Step::More { taken: text.len() }
+                out.position.advance(text);
+                BlockProgress::More { consumed: text.len() }
             }
             Some(length) => {
-                let taken = length - before;
-                out.place.advance(&text[..taken]);
-                self.at = At::Tail(length);
-                self.tail_place = *out.place;
-                match self.read(&text[taken..], Rest::MayCome, out) {
-                    Step::More { taken: more } => Step::More { taken: taken + more },
-                    Step::Over { taken: more, again, after } => {
-                        Step::Over { taken: taken + more, again, after }
+                let consumed = length - before;
+                out.position.advance(&text[..consumed]);
+                self.state = XmlBlockState::Tail(length);
+                self.tail_position = *out.position;
+                match self.read(&text[consumed..], InputState::Open, out) {
+                    BlockProgress::More { consumed: more } => {
+                        BlockProgress::More { consumed: consumed + more }
+                    }
+                    BlockProgress::Ended { consumed: more, reread, after } => {
+                        BlockProgress::Ended { consumed: consumed + more, reread, after }
                     }
                 }
             }
@@ -154,46 +161,50 @@ impl Blocks {
     }
 
     /// What is wrong with the JSON may stand behind the end marker: then that is the end.
-    fn ends_early(&mut self, out: &mut Out<'_>) -> Option<String> {
+    fn ends_early(&mut self, out: &mut ScanOutput<'_>) -> Option<String> {
         let body = self.body.text();
         let end = body.find(END)? + END.len();
-        *out.place = self.body_place;
-        out.place.advance(&body[..end]);
+        *out.position = self.body_position;
+        out.position.advance(&body[..end]);
         Some(body[end..].to_owned())
     }
 
-    fn tail(&mut self, length: usize, text: &str, out: &mut Out<'_>) -> Step {
+    fn tail(&mut self, length: usize, text: &str, out: &mut ScanOutput<'_>) -> BlockProgress {
         let before = self.tail.len();
         self.tail.push_str(text);
         let tail = self.tail.trim_start();
         let spaces = self.tail.len() - tail.len();
         let may_end = spaces <= TAIL_SPACES_MAX;
         if may_end && tail.starts_with(END) {
-            let taken = spaces + END.len() - before;
-            out.place.advance(&text[..taken]);
+            let consumed = spaces + END.len() - before;
+            out.position.advance(&text[..consumed]);
             self.seal(length, out);
-            return Step::Over { taken, again: String::new(), after: After::Clear };
+            return BlockProgress::Ended { consumed, reread: String::new(), after: TrustState::Trusted };
         }
         if may_end && END.starts_with(tail) {
-            out.place.advance(text);
-            return Step::More { taken: text.len() };
+            out.position.advance(text);
+            return BlockProgress::More { consumed: text.len() };
         }
-        Step::Over { taken: text.len(), again: self.no_end(out), after: After::Clear }
+        BlockProgress::Ended {
+            consumed: text.len(),
+            reread: self.refuse_unterminated(out),
+            after: TrustState::Trusted,
+        }
     }
 
-    fn no_end(&mut self, out: &mut Out<'_>) -> String {
-        if let At::Tail(length) = self.at {
-            self.refuse(&Flaw::NoEnd, length, out);
+    fn refuse_unterminated(&mut self, out: &mut ScanOutput<'_>) -> String {
+        if let XmlBlockState::Tail(length) = self.state {
+            self.refuse(&XmlFlaw::NoEnd, length, out);
         }
-        *out.place = self.tail_place;
+        *out.position = self.tail_position;
         take(&mut self.tail)
     }
 
-    fn seal(&mut self, length: usize, out: &mut Out<'_>) {
+    fn seal(&mut self, length: usize, out: &mut ScanOutput<'_>) {
         let body = &self.body.text()[..length];
-        let calls = match Json::parse(body) {
+        let calls = match JsonRef::parse(body) {
             Ok(json) => calls(&json),
-            Err(_) => Err(Flaw::NoCall),
+            Err(_) => Err(XmlFlaw::NoCall),
         };
         let calls = match calls {
             Ok(calls) => calls,
@@ -202,102 +213,105 @@ impl Blocks {
         for (at, (name, arguments)) in calls.iter().enumerate() {
             let is_open = at == 0 && self.opened.is_some();
             if !is_open {
-                out.say(Scanned::Opened { name: &unescape(BEGINNINGS, name) });
+                out.emit(ScanEvent::Opened { name: &unescape(MARKER_PREFIXES, name) });
             }
-            let told = self.outline.arguments.and_then(|(from, to)| body.get(from..to?));
-            if !is_open || told != Some(arguments) {
-                if is_open && self.told > 0 {
-                    out.say(Scanned::Restarted);
+            let emitted = self.outline.arguments.and_then(|(from, to)| body.get(from..to?));
+            if !is_open || emitted != Some(arguments) {
+                if is_open && self.emitted > 0 {
+                    out.emit(ScanEvent::Restarted);
                 }
-                out.say(Scanned::Arguments(&unescape(BEGINNINGS, arguments)));
+                out.emit(ScanEvent::Arguments(&unescape(MARKER_PREFIXES, arguments)));
             }
-            out.say(Scanned::Sealed);
+            out.emit(ScanEvent::Sealed);
         }
     }
 }
 
-impl Grammar for Blocks {
-    const BEGINNINGS: &'static [Beginning] = BEGINNINGS;
+impl BlockGrammar for XmlBlockReader {
+    const MARKER_PREFIXES: &'static [MarkerPrefix] = MARKER_PREFIXES;
 
-    fn marker(text: &str, rest: Rest) -> Match {
-        for (marker, mark) in [(START, Mark::Start), (END, Mark::End)] {
+    fn marker(text: &str, rest: InputState) -> MarkerMatch {
+        for (marker, mark) in [(START, MarkerKind::Start), (END, MarkerKind::End)] {
             if text.starts_with(marker) {
-                return Match::Yes(mark, marker.len());
+                return MarkerMatch::Yes(mark, marker.len());
             }
             if marker.starts_with(text) {
                 return match rest {
-                    Rest::MayCome => Match::More,
+                    InputState::Open => MarkerMatch::More,
                     // `<` and `<t` at the end of a reply are text.
-                    Rest::Ended if text.len() > 2 => Match::Torn,
-                    Rest::Ended => Match::No,
+                    InputState::Ended if text.len() > 2 => MarkerMatch::Torn,
+                    InputState::Ended => MarkerMatch::No,
                 };
             }
         }
-        Match::No
+        MarkerMatch::No
     }
 
-    fn follows(after: &str, start: Start, rest: Rest) -> Verdict {
+    fn follows(after: &str, start: LinePosition, rest: InputState) -> BlockDecision {
         let body = after.trim_start_matches([' ', '\t', '\r', '\n']);
         let spaces = after.len() - body.len();
         let line = after.trim_start_matches([' ', '\t', '\r']);
-        if start == Start::OfLine && line.starts_with('\n') && after.len() - line.len() < LOOK_BYTES_MAX {
-            return Verdict::Block;
+        if start == LinePosition::LineStart
+            && line.starts_with('\n')
+            && after.len() - line.len() < LOOK_BYTES_MAX
+        {
+            return BlockDecision::Block;
         }
         if spaces >= LOOK_BYTES_MAX {
-            return Verdict::Text;
+            return BlockDecision::Text;
         }
         match (body.chars().next(), rest, start) {
-            (Some('{' | '['), _, _) => Verdict::Block,
-            (Some(_), _, _) => Verdict::Text,
-            (None, Rest::MayCome, _) => Verdict::More,
-            (None, Rest::Ended, Start::OfLine) => Verdict::Block,
-            (None, Rest::Ended, Start::InLine) => Verdict::Torn,
+            (Some('{' | '['), _, _) => BlockDecision::Block,
+            (Some(_), _, _) => BlockDecision::Text,
+            (None, InputState::Open, _) => BlockDecision::More,
+            (None, InputState::Ended, LinePosition::LineStart) => BlockDecision::Block,
+            (None, InputState::Ended, LinePosition::MidLine) => BlockDecision::Torn,
         }
     }
 
-    fn begin(&mut self, marker: &str, before: After, out: &mut Out<'_>) {
-        out.place.advance(marker);
-        *self = Self::new(*out.place);
-        if before == After::Tainted {
-            self.refuse(&Flaw::AfterTainted, 0, out);
-            self.at = At::Refused(After::Tainted);
+    fn begin(&mut self, marker: &str, before: TrustState, out: &mut ScanOutput<'_>) {
+        out.position.advance(marker);
+        *self = Self::new(*out.position);
+        if before == TrustState::Tainted {
+            self.refuse(&XmlFlaw::AfterTainted, 0, out);
+            self.state = XmlBlockState::Refused(TrustState::Tainted);
         }
     }
 
-    fn read(&mut self, text: &str, rest: Rest, out: &mut Out<'_>) -> Step {
-        match self.at {
-            At::Json => self.json(text, out),
-            At::Tail(length) => self.tail(length, text, out),
-            At::Refused(after) => {
+    fn read(&mut self, text: &str, rest: InputState, out: &mut ScanOutput<'_>) -> BlockProgress {
+        match self.state {
+            XmlBlockState::Json => self.json(text, out),
+            XmlBlockState::Tail(length) => self.tail(length, text, out),
+            XmlBlockState::Refused(after) => {
                 let end = text.find(END).map(|at| at + END.len());
-                let torn = if rest == Rest::MayCome { torn_end(text) } else { 0 };
-                let taken = end.unwrap_or(text.len() - torn);
-                out.place.advance(&text[..taken]);
+                let torn = if rest == InputState::Open { torn_end(text) } else { 0 };
+                let consumed = end.unwrap_or(text.len() - torn);
+                out.position.advance(&text[..consumed]);
                 match end {
-                    Some(_) => Step::Over { taken, again: String::new(), after },
-                    None => Step::More { taken },
+                    Some(_) => BlockProgress::Ended { consumed, reread: String::new(), after },
+                    None => BlockProgress::More { consumed },
                 }
             }
-            At::Lost => {
-                out.place.advance(text);
-                Step::More { taken: text.len() }
+            XmlBlockState::Lost => {
+                out.position.advance(text);
+                BlockProgress::More { consumed: text.len() }
             }
         }
     }
 
-    fn end(&mut self, _held: &str, out: &mut Out<'_>) -> (String, After) {
-        match self.at {
-            At::Refused(after) => (String::new(), after),
-            At::Lost => (String::new(), After::Tainted),
-            At::Tail(length) if self.tail.trim_start().is_empty() => {
+    fn end(&mut self, _held: &str, out: &mut ScanOutput<'_>) -> (String, TrustState) {
+        match self.state {
+            XmlBlockState::Refused(after) => (String::new(), after),
+            XmlBlockState::Lost => (String::new(), TrustState::Tainted),
+            XmlBlockState::Tail(length) if self.tail.trim_start().is_empty() => {
                 self.seal(length, out);
-                (String::new(), After::Clear)
+                (String::new(), TrustState::Trusted)
             }
-            At::Tail(_) => (self.no_end(out), After::Clear),
-            At::Json => {
-                let what = words::CUT.to_owned();
-                self.refuse(&Flaw::NotJson { what }, usize::MAX, out);
-                (self.ends_early(out).unwrap_or_default(), After::Tainted)
+            XmlBlockState::Tail(_) => (self.refuse_unterminated(out), TrustState::Trusted),
+            XmlBlockState::Json => {
+                let what = texts::CUT.to_owned();
+                self.refuse(&XmlFlaw::NotJson { what }, usize::MAX, out);
+                (self.ends_early(out).unwrap_or_default(), TrustState::Tainted)
             }
         }
     }
@@ -309,34 +323,34 @@ fn torn_end(text: &str) -> usize {
 }
 
 /// The calls of a whole document.
-fn calls(json: &Json<'_>) -> Result<Vec<(String, String)>, Flaw> {
+fn calls(json: &JsonRef<'_>) -> Result<Vec<(String, String)>, XmlFlaw> {
     let one = std::slice::from_ref(json);
     let all = if json.is_array() { json.items() } else { one };
     if all.is_empty() {
-        return Err(Flaw::NoCall);
+        return Err(XmlFlaw::NoCall);
     }
     all.iter().map(call).collect()
 }
 
-fn call(json: &Json<'_>) -> Result<(String, String), Flaw> {
-    let count = |json: &Json<'_>, key: &str| json.members().iter().filter(|(name, _)| name == key).count();
+fn call(json: &JsonRef<'_>) -> Result<(String, String), XmlFlaw> {
+    let count = |json: &JsonRef<'_>, key: &str| json.members().iter().filter(|(name, _)| name == key).count();
     let inner = json.get("function").filter(|function| function.is_object());
     let deciding = ["name", "arguments", "parameters", "function"];
-    let twice = |json: &Json<'_>| deciding.iter().any(|key| count(json, key) > 1);
+    let twice = |json: &JsonRef<'_>| deciding.iter().any(|key| count(json, key) > 1);
     if twice(json) || inner.is_some_and(|inner| twice(inner) || count(json, "name") > 0) {
-        return Err(Flaw::Twice);
+        return Err(XmlFlaw::Twice);
     }
     let call = inner.unwrap_or(json);
-    let name = call.get("name").and_then(Json::as_str).filter(|name| !name.is_empty());
-    let name = name.ok_or(Flaw::NoCall)?.into_owned();
+    let name = call.get("name").and_then(JsonRef::as_str).filter(|name| !name.is_empty());
+    let name = name.ok_or(XmlFlaw::NoCall)?.into_owned();
     let arguments = match call.get("arguments").or_else(|| call.get("parameters")) {
         None => "{}".to_owned(),
         Some(arguments) if arguments.is_object() => arguments.raw().to_owned(),
         // Encoded twice: the string holds the object.
         Some(arguments) => {
-            let text = arguments.as_str().ok_or(Flaw::NoCall)?;
-            if !Json::parse(&text).is_ok_and(|inner| inner.is_object()) {
-                return Err(Flaw::NoCall);
+            let text = arguments.as_str().ok_or(XmlFlaw::NoCall)?;
+            if !JsonRef::parse(&text).is_ok_and(|inner| inner.is_object()) {
+                return Err(XmlFlaw::NoCall);
             }
             text.into_owned()
         }
@@ -346,12 +360,12 @@ fn call(json: &Json<'_>) -> Result<(String, String), Flaw> {
 
 /// The members of the outermost object, found while it arrives.
 #[derive(Clone, Copy, Debug, Default)]
-struct Outline {
+struct JsonOutline {
     seen: usize,
     depth: usize,
     /// Where the string began that is open, and whether a backslash came last.
     string: Option<(usize, bool)>,
-    member: Member,
+    member: MemberState,
     /// The value of `name`, with its quotes.
     name: Option<(usize, usize)>,
     /// The object that is the value of `arguments`, and its end.
@@ -359,37 +373,37 @@ struct Outline {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Member {
+enum MemberState {
     #[default]
     None,
-    Named(Key),
+    Named(MemberKey),
     /// Its value follows.
-    Due(Key),
+    AwaitingValue(MemberKey),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Key {
+enum MemberKey {
     Name,
     Arguments,
     Other,
 }
 
 #[derive(PartialEq, Eq)]
-enum Depth {
-    Fine,
+enum NestingDepth {
+    Allowed,
     TooDeep,
 }
 
-impl Outline {
+impl JsonOutline {
     /// Reads on to `end`, or to where the nesting is too deep.
-    fn read(&mut self, text: &str, end: usize) -> Depth {
+    fn read(&mut self, text: &str, end: usize) -> NestingDepth {
         let bytes = text.as_bytes();
         while self.seen < end {
             let (at, byte) = (self.seen, bytes[self.seen]);
             if let Some((from, escaped)) = self.string {
                 self.string = match byte {
                     b'"' if !escaped => {
-                        self.string_ends(text, from, at + 1);
+                        self.end_string(text, from, at + 1);
                         None
                     }
                     b'\\' => Some((from, !escaped)),
@@ -402,9 +416,10 @@ impl Outline {
                 b'"' => self.string = Some((at, false)),
                 b'{' | b'[' => {
                     if self.depth == DEPTH_MAX {
-                        return Depth::TooDeep;
+                        return NestingDepth::TooDeep;
                     }
-                    let is_value = self.depth == 1 && self.member == Member::Due(Key::Arguments);
+                    let is_value =
+                        self.depth == 1 && self.member == MemberState::AwaitingValue(MemberKey::Arguments);
                     if is_value && byte == b'{' && self.arguments.is_none() {
                         self.arguments = Some((at, None));
                     }
@@ -417,31 +432,33 @@ impl Outline {
                     }
                 }
                 b':' if self.depth == 1 => {
-                    if let Member::Named(key) = self.member {
-                        self.member = Member::Due(key);
+                    if let MemberState::Named(key) = self.member {
+                        self.member = MemberState::AwaitingValue(key);
                     }
                 }
-                b',' if self.depth == 1 => self.member = Member::None,
+                b',' if self.depth == 1 => self.member = MemberState::None,
                 _ => {}
             }
             self.seen += 1;
         }
-        Depth::Fine
+        NestingDepth::Allowed
     }
 
-    fn string_ends(&mut self, text: &str, from: usize, to: usize) {
+    fn end_string(&mut self, text: &str, from: usize, to: usize) {
         if self.depth != 1 {
             return;
         }
         match self.member {
-            Member::None => {
-                self.member = Member::Named(match &text[from..to] {
-                    "\"name\"" => Key::Name,
-                    "\"arguments\"" | "\"parameters\"" => Key::Arguments,
-                    _ => Key::Other,
+            MemberState::None => {
+                self.member = MemberState::Named(match &text[from..to] {
+                    "\"name\"" => MemberKey::Name,
+                    "\"arguments\"" | "\"parameters\"" => MemberKey::Arguments,
+                    _ => MemberKey::Other,
                 });
             }
-            Member::Due(Key::Name) if self.name.is_none() => self.name = Some((from, to)),
+            MemberState::AwaitingValue(MemberKey::Name) if self.name.is_none() => {
+                self.name = Some((from, to))
+            }
             _ => {}
         }
     }

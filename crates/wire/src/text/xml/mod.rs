@@ -5,14 +5,14 @@
 
 mod block;
 mod parser;
-mod words;
+mod texts;
 
-use super::escape::{Beginning, escape, unescape};
-use super::frame::{nonce, status};
-use super::protocol::{Parsed, TextProtocol, TextScanner};
-use super::scan::{Place, Scanner};
-use super::whole;
-use crate::vocabulary::{Call, Outcome, ToolDefinition};
+use super::block_scanner::{BlockScanner, TextPosition};
+use super::escape::{MarkerPrefix, escape, unescape};
+use super::protocol::{ParsedText, TextProtocol, TextScanner};
+use super::result_frame::{nonce, outcome_status};
+use super::text_parser;
+use crate::vocabulary::{Call, CallOutcome, ToolDefinition};
 use serde_json::json;
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -28,19 +28,20 @@ const BLOCK_BYTES_MAX: usize = 4 << 20;
 /// Nesting of a block's JSON.
 const DEPTH_MAX: usize = 100;
 
-pub(super) const BEGINNINGS: &[Beginning] = &[Beginning { before: "<", after: &["tool_", "/tool_"] }];
+pub(super) const MARKER_PREFIXES: &[MarkerPrefix] =
+    &[MarkerPrefix { before: "<", after: &["tool_", "/tool_"] }];
 
 /// The protocol `xml`.
 #[derive(Debug)]
-pub struct Xml;
+pub struct XmlProtocol;
 
-impl TextProtocol for Xml {
+impl TextProtocol for XmlProtocol {
     fn name(&self) -> &'static str {
         "xml"
     }
 
     fn guide(&self) -> &'static str {
-        words::GUIDE
+        texts::GUIDE
     }
 
     fn definitions(&self, tools: &[ToolDefinition]) -> String {
@@ -49,7 +50,7 @@ impl TextProtocol for Xml {
             let function =
                 json!({ "name": name.as_str(), "description": description, "parameters": **parameters });
             let line = json!({ "type": "function", "function": function }).to_string();
-            escape(BEGINNINGS, &line).replace("tools>", "tools\\u003e")
+            escape(MARKER_PREFIXES, &line).replace("tools>", "tools\\u003e")
         };
         match tools {
             [] => String::new(),
@@ -66,11 +67,11 @@ impl TextProtocol for Xml {
     fn scanner(&self, tools: Arc<[ToolDefinition]>) -> Box<dyn TextScanner> {
         // Names are wire names and values have the types of JSON: nothing depends on what is offered.
         drop(tools);
-        Box::new(Scanner::new(block::Blocks::new(Place::START)))
+        Box::new(BlockScanner::new(block::XmlBlockReader::new(TextPosition::START)))
     }
 
-    fn parse(&self, text: &str, _tools: &[ToolDefinition]) -> Parsed {
-        whole::parse(&parser::Reader, text)
+    fn parse(&self, text: &str, _tools: &[ToolDefinition]) -> ParsedText {
+        text_parser::parse(&parser::XmlParser, text)
     }
 
     fn format_call(&self, call: &Call, _tools: &[ToolDefinition]) -> String {
@@ -81,25 +82,25 @@ impl TextProtocol for Xml {
             _ => call.arguments_object().to_string(),
         };
         let body = format!("{{\"name\": {name}, \"arguments\": {arguments}}}");
-        format!("{START}\n{}\n{END}", escape(BEGINNINGS, &body))
+        format!("{START}\n{}\n{END}", escape(MARKER_PREFIXES, &body))
     }
 
-    fn format_results(&self, results: &[(Call, Outcome)], _tools: &[ToolDefinition]) -> String {
+    fn format_results(&self, results: &[(Call, CallOutcome)], _tools: &[ToolDefinition]) -> String {
         let Some((first, _)) = results.first() else { return String::new() };
         let nonce = nonce(&first.id);
-        let frame = |(call, outcome): &(Call, Outcome)| {
-            let body = json!({ "name": call.name.as_str(), "status": status(outcome), "content": call.told_to_model(outcome) });
+        let frame = |(call, outcome): &(Call, CallOutcome)| {
+            let body = json!({ "name": call.name.as_str(), "status": outcome_status(outcome), "content": call.outcome_text(outcome) });
             let body = body.to_string();
-            format!("<tool_response n=\"{nonce}\">\n{}\n</tool_response>", escape(BEGINNINGS, &body))
+            format!("<tool_response n=\"{nonce}\">\n{}\n</tool_response>", escape(MARKER_PREFIXES, &body))
         };
         results.iter().map(frame).collect::<Vec<_>>().join("\n")
     }
 
     fn escape<'t>(&self, data: &'t str) -> Cow<'t, str> {
-        escape(BEGINNINGS, data)
+        escape(MARKER_PREFIXES, data)
     }
 
     fn unescape<'t>(&self, text: &'t str) -> Cow<'t, str> {
-        unescape(BEGINNINGS, text)
+        unescape(MARKER_PREFIXES, text)
     }
 }

@@ -1,126 +1,127 @@
 //! The simple reader of `<tool_call>` blocks: the grammar of leaked calls, and sentences for what it does not accept.
 
-use super::super::cursor::Cursor;
-use super::super::escape::{Beginning, unescape};
+use super::super::cursor::TextCursor;
+use super::super::escape::{MarkerPrefix, unescape};
 use super::super::hermes;
-use super::super::whole::{Block, Opens, Standing, WholeGrammar};
-use super::words::{self, Flaw};
-use super::{BEGINNINGS, BLOCK_BYTES_MAX, DEPTH_MAX, END, LOOK_BYTES_MAX, START, TAIL_SPACES_MAX};
-use crate::json::{ArgumentsReader, Json};
+use super::super::text_parser::{BlockOpening, MarkerToken, ParsedBlock, ParserGrammar};
+use super::texts::{self, XmlFlaw};
+use super::{BLOCK_BYTES_MAX, DEPTH_MAX, END, LOOK_BYTES_MAX, MARKER_PREFIXES, START, TAIL_SPACES_MAX};
+use crate::json::{ArgumentsReader, JsonRef};
 
-pub(super) struct Reader;
+pub(super) struct XmlParser;
 
-impl WholeGrammar for Reader {
-    fn beginnings(&self) -> &'static [Beginning] {
-        BEGINNINGS
+impl ParserGrammar for XmlParser {
+    fn prefixes(&self) -> &'static [MarkerPrefix] {
+        MARKER_PREFIXES
     }
 
     fn leftover_characters(&self) -> &'static [char] {
         &[]
     }
 
-    fn standing(&self, text: &str) -> Standing {
+    fn marker_at(&self, text: &str) -> MarkerToken {
         let is_torn = |marker: &str| text.len() >= 3 && marker.starts_with(text);
         if text.starts_with(START) {
-            Standing::Start(START.len())
+            MarkerToken::Start(START.len())
         } else if text.starts_with(END) {
-            Standing::End(END.len())
+            MarkerToken::End(END.len())
         } else if is_torn(START) || is_torn(END) {
-            Standing::Torn
+            MarkerToken::Torn
         } else {
-            Standing::Nothing
+            MarkerToken::Nothing
         }
     }
 
-    fn opens(&self, after: &str, at_line_start: bool) -> Opens {
+    fn block_opening(&self, after: &str, at_line_start: bool) -> BlockOpening {
         let mut spaces = 0;
         for byte in after.bytes() {
             match byte {
-                _ if spaces >= LOOK_BYTES_MAX => return Opens::Nothing,
-                b'\n' if at_line_start => return Opens::Block,
+                _ if spaces >= LOOK_BYTES_MAX => return BlockOpening::Nothing,
+                b'\n' if at_line_start => return BlockOpening::Block,
                 b' ' | b'\t' | b'\r' | b'\n' => spaces += 1,
-                b'{' | b'[' => return Opens::Block,
-                _ => return Opens::Nothing,
+                b'{' | b'[' => return BlockOpening::Block,
+                _ => return BlockOpening::Nothing,
             }
         }
         match at_line_start {
-            _ if spaces >= LOOK_BYTES_MAX => Opens::Nothing,
-            true => Opens::Block,
-            false => Opens::Torn,
+            _ if spaces >= LOOK_BYTES_MAX => BlockOpening::Nothing,
+            true => BlockOpening::Block,
+            false => BlockOpening::Torn,
         }
     }
 
-    fn block(&self, text: &str, body: usize, tainted: bool) -> Block {
-        let behind_end = || text[body..].find(END).map_or(text.len(), |at| body + at + END.len());
+    fn block(&self, text: &str, body: usize, tainted: bool) -> ParsedBlock {
+        let after_end = || text[body..].find(END).map_or(text.len(), |at| body + at + END.len());
         if tainted {
-            return refused(&Flaw::AfterTainted, "", behind_end(), true);
+            return refused(&XmlFlaw::AfterTainted, "", after_end(), true);
         }
-        let mut cursor = Cursor::new(text, body);
+        let mut cursor = TextCursor::new(text, body);
         // Only the white space of JSON may stand before it.
         let first = text.len() - text[body..].trim_start_matches([' ', '\t', '\r', '\n']).len();
-        cursor.go(first);
+        cursor.seek(first);
         if cursor.json().is_none() {
-            let (flaw, at) = wrong(&text[body..], first - body);
-            let end = if flaw == Flaw::TooLarge { text.len() } else { behind_end() };
+            let (flaw, at) = find_flaw(&text[body..], first - body);
+            let end = if flaw == XmlFlaw::TooLarge { text.len() } else { after_end() };
             return refused(&flaw, &text[body..body + at], end, true);
         }
-        let document_end = cursor.at();
+        let document_end = cursor.position();
         let document = &text[body..document_end];
         if let Some(at) = too_deep(document) {
             let is_large = at > BLOCK_BYTES_MAX;
-            let flaw = if is_large { Flaw::TooLarge } else { Flaw::NotJson { what: words::TOO_DEEP.into() } };
-            let end = if is_large { text.len() } else { behind_end() };
+            let flaw =
+                if is_large { XmlFlaw::TooLarge } else { XmlFlaw::NotJson { what: texts::TOO_DEEP.into() } };
+            let end = if is_large { text.len() } else { after_end() };
             return refused(&flaw, &document[..at], end, true);
         }
         if document.len() > BLOCK_BYTES_MAX {
-            return refused(&Flaw::TooLarge, document, text.len(), true);
+            return refused(&XmlFlaw::TooLarge, document, text.len(), true);
         }
-        cursor.space();
-        let is_near = cursor.at() - document_end <= TAIL_SPACES_MAX;
+        cursor.skip_whitespace();
+        let is_near = cursor.position() - document_end <= TAIL_SPACES_MAX;
         let has_end = is_near && (cursor.eat(END) || cursor.is_at_end());
         if !has_end {
-            return refused(&Flaw::NoEnd, document, document_end, false);
+            return refused(&XmlFlaw::NoEnd, document, document_end, false);
         }
-        let end = cursor.at();
-        if Json::parse(document).is_ok_and(|json| is_given_twice(&json)) {
-            return refused(&Flaw::Twice, document, end, false);
+        let end = cursor.position();
+        if JsonRef::parse(document).is_ok_and(|json| is_given_twice(&json)) {
+            return refused(&XmlFlaw::Twice, document, end, false);
         }
-        cursor.go(body - START.len());
-        let found = hermes::read(&mut cursor);
-        if found.is_empty() {
-            return refused(&Flaw::NoCall, document, end, false);
+        cursor.seek(body - START.len());
+        let matched = hermes::read(&mut cursor);
+        if matched.is_empty() {
+            return refused(&XmlFlaw::NoCall, document, end, false);
         }
-        let call = |found: super::super::found::Found<'_>| {
-            let arguments = found.arguments.into_text();
-            let name = unescape(BEGINNINGS, &found.name).into_owned();
-            (name, Ok(unescape(BEGINNINGS, &arguments).into_owned()))
+        let call = |matched: super::super::call_match::CallMatch<'_>| {
+            let arguments = matched.arguments.into_text();
+            let name = unescape(MARKER_PREFIXES, &matched.name).into_owned();
+            (name, Ok(unescape(MARKER_PREFIXES, &arguments).into_owned()))
         };
-        Block { calls: found.into_iter().map(call).collect(), end, tainted: false, notes: Vec::new() }
+        ParsedBlock { calls: matched.into_iter().map(call).collect(), end, tainted: false, notes: Vec::new() }
     }
 }
 
-fn refused(flaw: &Flaw, before: &str, end: usize, tainted: bool) -> Block {
+fn refused(flaw: &XmlFlaw, before: &str, end: usize, tainted: bool) -> ParsedBlock {
     let name = name_in(before);
-    Block { calls: vec![(name, Err(flaw.to_string()))], end, tainted, notes: Vec::new() }
+    ParsedBlock { calls: vec![(name, Err(flaw.to_string()))], end, tainted, notes: Vec::new() }
 }
 
 /// What is wrong with a text that is no document, and where.
-fn wrong(body: &str, first: usize) -> (Flaw, usize) {
+fn find_flaw(body: &str, first: usize) -> (XmlFlaw, usize) {
     let not_json = |what: String, at: usize| {
-        let flaw = if at > BLOCK_BYTES_MAX { Flaw::TooLarge } else { Flaw::NotJson { what } };
+        let flaw = if at > BLOCK_BYTES_MAX { XmlFlaw::TooLarge } else { XmlFlaw::NotJson { what } };
         (flaw, at)
     };
     if body[first..].starts_with(|c| !matches!(c, '{' | '[')) {
-        return not_json(words::NO_BRACKET.into(), first);
+        return not_json(texts::NO_BRACKET.into(), first);
     }
     let mut reader = ArgumentsReader::default();
     reader.push(body);
     let error = reader.error();
-    let known = error.map_or(body.len(), |error| error.at);
+    let known = error.map_or(body.len(), |error| error.offset);
     match (too_deep(&body[..known]), error) {
-        (Some(at), _) => not_json(words::TOO_DEEP.into(), at),
-        (None, Some(error)) => not_json(words::wrong(error.what), error.at),
-        (None, None) => not_json(words::CUT.into(), body.len()),
+        (Some(at), _) => not_json(texts::TOO_DEEP.into(), at),
+        (None, Some(error)) => not_json(texts::invalid_json_text(error.message), error.offset),
+        (None, None) => not_json(texts::CUT.into(), body.len()),
     }
 }
 
@@ -168,7 +169,7 @@ fn name_in(before: &str) -> String {
             (b'"', Some(from)) if depth == 1 && is_value => {
                 let name = serde_json::from_str::<String>(&before[from..=at]).unwrap_or_default();
                 if key == "\"name\"" {
-                    return unescape(BEGINNINGS, &name).into_owned();
+                    return unescape(MARKER_PREFIXES, &name).into_owned();
                 }
             }
             (b'"', Some(from)) if depth == 1 => key = &before[from..=at],
@@ -183,7 +184,7 @@ fn name_in(before: &str) -> String {
 }
 
 /// Is a key that decides given twice, in a call or in its `function`?
-fn is_given_twice(json: &Json<'_>) -> bool {
+fn is_given_twice(json: &JsonRef<'_>) -> bool {
     if json.is_array() {
         return json.items().iter().any(is_given_twice);
     }

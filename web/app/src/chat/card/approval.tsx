@@ -1,4 +1,4 @@
-import type { Approve, CallBlock } from "@throughline/client";
+import type { ResolveApproval, CallBlock } from "@throughline/client";
 import { pretty } from "@throughline/json";
 import { visible } from "@throughline/visible";
 import {
@@ -101,7 +101,7 @@ interface Decision {
   setScope(scope: Scope): void;
   startDenial(): void;
   endDenial(): void;
-  send(answer: Approve): void;
+  send(answer: ResolveApproval): void;
 }
 
 function useDecision(call: Readonly<CallBlock>, approval: Question): Decision {
@@ -113,9 +113,9 @@ function useDecision(call: Readonly<CallBlock>, approval: Question): Decision {
   const [failure, setFailure] = useState<unknown>();
   const [draft, setDraft] = useState<string>();
   const [scope, setScope] = useState<Scope>("call");
-  const send = async (answer: Approve): Promise<void> => {
+  const send = async (answer: ResolveApproval): Promise<void> => {
     if (isSending !== undefined) return;
-    const full: Approve = { ...answer };
+    const full: ResolveApproval = { ...answer };
     if (answer.decision === "approve" && draft !== undefined && draft !== editable(call)) {
       const edited = objectOf(draft);
       if (edited === undefined) return setFailure(words.notJson);
@@ -254,7 +254,7 @@ function Buttons({ decision, approval, text }: { decision: Decision; approval: Q
   );
 }
 
-function Denial({ send, cancel }: { send(answer: Approve): void; cancel(): void }) {
+function Denial({ send, cancel }: { send(answer: ResolveApproval): void; cancel(): void }) {
   const words = useWords();
   const [reason, setReason] = useState("");
   const place = useRef<HTMLInputElement>(null);

@@ -1,4 +1,4 @@
-import type { Approve, CallBlock } from "@throughline/client";
+import type { ResolveApproval, CallBlock } from "@throughline/client";
 import { type FormEvent, useId, useState } from "react";
 import { useWords } from "../../i18n/use.ts";
 
@@ -22,7 +22,7 @@ export default function Elicitation({
 }: {
   approval: Question;
   isBusy: boolean;
-  send(answer: Approve): void;
+  send(answer: ResolveApproval): void;
 }) {
   const words = useWords();
   const fields = fieldsOf(approval.schema);

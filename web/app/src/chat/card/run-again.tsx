@@ -1,4 +1,4 @@
-import type { CallBlock, ToolCalled } from "@throughline/client";
+import type { CallBlock, ToolCallResult } from "@throughline/client";
 import { RotateCcw } from "lucide-react";
 import { useState } from "react";
 import { useWords } from "../../i18n/use.ts";
@@ -54,7 +54,7 @@ function useRunAgain(call: Readonly<CallBlock>) {
   const client = useClient();
   const [asks, setAsks] = useState(false);
   const [isRunning, setRunning] = useState(false);
-  const [result, setResult] = useState<ToolCalled>();
+  const [result, setResult] = useState<ToolCallResult>();
   const [failure, setFailure] = useState<unknown>();
   const run = async (): Promise<void> => {
     const harmless = isHarmless(call);
@@ -83,7 +83,7 @@ function objectOf(value: unknown): Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value) ? { ...value } : {};
 }
 
-function RanAgain({ result }: { result: ToolCalled }) {
+function RanAgain({ result }: { result: ToolCallResult }) {
   const words = useWords();
   return (
     <Output

@@ -1,4 +1,4 @@
-import type { Conversation } from "@throughline/client";
+import type { ConversationInfo } from "@throughline/client";
 import { Pencil, Plus, Trash2, X } from "lucide-react";
 import { type FormEvent, useEffect, useRef, useState, useSyncExternalStore } from "react";
 import { useWords } from "../../i18n/use.ts";
@@ -86,7 +86,7 @@ export default function Drawer({ list, current, isOpen, close }: DrawerProps) {
 }
 
 interface RowProps {
-  one: Conversation;
+  one: ConversationInfo;
   list: ConversationList;
   isCurrent: boolean;
   close(): void;
@@ -159,11 +159,11 @@ function Row({ one, list, isCurrent, close }: RowProps) {
 
 /** By the day on which something last happened. */
 function byDay(
-  items: readonly Conversation[],
+  items: readonly ConversationInfo[],
   own: DrawerWords,
-): readonly (readonly [string, readonly Conversation[]])[] {
+): readonly (readonly [string, readonly ConversationInfo[]])[] {
   const today = new Date().setHours(0, 0, 0, 0);
-  const days = new Map<string, Conversation[]>();
+  const days = new Map<string, ConversationInfo[]>();
   for (const one of items) {
     const at = one.updated_at;
     const day = at >= today ? own.today : at >= today - 86_400_000 ? own.yesterday : own.earlier;

@@ -2,7 +2,7 @@
 
 import {
   ApiError,
-  type Approve,
+  type ResolveApproval,
   type Connection,
   type InputPart,
   type StartTurn,
@@ -164,7 +164,7 @@ export class ConversationStore {
   }
 
   /** Answers a question, or `all` that are open. Throws what the server refuses: the card shows it. */
-  async decide(entry: Entry, approvalId: string, answer: Approve): Promise<void> {
+  async decide(entry: Entry, approvalId: string, answer: ResolveApproval): Promise<void> {
     const turn_id = entry.turnId;
     if (turn_id === undefined) return;
     await this.#client.call("POST /v1/turns/{turn_id}/approvals/{approval_id}", {

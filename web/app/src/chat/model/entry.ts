@@ -1,6 +1,6 @@
 // What a conversation on the screen consists of. Framework-free.
 
-import type { Connection, InputPart, Queued, TurnNode, TurnStore, UserPart } from "@throughline/client";
+import type { Connection, InputPart, QueuedMessageInfo, TurnNode, TurnStore, UserPart } from "@throughline/client";
 
 export type Mode = "auto" | "native" | "text";
 
@@ -33,7 +33,7 @@ export interface ConversationState {
   running: Entry | undefined;
   connection: Connection | undefined;
   /** What was said in mid-turn and waits. */
-  waiting: readonly Queued[];
+  waiting: readonly QueuedMessageInfo[];
   /** Stop was pressed. */
   isStopping: boolean;
   /** The last thing that did not work. */

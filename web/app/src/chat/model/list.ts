@@ -1,9 +1,9 @@
 // The conversations there are, newest first, or those in which a text is found. Framework-free. R: S4
 
-import type { Conversation, Throughline } from "@throughline/client";
+import type { ConversationInfo, Throughline } from "@throughline/client";
 
 export interface ListState {
-  items: readonly Conversation[];
+  items: readonly ConversationInfo[];
   next: string | undefined;
   query: string;
   isLoading: boolean;

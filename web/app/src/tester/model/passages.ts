@@ -1,6 +1,6 @@
 // Where in a text the calls are: the server counts bytes, a page counts UTF-16 units. Framework-free. R: U3
 
-import type { Parsed, ParsedRequest, ParsedWarning } from "@throughline/client";
+import type { ParsedReply, ParsedRequest, ParsedWarning } from "@throughline/client";
 
 /** What becomes of a block. */
 export type Fate = "runs" | "asks" | "denied" | "not_started" | "arriving";
@@ -33,12 +33,12 @@ function widthOf(codePoint: number): number {
 const TORN = "torn_marker";
 
 /** What there is to know of a text of which more may come. */
-export function warningsOf(parsed: Parsed, isWhole: boolean): readonly ParsedWarning[] {
+export function warningsOf(parsed: ParsedReply, isWhole: boolean): readonly ParsedWarning[] {
   return isWhole ? parsed.warnings : parsed.warnings.filter(({ kind }) => kind !== TORN);
 }
 
 /** What becomes of a block. It arrives while it lacks its end, and nothing stands behind it but a part of a marker. */
-export function fateOf(request: ParsedRequest, parsed: Parsed, text: string, isWhole: boolean): Fate {
+export function fateOf(request: ParsedRequest, parsed: ParsedReply, text: string, isWhole: boolean): Fate {
   const fate = FATES.find((fate) => fate === request.outlook) ?? "not_started";
   if (isWhole || request.arguments !== null) return fate;
   const place = placesIn(text);
@@ -50,7 +50,7 @@ export function fateOf(request: ParsedRequest, parsed: Parsed, text: string, isW
 const FATES: readonly Fate[] = ["runs", "asks", "denied", "not_started"];
 
 /** The text in its order, cut where a call begins or ends, or a warning points. Joined it is the text again. */
-export function passagesOf(text: string, parsed: Parsed, isWhole: boolean): Passage[] {
+export function passagesOf(text: string, parsed: ParsedReply, isWhole: boolean): Passage[] {
   const place = placesIn(text);
   const passages: Passage[] = [];
   let here = 0;

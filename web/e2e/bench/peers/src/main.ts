@@ -1,6 +1,6 @@
 // The page of a peer: reads the stream of the same server with the same client, and hands blocks to the view, once a frame.
 
-import { Throughline, type Viewed } from "@throughline/client";
+import { Throughline, type ViewerEvent } from "@throughline/client";
 // Which one, the build says.
 import { show } from "./view";
 
@@ -44,7 +44,7 @@ async function answer(text: string): Promise<void> {
   requestAnimationFrame(() => flush(false));
 }
 
-function reduced(blocks: readonly Block[], event: Viewed): readonly Block[] {
+function reduced(blocks: readonly Block[], event: ViewerEvent): readonly Block[] {
   const changed = (at: number, change: (block: Block) => Block): readonly Block[] =>
     blocks.map((block, place) => (place === at ? change(block) : block));
   const ofCall = (id: string): number =>

@@ -1,21 +1,21 @@
 //! A value of the request that knows where it stands.
 
-use crate::surface::chat_completions::Refusal;
+use crate::surface::chat_completions::InvalidRequestError;
 use serde_json::{Map, Value};
 
 /// A value and its place.
 #[derive(Clone, Debug)]
-pub(super) struct Field<'a> {
+pub(super) struct BodyField<'a> {
     value: &'a Value,
     path: String,
 }
 
-impl<'a> Field<'a> {
+impl<'a> BodyField<'a> {
     /// The whole body.
-    pub(super) fn whole(value: &'a Value) -> Result<Self, Refusal> {
+    pub(super) fn root(value: &'a Value) -> Result<Self, InvalidRequestError> {
         match value {
             Value::Object(_) => Ok(Self { value, path: String::new() }),
-            _ => Err(Refusal::invalid("", "the body is no JSON object")),
+            _ => Err(InvalidRequestError::invalid("", "the body is no JSON object")),
         }
     }
 
@@ -28,40 +28,40 @@ impl<'a> Field<'a> {
     }
 
     /// A member; absent and `null` are the same.
-    pub(super) fn get(&self, name: &str) -> Option<Field<'a>> {
+    pub(super) fn get(&self, name: &str) -> Option<BodyField<'a>> {
         let value = self.value.get(name).filter(|value| !value.is_null())?;
         let path = match self.path.is_empty() {
             true => name.to_owned(),
             false => format!("{}.{name}", self.path),
         };
-        Some(Field { value, path })
+        Some(BodyField { value, path })
     }
 
-    pub(super) fn required(&self, name: &str) -> Result<Field<'a>, Refusal> {
+    pub(super) fn required(&self, name: &str) -> Result<BodyField<'a>, InvalidRequestError> {
         self.get(name).ok_or_else(|| {
             let path = if self.path.is_empty() { name.to_owned() } else { format!("{}.{name}", self.path) };
             let message = format!("`{path}` is missing");
-            Refusal::invalid(path, message)
+            InvalidRequestError::invalid(path, message)
         })
     }
 
     /// The items of a list.
-    pub(super) fn items(&self) -> Result<Vec<Field<'a>>, Refusal> {
+    pub(super) fn items(&self) -> Result<Vec<BodyField<'a>>, InvalidRequestError> {
         let Value::Array(items) = self.value else { return Err(self.invalid("is no list")) };
-        let item = |(at, value)| Field { value, path: format!("{}[{at}]", self.path) };
+        let item = |(at, value)| BodyField { value, path: format!("{}[{at}]", self.path) };
         Ok(items.iter().enumerate().map(item).collect())
     }
 
-    pub(super) fn text(&self) -> Result<&'a str, Refusal> {
+    pub(super) fn text(&self) -> Result<&'a str, InvalidRequestError> {
         self.value.as_str().ok_or_else(|| self.invalid("is no text"))
     }
 
-    pub(super) fn object(&self) -> Result<&'a Map<String, Value>, Refusal> {
+    pub(super) fn object(&self) -> Result<&'a Map<String, Value>, InvalidRequestError> {
         self.value.as_object().ok_or_else(|| self.invalid("is no object"))
     }
 
     /// A member that is true, false or absent.
-    pub(super) fn flag(&self, name: &str) -> Result<Option<bool>, Refusal> {
+    pub(super) fn flag(&self, name: &str) -> Result<Option<bool>, InvalidRequestError> {
         match self.get(name) {
             None => Ok(None),
             Some(field) => {
@@ -70,7 +70,7 @@ impl<'a> Field<'a> {
         }
     }
 
-    pub(super) fn number(&self, name: &str) -> Result<Option<f64>, Refusal> {
+    pub(super) fn number(&self, name: &str) -> Result<Option<f64>, InvalidRequestError> {
         match self.get(name) {
             None => Ok(None),
             Some(field) => field.value.as_f64().map(Some).ok_or_else(|| field.invalid("is no number")),
@@ -78,7 +78,7 @@ impl<'a> Field<'a> {
     }
 
     /// A number of tokens; -1 and 0 are the same as absent.
-    pub(super) fn count(&self, name: &str) -> Result<Option<u32>, Refusal> {
+    pub(super) fn count(&self, name: &str) -> Result<Option<u32>, InvalidRequestError> {
         let Some(field) = self.get(name) else { return Ok(None) };
         let invalid = || field.invalid("is no whole number");
         // Lua and JavaScript write 100.0.
@@ -94,11 +94,11 @@ impl<'a> Field<'a> {
     }
 
     /// `what` follows the name of the place.
-    pub(super) fn invalid(&self, what: impl std::fmt::Display) -> Refusal {
-        Refusal::invalid(self.path.clone(), format!("`{}` {what}", self.path))
+    pub(super) fn invalid(&self, what: impl std::fmt::Display) -> InvalidRequestError {
+        InvalidRequestError::invalid(self.path.clone(), format!("`{}` {what}", self.path))
     }
 
-    pub(super) fn unsupported(&self, what: impl std::fmt::Display) -> Refusal {
-        Refusal::unsupported(self.path.clone(), format!("`{}` {what}", self.path))
+    pub(super) fn unsupported(&self, what: impl std::fmt::Display) -> InvalidRequestError {
+        InvalidRequestError::unsupported(self.path.clone(), format!("`{}` {what}", self.path))
     }
 }

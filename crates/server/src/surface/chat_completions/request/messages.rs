@@ -1,25 +1,26 @@
 //! Messages of OpenAI's forms as history: calls and their outcomes as pairs, which is the only form that a history has here.
 
-use super::field::Field;
-use crate::surface::chat_completions::Refusal;
+use super::field::BodyField;
+use crate::surface::chat_completions::InvalidRequestError;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use throughline_wire::{
-    Arguments, Call, CallKind, ClosedStep, Media, Message, Outcome, Output, RawArguments, UserPart,
+    Call, CallArguments, CallKind, CallOutcome, ClosedStep, Media, Message, RawArguments, ToolOutput,
+    UserPart,
 };
 use url::{Host, Url};
 
 /// What was said, oldest first.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Talk {
+pub struct ChatTranscript {
     /// Everything but what is to be answered now.
     pub history: Vec<Message>,
     /// The user's last message; empty if the history ends with something else.
     pub input: Vec<UserPart>,
     /// Results of calls right before `input`, by id of the call: a turn may be waiting for them. `history` has them too.
-    pub answers: Vec<(String, Output)>,
+    pub tool_results: Vec<(String, ToolOutput)>,
 }
 
 /// A file that the user has uploaded before.
@@ -32,8 +33,8 @@ pub struct UploadedFile {
 }
 
 /// The ids of all files that the messages speak of.
-pub fn files_wanted(body: &Value) -> Vec<String> {
-    let mut wanted = Vec::new();
+pub fn referenced_files(body: &Value) -> Vec<String> {
+    let mut file_ids = Vec::new();
     let messages = body["messages"].as_array().into_iter().flatten();
     for part in messages.flat_map(|message| message["content"].as_array().into_iter().flatten()) {
         let ids = [
@@ -45,11 +46,11 @@ pub fn files_wanted(body: &Value) -> Vec<String> {
             &part["input_audio"]["data"],
         ];
         let url = ids.into_iter().find_map(Value::as_str);
-        wanted.extend(url.and_then(file_id).map(str::to_owned));
+        file_ids.extend(url.and_then(file_id).map(str::to_owned));
     }
-    wanted.sort();
-    wanted.dedup();
-    wanted
+    file_ids.sort();
+    file_ids.dedup();
+    file_ids
 }
 
 /// `file_…`, or the address of one of our files.
@@ -63,28 +64,29 @@ fn file_id(text: &str) -> Option<&str> {
 
 /// What the model is given beside text and pictures.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Senses {
+pub struct InputModalities {
     /// It hears sound.
-    pub hears: bool,
+    pub audio: bool,
     /// Its server looks up pictures by their address.
-    pub fetches_images: bool,
+    pub image_urls: bool,
 }
 
-type Files<'a> = &'a dyn Fn(&str) -> Option<UploadedFile>;
+type FileLookup<'a> = &'a dyn Fn(&str) -> Option<UploadedFile>;
 
 /// Instructions and talk.
-pub(super) fn read(
-    messages: &Field<'_>,
-    file: Files<'_>,
-    senses: Senses,
-) -> Result<(Option<String>, Talk), Refusal> {
-    let mut reader = Reader { file, senses, instructions: Vec::new(), history: Vec::new(), open: None };
+pub(super) fn read_messages(
+    messages: &BodyField<'_>,
+    file: FileLookup<'_>,
+    modalities: InputModalities,
+) -> Result<(Option<String>, ChatTranscript), InvalidRequestError> {
+    let mut reader =
+        MessageReader { file, modalities, instructions: Vec::new(), history: Vec::new(), open: None };
     let items = messages.items()?;
     if items.is_empty() {
         return Err(messages.invalid("is empty"));
     }
     for message in &items {
-        reader.take(message)?;
+        reader.push(message)?;
     }
     reader.close()?;
     let mut history = reader.history;
@@ -111,35 +113,35 @@ pub(super) fn read(
         Some(Message::Step(step)) => step.calls.iter().map(|(call, outcome)| result(call, outcome)).collect(),
         _ => Vec::new(),
     };
-    Ok((instructions, Talk { history, input, answers }))
+    Ok((instructions, ChatTranscript { history, input, tool_results: answers }))
 }
 
-fn result(call: &Call, outcome: &Outcome) -> (String, Output) {
+fn result(call: &Call, outcome: &CallOutcome) -> (String, ToolOutput) {
     let output = match outcome {
-        Outcome::Done(output) => output.clone(),
-        _ => Output::default(),
+        CallOutcome::Done(output) => output.clone(),
+        _ => ToolOutput::default(),
     };
     (call.id.as_str().to_owned(), output)
 }
 
-struct Reader<'a> {
-    file: Files<'a>,
-    senses: Senses,
+struct MessageReader<'a> {
+    file: FileLookup<'a>,
+    modalities: InputModalities,
     instructions: Vec<String>,
     history: Vec<Message>,
     /// The assistant's message whose results are being read.
-    open: Option<OpenStep>,
+    open: Option<PendingStep>,
 }
 
-struct OpenStep {
+struct PendingStep {
     step: ClosedStep,
     calls: Vec<Call>,
-    outcomes: BTreeMap<String, Outcome>,
+    outcomes: BTreeMap<String, CallOutcome>,
     path: String,
 }
 
-impl Reader<'_> {
-    fn take(&mut self, message: &Field<'_>) -> Result<(), Refusal> {
+impl MessageReader<'_> {
+    fn push(&mut self, message: &BodyField<'_>) -> Result<(), InvalidRequestError> {
         let role = message.required("role")?;
         match role.text()? {
             "tool" => return self.tool(message),
@@ -156,7 +158,7 @@ impl Reader<'_> {
             }
             // Wherever they stand: a turn has one place for them.
             "system" | "developer" => {
-                let text = text_of(&message.required("content")?)?;
+                let text = content_text(&message.required("content")?)?;
                 if !text.is_empty() {
                     self.instructions.push(text);
                 }
@@ -171,7 +173,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn user(&self, content: &Field<'_>) -> Result<Vec<UserPart>, Refusal> {
+    fn user(&self, content: &BodyField<'_>) -> Result<Vec<UserPart>, InvalidRequestError> {
         if let Some(text) = content.value().as_str() {
             return Ok(if text.is_empty() {
                 Vec::new()
@@ -182,7 +184,7 @@ impl Reader<'_> {
         content.items()?.iter().map(|part| self.part(part)).collect()
     }
 
-    fn part(&self, part: &Field<'_>) -> Result<UserPart, Refusal> {
+    fn part(&self, part: &BodyField<'_>) -> Result<UserPart, InvalidRequestError> {
         let kind = part.required("type")?;
         match kind.text()? {
             "text" => Ok(UserPart::Text { text: part.required("text")?.text()?.to_owned() }),
@@ -196,7 +198,7 @@ impl Reader<'_> {
     }
 
     // R: T12
-    fn image(&self, image: &Field<'_>) -> Result<UserPart, Refusal> {
+    fn image(&self, image: &BodyField<'_>) -> Result<UserPart, InvalidRequestError> {
         let url = match image.get("file_id") {
             Some(id) => id,
             None if image.value().is_string() => image.clone(),
@@ -204,14 +206,14 @@ impl Reader<'_> {
         };
         let text = url.text()?;
         if let Some(data) = text.strip_prefix("data:") {
-            return Ok(UserPart::Image(media(&url, data)?));
+            return Ok(UserPart::Image(read_data_url(&url, data)?));
         }
         if let Some(id) = file_id(text) {
             return Ok(UserPart::Image(self.uploaded(&url, id)?.media));
         }
         // Never fetched here: the server would reach whatever a user or a page names. Who fetches is the model's provider.
-        if self.senses.fetches_images && is_public(text) {
-            return Ok(UserPart::Image(Media::at(type_of_picture(text).to_owned(), text.to_owned())));
+        if self.modalities.image_urls && is_public(text) {
+            return Ok(UserPart::Image(Media::from_url(image_type(text).to_owned(), text.to_owned())));
         }
         Err(url
             .unsupported(
@@ -223,14 +225,14 @@ impl Reader<'_> {
             ))
     }
 
-    fn sound(&self, sound: &Field<'_>) -> Result<UserPart, Refusal> {
+    fn sound(&self, sound: &BodyField<'_>) -> Result<UserPart, InvalidRequestError> {
         let format = sound.required("format")?;
         let media_type = match format.text()? {
             "wav" => "audio/wav",
             "mp3" => "audio/mpeg",
             _ => return Err(format.unsupported("is neither `wav` nor `mp3`")),
         };
-        if !self.senses.hears {
+        if !self.modalities.audio {
             return Err(sound.unsupported("is sound, which this model is not given").remedy(
                 "send what was said as text, or set `profile = { audio = true }` of the upstream if its models hear",
             ));
@@ -248,7 +250,7 @@ impl Reader<'_> {
         Ok(UserPart::File { name, media: Media::new(media_type.to_owned(), text.to_owned()) })
     }
 
-    fn file(&self, file: &Field<'_>) -> Result<UserPart, Refusal> {
+    fn file(&self, file: &BodyField<'_>) -> Result<UserPart, InvalidRequestError> {
         if let Some(id) = file.get("file_id") {
             let UploadedFile { name, media } = self.uploaded(&id, id.text()?)?;
             return Ok(match media.media_type.starts_with("image/") {
@@ -268,25 +270,25 @@ impl Reader<'_> {
         let Some(rest) = text.strip_prefix("data:") else {
             return Err(data.invalid("is no `data:` URL"));
         };
-        Ok(UserPart::File { name, media: media(&data, rest)? })
+        Ok(UserPart::File { name, media: read_data_url(&data, rest)? })
     }
 
-    fn uploaded(&self, place: &Field<'_>, id: &str) -> Result<UploadedFile, Refusal> {
+    fn uploaded(&self, field: &BodyField<'_>, id: &str) -> Result<UploadedFile, InvalidRequestError> {
         (self.file)(id).ok_or_else(|| {
-            place
+            field
                 .invalid(format!("names a file that is not there: `{id}`"))
                 .remedy("upload it with POST /v1/files")
         })
     }
 
-    fn assistant(&mut self, message: &Field<'_>) -> Result<(), Refusal> {
+    fn assistant(&mut self, message: &BodyField<'_>) -> Result<(), InvalidRequestError> {
         if message.get("function_call").is_some() {
             return Err(message
                 .unsupported("has a `function_call`, of an older API")
                 .remedy("send `tool_calls`"));
         }
         let text = match message.get("content") {
-            Some(content) => without_pictures(&text_of(&content)?),
+            Some(content) => strip_images(&content_text(&content)?),
             None => String::new(),
         };
         let refusal = match message.get("refusal") {
@@ -299,7 +301,7 @@ impl Reader<'_> {
         };
         let text = if text.is_empty() { refusal.to_owned() } else { text };
         let calls = match message.get("tool_calls") {
-            Some(calls) => calls.items()?.iter().map(call_of).collect::<Result<Vec<_>, _>>()?,
+            Some(calls) => calls.items()?.iter().map(read_call).collect::<Result<Vec<_>, _>>()?,
             None => Vec::new(),
         };
         let step = ClosedStep { thinking, text, ..ClosedStep::default() };
@@ -310,14 +312,14 @@ impl Reader<'_> {
         }
         if !calls.is_empty() {
             let path = message.path().to_owned();
-            self.open = Some(OpenStep { step, calls, outcomes: BTreeMap::new(), path });
+            self.open = Some(PendingStep { step, calls, outcomes: BTreeMap::new(), path });
         } else if !step.text.is_empty() {
             self.history.push(Message::Step(step));
         }
         Ok(())
     }
 
-    fn tool(&mut self, message: &Field<'_>) -> Result<(), Refusal> {
+    fn tool(&mut self, message: &BodyField<'_>) -> Result<(), InvalidRequestError> {
         let id_field = message.required("tool_call_id")?;
         let id = id_field.text()?;
         let content = message.required("content")?;
@@ -332,7 +334,7 @@ impl Reader<'_> {
                 .code("orphan_result")
                 .remedy("send the assistant's message with its `tool_calls` in front of their results"));
         };
-        if open.outcomes.insert(id.to_owned(), Outcome::Done(output?)).is_some() {
+        if open.outcomes.insert(id.to_owned(), CallOutcome::Done(output?)).is_some() {
             return Err(id_field
                 .invalid(format!("is the second result of call `{id}`"))
                 .code("second_result"));
@@ -341,9 +343,9 @@ impl Reader<'_> {
     }
 
     /// A text, or parts with pictures among them.
-    fn result(&self, content: &Field<'_>) -> Result<Output, Refusal> {
+    fn result(&self, content: &BodyField<'_>) -> Result<ToolOutput, InvalidRequestError> {
         if content.value().is_string() {
-            return Ok(Output::text(text_of(content)?));
+            return Ok(ToolOutput::text(content_text(content)?));
         }
         let (mut texts, mut media) = (Vec::new(), Vec::new());
         for part in self.user(content)? {
@@ -353,12 +355,14 @@ impl Reader<'_> {
                 UserPart::File { media: file, .. } => media.push(file),
             }
         }
-        Ok(Output { media, ..Output::text(texts.join("\n")) })
+        Ok(ToolOutput { media, ..ToolOutput::text(texts.join("\n")) })
     }
 
     /// Everything that follows is no result of the open calls.
-    fn close(&mut self) -> Result<(), Refusal> {
-        let Some(OpenStep { mut step, calls, mut outcomes, path }) = self.open.take() else { return Ok(()) };
+    fn close(&mut self) -> Result<(), InvalidRequestError> {
+        let Some(PendingStep { mut step, calls, mut outcomes, path }) = self.open.take() else {
+            return Ok(());
+        };
         let missing: Vec<_> = calls
             .iter()
             .map(|call| call.id.as_str())
@@ -367,7 +371,7 @@ impl Reader<'_> {
             .collect();
         if !missing.is_empty() {
             let message = format!("no result follows for {}", missing.join(", "));
-            return Err(Refusal::invalid(path, message)
+            return Err(InvalidRequestError::invalid(path, message)
                 .code("missing_results")
                 .remedy("send one message of role `tool` for each call, right after the calls"));
         }
@@ -381,7 +385,7 @@ impl Reader<'_> {
     }
 }
 
-fn call_of(call: &Field<'_>) -> Result<Call, Refusal> {
+fn read_call(call: &BodyField<'_>) -> Result<Call, InvalidRequestError> {
     let id = call.required("id")?.text()?;
     let kind = match call.get("type") {
         Some(kind) => kind.text()?,
@@ -391,7 +395,7 @@ fn call_of(call: &Field<'_>) -> Result<Call, Refusal> {
         "custom" => {
             let custom = call.required("custom")?;
             let text = custom.required("input")?.text()?.to_owned();
-            let arguments = Arguments { value: Value::String(text.clone()), text, repairs: Vec::new() };
+            let arguments = CallArguments { value: Value::String(text.clone()), text, repairs: Vec::new() };
             (CallKind::Custom, custom.required("name")?.text()?, Ok(arguments))
         }
         _ => {
@@ -404,7 +408,7 @@ fn call_of(call: &Field<'_>) -> Result<Call, Refusal> {
             };
             let text = if text.trim().is_empty() { "{}".to_owned() } else { text };
             let arguments = match serde_json::from_str(&text) {
-                Ok(value) => Ok(Arguments { text, value, repairs: Vec::new() }),
+                Ok(value) => Ok(CallArguments { text, value, repairs: Vec::new() }),
                 Err(_) => Err(RawArguments(text)),
             };
             (CallKind::Function, function.required("name")?.text()?, arguments)
@@ -421,7 +425,7 @@ fn call_of(call: &Field<'_>) -> Result<Call, Refusal> {
 }
 
 /// A text, or the texts of a list of parts.
-fn text_of(content: &Field<'_>) -> Result<String, Refusal> {
+fn content_text(content: &BodyField<'_>) -> Result<String, InvalidRequestError> {
     if let Some(text) = content.value().as_str() {
         return Ok(text.to_owned());
     }
@@ -452,7 +456,7 @@ fn is_public(text: &str) -> bool {
 }
 
 /// By the end of its path; only Gemini wants to know.
-fn type_of_picture(url: &str) -> &'static str {
+fn image_type(url: &str) -> &'static str {
     let path = url.split(['?', '#']).next().unwrap_or_default().to_ascii_lowercase();
     match path.rsplit('.').next().unwrap_or_default() {
         "png" => "image/png",
@@ -463,7 +467,7 @@ fn type_of_picture(url: &str) -> &'static str {
 }
 
 /// Pictures that an answer of ours had in its text do not go to the model as text: megabytes that it cannot read.
-fn without_pictures(text: &str) -> String {
+fn strip_images(text: &str) -> String {
     const BEGIN: &str = "![image](data:";
     let mut out = String::new();
     let mut rest = text;
@@ -478,8 +482,8 @@ fn without_pictures(text: &str) -> String {
 }
 
 /// `image/png;base64,…`
-fn media(place: &Field<'_>, data: &str) -> Result<Media, Refusal> {
-    let invalid = || place.invalid("is no `data:<media type>;base64,<content>`");
+fn read_data_url(field: &BodyField<'_>, data: &str) -> Result<Media, InvalidRequestError> {
+    let invalid = || field.invalid("is no `data:<media type>;base64,<content>`");
     let (kind, content) = data.split_once(',').ok_or_else(invalid)?;
     let media_type = kind.strip_suffix(";base64").ok_or_else(invalid)?;
     let media_type = media_type.split(';').next().unwrap_or_default();

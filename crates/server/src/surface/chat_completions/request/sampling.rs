@@ -1,13 +1,13 @@
 //! Sampling and the form of the answer, in the words of each upstream.
 
-use super::field::Field;
-use crate::surface::chat_completions::Refusal;
+use super::field::BodyField;
+use crate::surface::chat_completions::InvalidRequestError;
 use serde_json::{Map, Value, json};
-use throughline_wire::{Dialect, Settings};
+use throughline_wire::{Dialect, ModelSettings};
 
 /// Fields of the request that are for the model's server.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Sampling {
+pub struct SamplingOptions {
     temperature: Option<f64>,
     max_output_tokens: Option<u32>,
     /// `stop`, always as a list.
@@ -20,15 +20,15 @@ pub struct Sampling {
 }
 
 /// What stands for `response_format: {"type": "json_object"}`.
-const ONLY_JSON: &str =
+const JSON_ONLY_PROMPT: &str =
     "Your last message must be one JSON object and nothing else: no words around it, no code fence.";
 
 /// Hints as OpenAI calls them.
 pub(super) const HINTS: [&str; 6] =
     ["top_p", "seed", "presence_penalty", "frequency_penalty", "reasoning_effort", "verbosity"];
 
-impl Sampling {
-    pub(super) fn read(body: &Field<'_>) -> Result<Self, Refusal> {
+impl SamplingOptions {
+    pub(super) fn read(body: &BodyField<'_>) -> Result<Self, InvalidRequestError> {
         let stop = match body.get("stop") {
             None => Vec::new(),
             Some(stop) if stop.value().is_string() => vec![stop.value().clone()],
@@ -68,7 +68,7 @@ impl Sampling {
     ///
     /// # Errors
     /// `stop` or `logit_bias` where the upstream has nothing of the kind.
-    pub fn settings(&self, dialect: Dialect) -> Result<Settings, Refusal> {
+    pub fn settings(&self, dialect: Dialect) -> Result<ModelSettings, InvalidRequestError> {
         let extra = match dialect {
             Dialect::OpenaiChat => self.chat(),
             Dialect::OpenaiResponses => self.responses()?,
@@ -78,7 +78,7 @@ impl Sampling {
             // Nothing is sent in these.
             Dialect::Cohere | Dialect::BedrockConverse | Dialect::BedrockAnthropic => Map::new(),
         };
-        Ok(Settings {
+        Ok(ModelSettings {
             temperature: self.temperature,
             max_output_tokens: self.max_output_tokens,
             parallel_tool_calls: self.parallel_tool_calls,
@@ -92,13 +92,13 @@ impl Sampling {
     }
 
     /// What the model is told in words, because the upstream has no field for it.
-    pub fn in_words(&self, dialect: Dialect) -> Option<&'static str> {
+    pub fn json_instruction(&self, dialect: Dialect) -> Option<&'static str> {
         let any_json = self.response_format.as_ref().is_some_and(|form| form["type"] == "json_object");
-        (any_json && dialect == Dialect::Anthropic).then_some(ONLY_JSON)
+        (any_json && dialect == Dialect::Anthropic).then_some(JSON_ONLY_PROMPT)
     }
 
     /// The fields that an upstream of this dialect has no word for: the answer is given without them.
-    pub fn left_out(&self, dialect: Dialect) -> Vec<&str> {
+    pub fn ignored_fields(&self, dialect: Dialect) -> Vec<&str> {
         let known: &[&str] = match dialect {
             Dialect::OpenaiChat => return Vec::new(),
             Dialect::OpenaiResponses => &["top_p", "reasoning_effort", "verbosity"],
@@ -106,12 +106,12 @@ impl Sampling {
             Dialect::Gemini | Dialect::Ollama => &["top_p", "seed", "presence_penalty", "frequency_penalty"],
             Dialect::Cohere | Dialect::BedrockConverse | Dialect::BedrockAnthropic => &[],
         };
-        let mut left_out: Vec<&str> = self.hints.keys().map(String::as_str).collect();
-        left_out.retain(|name| !known.contains(name));
+        let mut ignored: Vec<&str> = self.hints.keys().map(String::as_str).collect();
+        ignored.retain(|name| !known.contains(name));
         if self.parallel_tool_calls.is_some() && matches!(dialect, Dialect::Gemini | Dialect::Ollama) {
-            left_out.push("parallel_tool_calls");
+            ignored.push("parallel_tool_calls");
         }
-        left_out
+        ignored
     }
 
     fn chat(&self) -> Map<String, Value> {
@@ -124,13 +124,13 @@ impl Sampling {
         extra
     }
 
-    fn responses(&self) -> Result<Map<String, Value>, Refusal> {
-        self.none_of(&[Word::Stop, Word::LogitBias], "OpenAI's Responses API")?;
-        let mut extra = self.hinted(&[("top_p", "top_p")]);
+    fn responses(&self) -> Result<Map<String, Value>, InvalidRequestError> {
+        self.reject_params(&[SamplingParam::Stop, SamplingParam::LogitBias], "OpenAI's Responses API")?;
+        let mut extra = self.renamed_hints(&[("top_p", "top_p")]);
         if let Some(effort) = self.hints.get("reasoning_effort") {
             extra.insert("reasoning".into(), json!({"effort": effort}));
         }
-        let mut text = self.hinted(&[("verbosity", "verbosity")]);
+        let mut text = self.renamed_hints(&[("verbosity", "verbosity")]);
         if let Some(form) = &self.response_format {
             // The same object with the members of `json_schema` one level up.
             let mut format = json!({"type": form["type"]});
@@ -145,9 +145,9 @@ impl Sampling {
         Ok(extra)
     }
 
-    fn anthropic(&self) -> Result<Map<String, Value>, Refusal> {
-        self.none_of(&[Word::LogitBias], "the Anthropic API")?;
-        let mut extra = self.hinted(&[("top_p", "top_p")]);
+    fn anthropic(&self) -> Result<Map<String, Value>, InvalidRequestError> {
+        self.reject_params(&[SamplingParam::LogitBias], "the Anthropic API")?;
+        let mut extra = self.renamed_hints(&[("top_p", "top_p")]);
         if let Some(schema) = self.response_format.as_ref().and_then(|form| form["json_schema"].get("schema"))
         {
             let format = json!({"type": "json_schema", "schema": schema});
@@ -159,9 +159,9 @@ impl Sampling {
         Ok(extra)
     }
 
-    fn gemini(&self) -> Result<Map<String, Value>, Refusal> {
-        self.none_of(&[Word::LogitBias], "the Gemini API")?;
-        let mut config = self.hinted(&[
+    fn gemini(&self) -> Result<Map<String, Value>, InvalidRequestError> {
+        self.reject_params(&[SamplingParam::LogitBias], "the Gemini API")?;
+        let mut config = self.renamed_hints(&[
             ("top_p", "topP"),
             ("seed", "seed"),
             ("presence_penalty", "presencePenalty"),
@@ -176,17 +176,17 @@ impl Sampling {
                 config.insert("responseJsonSchema".into(), schema.clone());
             }
         }
-        Ok(under("generationConfig", config))
+        Ok(nested("generationConfig", config))
     }
 
-    fn ollama(&self) -> Result<Map<String, Value>, Refusal> {
-        self.none_of(&[Word::LogitBias], "Ollama's own API")?;
+    fn ollama(&self) -> Result<Map<String, Value>, InvalidRequestError> {
+        self.reject_params(&[SamplingParam::LogitBias], "Ollama's own API")?;
         let names = ["top_p", "seed", "presence_penalty", "frequency_penalty"].map(|name| (name, name));
-        let mut options = self.hinted(&names);
+        let mut options = self.renamed_hints(&names);
         if !self.stop.is_empty() {
             options.insert("stop".into(), json!(self.stop));
         }
-        let mut extra = under("options", options);
+        let mut extra = nested("options", options);
         if let Some(form) = &self.response_format {
             let format = form["json_schema"].get("schema").cloned().unwrap_or_else(|| json!("json"));
             extra.insert("format".into(), format);
@@ -195,23 +195,25 @@ impl Sampling {
     }
 
     /// The hints that there are, under the upstream's names.
-    fn hinted(&self, names: &[(&str, &str)]) -> Map<String, Value> {
+    fn renamed_hints(&self, names: &[(&str, &str)]) -> Map<String, Value> {
         let hint =
             |(ours, theirs): &(&str, &str)| Some(((*theirs).to_owned(), self.hints.get(*ours)?.clone()));
         names.iter().filter_map(hint).collect()
     }
 
-    fn none_of(&self, words: &[Word], whose: &str) -> Result<(), Refusal> {
-        for word in words {
-            let (name, is_there) = match word {
-                Word::Stop => ("stop", !self.stop.is_empty()),
-                Word::LogitBias => ("logit_bias", self.logit_bias.is_some()),
+    fn reject_params(&self, params: &[SamplingParam], api_name: &str) -> Result<(), InvalidRequestError> {
+        for param in params {
+            let (name, is_there) = match param {
+                SamplingParam::Stop => ("stop", !self.stop.is_empty()),
+                SamplingParam::LogitBias => ("logit_bias", self.logit_bias.is_some()),
             };
             if is_there {
                 let message = format!(
-                    "`{name}` cannot be passed on: this model is reached through {whose}, which has nothing of the kind"
+                    "`{name}` cannot be passed on: this model is reached through {api_name}, which has nothing of the kind"
                 );
-                return Err(Refusal::unsupported(name, message).remedy(format!("leave `{name}` out")));
+                return Err(
+                    InvalidRequestError::unsupported(name, message).remedy(format!("leave `{name}` out"))
+                );
             }
         }
         Ok(())
@@ -219,11 +221,11 @@ impl Sampling {
 }
 
 #[derive(Clone, Copy)]
-enum Word {
+enum SamplingParam {
     Stop,
     LogitBias,
 }
 
-fn under(name: &str, fields: Map<String, Value>) -> Map<String, Value> {
+fn nested(name: &str, fields: Map<String, Value>) -> Map<String, Value> {
     if fields.is_empty() { Map::new() } else { Map::from_iter([(name.to_owned(), Value::Object(fields))]) }
 }

@@ -1,10 +1,10 @@
 //! Tools that the client declares and runs itself.
 
-use super::field::Field;
-use crate::surface::chat_completions::Refusal;
+use super::field::BodyField;
+use crate::surface::chat_completions::InvalidRequestError;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
-use throughline::tools::Toggle;
+use throughline::tools::ToolToggle;
 use throughline_wire::ToolChoice;
 
 /// Longest name of a tool, as OpenAI has it.
@@ -22,16 +22,16 @@ pub struct DeclaredTool {
 }
 
 /// What the request says about calls.
-pub(super) struct Calling {
+pub(super) struct ToolOptions {
     /// The client's tools that the model may call.
     pub(super) tools: Vec<DeclaredTool>,
     pub(super) choice: ToolChoice,
     /// Whether the server's tools are offered beside them.
-    pub(super) server_tools: Toggle,
+    pub(super) server_tools: ToolToggle,
 }
 
 /// Tools and `tool_choice`. // R: T13
-pub(super) fn read(body: &Field<'_>) -> Result<Calling, Refusal> {
+pub(super) fn read_tools(body: &BodyField<'_>) -> Result<ToolOptions, InvalidRequestError> {
     let tools = match body.get("tools") {
         Some(tools) => tools.items()?,
         None => Vec::new(),
@@ -39,35 +39,38 @@ pub(super) fn read(body: &Field<'_>) -> Result<Calling, Refusal> {
     let mut names = BTreeSet::new();
     let mut declared = Vec::new();
     for tool in tools {
-        let tool = tool_of(&tool)?;
+        let tool = read_tool(&tool)?;
         if !names.insert(tool.name.clone()) {
-            return Err(Refusal::invalid("tools", format!("two tools are called `{}`", tool.name)));
+            return Err(InvalidRequestError::invalid(
+                "tools",
+                format!("two tools are called `{}`", tool.name),
+            ));
         }
         declared.push(tool);
     }
-    let mut calling = Calling { tools: declared, choice: ToolChoice::Auto, server_tools: Toggle::On };
+    let mut options = ToolOptions { tools: declared, choice: ToolChoice::Auto, server_tools: ToolToggle::On };
     if let Some(field) = body.get("tool_choice") {
-        calling.choose(&field)?;
+        options.apply_tool_choice(&field)?;
     }
-    Ok(calling)
+    Ok(options)
 }
 
-impl Calling {
-    fn choose(&mut self, field: &Field<'_>) -> Result<(), Refusal> {
+impl ToolOptions {
+    fn apply_tool_choice(&mut self, field: &BodyField<'_>) -> Result<(), InvalidRequestError> {
         if let Some(word) = field.value().as_str() {
-            self.choice = mode(field, word)?;
-        } else if let Some(allowed) = allowed_of(field)? {
-            self.allow(&allowed)?;
+            self.choice = parse_tool_choice(field, word)?;
+        } else if let Some(allowed) = allowed_tools(field)? {
+            self.apply_allowed_tools(&allowed)?;
         } else {
             let name = match field.get("function") {
                 Some(function) => function.required("name")?,
                 None => field.required("name")?,
             };
-            self.choice = ToolChoice::Tool(self.declared(&name)?.into());
+            self.choice = ToolChoice::Tool(self.require_declared(&name)?.into());
         }
         match self.choice {
             // Whoever wants no call means none, and knows nothing of tools that it has not declared.
-            ToolChoice::None => (self.tools, self.server_tools) = (Vec::new(), Toggle::Off),
+            ToolChoice::None => (self.tools, self.server_tools) = (Vec::new(), ToolToggle::Off),
             ToolChoice::Required if self.tools.is_empty() => {
                 return Err(field
                     .invalid("forces a call, and there is no tool in `tools`")
@@ -79,10 +82,10 @@ impl Calling {
     }
 
     /// A filter: what it does not name is not offered, the server's tools included.
-    fn allow(&mut self, allowed: &Field<'_>) -> Result<(), Refusal> {
+    fn apply_allowed_tools(&mut self, allowed: &BodyField<'_>) -> Result<(), InvalidRequestError> {
         self.choice = match allowed.get("mode") {
             None => ToolChoice::Auto,
-            Some(word) => mode(&word, word.text()?)?,
+            Some(word) => parse_tool_choice(&word, word.text()?)?,
         };
         let mut names = BTreeSet::new();
         for tool in allowed.required("tools")?.items()? {
@@ -90,14 +93,14 @@ impl Calling {
                 Some(function) => function.required("name")?,
                 None => tool.required("name")?,
             };
-            names.insert(self.declared(&name)?.to_owned());
+            names.insert(self.require_declared(&name)?.to_owned());
         }
         self.tools.retain(|tool| names.contains(&tool.name));
-        self.server_tools = Toggle::Off;
+        self.server_tools = ToolToggle::Off;
         Ok(())
     }
 
-    fn declared<'n>(&self, name: &Field<'n>) -> Result<&'n str, Refusal> {
+    fn require_declared<'n>(&self, name: &BodyField<'n>) -> Result<&'n str, InvalidRequestError> {
         let text = name.text()?;
         if self.tools.iter().any(|tool| tool.name == text) {
             return Ok(text);
@@ -108,7 +111,7 @@ impl Calling {
     }
 }
 
-fn mode(field: &Field<'_>, word: &str) -> Result<ToolChoice, Refusal> {
+fn parse_tool_choice(field: &BodyField<'_>, word: &str) -> Result<ToolChoice, InvalidRequestError> {
     match word {
         "auto" => Ok(ToolChoice::Auto),
         "none" => Ok(ToolChoice::None),
@@ -118,7 +121,7 @@ fn mode(field: &Field<'_>, word: &str) -> Result<ToolChoice, Refusal> {
 }
 
 /// `{"type": "allowed_tools", "allowed_tools": {…}}`, or with the members one level up, as the Responses API has them.
-fn allowed_of<'f>(field: &Field<'f>) -> Result<Option<Field<'f>>, Refusal> {
+fn allowed_tools<'f>(field: &BodyField<'f>) -> Result<Option<BodyField<'f>>, InvalidRequestError> {
     field.object()?;
     match field.get("type") {
         Some(kind) if kind.text()? == "allowed_tools" => {
@@ -132,7 +135,7 @@ fn allowed_of<'f>(field: &Field<'f>) -> Result<Option<Field<'f>>, Refusal> {
     }
 }
 
-fn tool_of(tool: &Field<'_>) -> Result<DeclaredTool, Refusal> {
+fn read_tool(tool: &BodyField<'_>) -> Result<DeclaredTool, InvalidRequestError> {
     let kind = tool.required("type")?;
     if kind.text()? != "function" {
         return Err(

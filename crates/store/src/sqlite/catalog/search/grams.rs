@@ -1,7 +1,7 @@
 //! Single characters and pairs of a text as words that FTS5 takes whatever they are: what is looked for is often shorter
 //! than a trigram, in Chinese above all.
 
-use crate::catalog::texts::folded;
+use crate::catalog::texts::fold_char;
 use std::collections::HashSet;
 use std::fmt::Write;
 
@@ -10,7 +10,7 @@ pub(super) fn grams(text: &str) -> String {
     let mut seen = HashSet::new();
     let mut words = String::new();
     let mut before = None;
-    for c in text.chars().map(folded) {
+    for c in text.chars().map(fold_char) {
         if c.is_whitespace() {
             before = None;
             continue;
@@ -29,8 +29,8 @@ pub(super) fn grams(text: &str) -> String {
 }
 
 /// The word of what is looked for, which has one character or two.
-pub(super) fn gram(sought: &str) -> String {
-    let mut chars = sought.chars().map(folded);
+pub(super) fn gram(term: &str) -> String {
+    let mut chars = term.chars().map(fold_char);
     let mut word = String::new();
     if let Some(first) = chars.next() {
         push(&mut word, first, chars.next());

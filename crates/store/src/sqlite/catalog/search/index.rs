@@ -12,20 +12,20 @@ use std::borrow::Cow;
 /// A text of a conversation's turn is to be found. It is indexed later ([`index`]): that takes as long as all other writing
 /// of a turn together, and whoever waits for the turn does not wait for that.
 pub(in super::super) fn index_input(db: &Connection, n: i64, text: &str) -> Result<(), StoreError> {
-    index_later(db, n * 2, text)
+    enqueue(db, n * 2, text)
 }
 
 /// The same of an answer.
 pub(in super::super) fn index_answer(db: &Connection, n: i64, text: &str) -> Result<(), StoreError> {
-    index_later(db, n * 2 + 1, text)
+    enqueue(db, n * 2 + 1, text)
 }
 
 /// The same of a title.
 pub(in super::super) fn index_title(db: &Connection, n: i64, title: &str) -> Result<(), StoreError> {
-    index_later(db, -n, title)
+    enqueue(db, -n, title)
 }
 
-fn index_later(db: &Connection, row: i64, text: &str) -> Result<(), StoreError> {
+fn enqueue(db: &Connection, row: i64, text: &str) -> Result<(), StoreError> {
     if !text.is_empty() {
         db.prepare_cached("INSERT OR IGNORE INTO unindexed (row) VALUES (?1)")?.execute([row])?;
     }
@@ -33,21 +33,21 @@ fn index_later(db: &Connection, row: i64, text: &str) -> Result<(), StoreError> 
 }
 
 /// What was said in a turn, and answered, is found no more.
-pub(in super::super) fn forget_said(db: &Connection, n: i64) -> Result<(), StoreError> {
-    forget(db, n, INPUT)?;
-    forget(db, n, ANSWER)?;
+pub(in super::super) fn remove_turn_texts(db: &Connection, n: i64) -> Result<(), StoreError> {
+    remove(db, n, INPUT)?;
+    remove(db, n, ANSWER)?;
     db.prepare_cached("DELETE FROM unindexed WHERE row IN (?1, ?2)")?.execute([n * 2, n * 2 + 1])?;
     Ok(())
 }
 
 /// The same of a title.
-pub(in super::super) fn forget_title(db: &Connection, n: i64) -> Result<(), StoreError> {
-    forget(db, n, TITLE)?;
+pub(in super::super) fn remove_title(db: &Connection, n: i64) -> Result<(), StoreError> {
+    remove(db, n, TITLE)?;
     db.prepare_cached("DELETE FROM unindexed WHERE row = ?1")?.execute([-n])?;
     Ok(())
 }
 
-fn forget(db: &Connection, n: i64, part: i64) -> Result<(), StoreError> {
+fn remove(db: &Connection, n: i64, part: i64) -> Result<(), StoreError> {
     let rank: Option<i64> = db
         .prepare_cached("DELETE FROM search_row WHERE n = ?1 AND part = ?2 RETURNING rank")?
         .query_row([n, part], |row| row.get(0))
@@ -60,40 +60,40 @@ fn forget(db: &Connection, n: i64, part: i64) -> Result<(), StoreError> {
 }
 
 /// Bytes of text indexed in one transaction, for which appends wait.
-pub(in crate::sqlite) const INDEX_BYTES: usize = 16 << 10;
+pub(in crate::sqlite) const INDEX_BATCH_BYTES: usize = 16 << 10;
 
 /// Whether everything that is to be found is in the index.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(in crate::sqlite) enum Index {
+pub(in crate::sqlite) enum IndexState {
     Complete,
     /// Or nobody has looked yet.
     #[default]
-    Behind,
+    Stale,
 }
 
 /// How far the index is.
-pub(in crate::sqlite) fn index_state(db: &Connection) -> Result<Index, StoreError> {
-    let waits = db.prepare_cached("SELECT 1 FROM unindexed LIMIT 1")?.exists([])?;
-    Ok(if waits { Index::Behind } else { Index::Complete })
+pub(in crate::sqlite) fn index_state(db: &Connection) -> Result<IndexState, StoreError> {
+    let has_pending = db.prepare_cached("SELECT 1 FROM unindexed LIMIT 1")?.exists([])?;
+    Ok(if has_pending { IndexState::Stale } else { IndexState::Complete })
 }
 
 /// Indexes texts that wait, those first that came first, until it has taken so many bytes: others wait for the transaction.
-pub(in crate::sqlite) fn index(db: &Connection, bytes: usize) -> Result<Index, StoreError> {
+pub(in crate::sqlite) fn index(db: &Connection, bytes: usize) -> Result<IndexState, StoreError> {
     let mut next = db.prepare_cached("SELECT row FROM unindexed ORDER BY row LIMIT 1")?;
-    let mut taken = 0;
-    while taken < bytes {
+    let mut indexed_bytes = 0;
+    while indexed_bytes < bytes {
         let Some(row) = next.query_row([], |row| row.get::<_, i64>(0)).optional()? else {
-            return Ok(Index::Complete);
+            return Ok(IndexState::Complete);
         };
-        if let Some(waiting) = waiting(db, row)? {
+        if let Some(pending) = load_pending(db, row)? {
             // A text of one character costs something, too.
-            taken += waiting.text.len().max(64);
-            let user_n = rank::number_user(db, &waiting.user)?;
-            let rank = rank::insert(db, user_n, waiting.at, waiting.part, waiting.n)?;
+            indexed_bytes += pending.text.len().max(64);
+            let user_n = rank::ensure_user_number(db, &pending.user)?;
+            let rank = rank::insert(db, user_n, pending.at, pending.part, pending.n)?;
             db.prepare_cached("INSERT INTO search_trigram (rowid, text) VALUES (?1, ?2)")?
-                .execute(params![rank, marked(&waiting)])?;
+                .execute(params![rank, with_mark(&pending)])?;
             db.prepare_cached("INSERT INTO search_short (rowid, grams) VALUES (?1, ?2)")?
-                .execute(params![rank, grams(&waiting.text)])?;
+                .execute(params![rank, grams(&pending.text)])?;
         }
         db.prepare_cached("DELETE FROM unindexed WHERE row = ?1")?.execute([row])?;
     }
@@ -101,20 +101,20 @@ pub(in crate::sqlite) fn index(db: &Connection, bytes: usize) -> Result<Index, S
 }
 
 /// A text as it is indexed.
-fn marked(waiting: &Waiting) -> Cow<'_, str> {
-    let mut text = Cow::from(&waiting.text);
+fn with_mark(pending: &PendingText) -> Cow<'_, str> {
+    let mut text = Cow::from(&pending.text);
     // Nobody writes these, and who does must not make marks.
     if text.contains(MARK) {
         text = text.replace(MARK, " ").into();
     }
-    if is_marked(waiting.part, waiting.n) {
+    if is_marked(pending.part, pending.n) {
         text.to_mut().push_str(MARK);
     }
     text
 }
 
 /// A text that waits for the index.
-struct Waiting {
+struct PendingText {
     text: String,
     user: String,
     at: i64,
@@ -123,7 +123,7 @@ struct Waiting {
 }
 
 /// `None`: it is gone by now.
-fn waiting(db: &Connection, row: i64) -> Result<Option<Waiting>, StoreError> {
+fn load_pending(db: &Connection, row: i64) -> Result<Option<PendingText>, StoreError> {
     let (query, part, n) = if row < 0 {
         ("SELECT title, user_id, created_at FROM conversation WHERE n = ?1", TITLE, -row)
     } else if row % 2 == 0 {
@@ -135,7 +135,7 @@ fn waiting(db: &Connection, row: i64) -> Result<Option<Waiting>, StoreError> {
         (query, ANSWER, row / 2)
     };
     let of = |row: &rusqlite::Row<'_>| {
-        Ok(Waiting { text: row.get(0)?, user: row.get(1)?, at: row.get(2)?, part, n })
+        Ok(PendingText { text: row.get(0)?, user: row.get(1)?, at: row.get(2)?, part, n })
     };
     Ok(db.prepare_cached(query)?.query_row([n], of).optional()?)
 }
@@ -184,14 +184,14 @@ mod tests {
     #[test]
     fn texts_are_indexed_in_order_and_no_more_at_once_than_asked() {
         let db = turns(&[("sunny or not", "sunny"), ("and then", "sunny, too")]);
-        assert_eq!((found(&db, "sunny"), index_state(&db)), (vec![], Ok(Index::Behind)));
-        assert_eq!(index(&db, 65), Ok(Index::Behind), "the title and one text");
+        assert_eq!((found(&db, "sunny"), index_state(&db)), (vec![], Ok(IndexState::Stale)));
+        assert_eq!(index(&db, 65), Ok(IndexState::Stale), "the title and one text");
         assert_eq!(found(&db, "sunny"), [2]);
-        assert_eq!(index(&db, 6), Ok(Index::Behind));
+        assert_eq!(index(&db, 6), Ok(IndexState::Stale));
         assert_eq!(found(&db, "sunny"), [2, 3]);
-        assert_eq!(index(&db, usize::MAX), Ok(Index::Complete));
+        assert_eq!(index(&db, usize::MAX), Ok(IndexState::Complete));
         assert_eq!(found(&db, "sunny"), [2, 3, 5]);
-        assert_eq!(index(&db, usize::MAX), Ok(Index::Complete), "nothing is indexed twice");
+        assert_eq!(index(&db, usize::MAX), Ok(IndexState::Complete), "nothing is indexed twice");
         assert_eq!(found(&db, "sunny"), [2, 3, 5]);
     }
 
@@ -199,12 +199,12 @@ mod tests {
     #[test]
     fn what_is_gone_or_has_changed_before_it_was_indexed_is_not_found() {
         let db = turns(&[("sunny", "very"), ("sunny again", "indeed")]);
-        forget_said(&db, 1).unwrap();
+        remove_turn_texts(&db, 1).unwrap();
         db.execute("UPDATE conversation SET title = 'Clouds' WHERE n = 7", []).unwrap();
-        forget_title(&db, 7).unwrap();
+        remove_title(&db, 7).unwrap();
         index_title(&db, 7, "Clouds").unwrap();
         db.execute("DELETE FROM turn_end WHERE n = 2", []).unwrap();
-        assert_eq!(index(&db, usize::MAX), Ok(Index::Complete));
+        assert_eq!(index(&db, usize::MAX), Ok(IndexState::Complete));
         assert_eq!(found(&db, "sunny"), [4]);
         let titles: i64 = db
             .query_row(
@@ -219,14 +219,16 @@ mod tests {
     // R: S4, R2 `search_ms_max`
     #[test]
     fn a_walk_through_what_has_all_trigrams_and_not_the_phrase_can_be_stopped() {
-        use crate::catalog::texts::Sought;
-        use crate::sqlite::catalog::search::scan::Scan;
+        use crate::catalog::texts::SearchTerm;
+        use crate::sqlite::catalog::search::scan::SearchScan;
         use std::ops::ControlFlow;
 
         let db = turns(&[("abcd bcde", "abcd bcde"); 150]);
-        assert_eq!(index(&db, usize::MAX), Ok(Index::Complete));
+        assert_eq!(index(&db, usize::MAX), Ok(IndexState::Complete));
         let walk = |text: &str, stops: ControlFlow<()>| {
-            let scan = Scan::of(&db, "ann", &Sought::of(text, 99).unwrap(), None).unwrap().unwrap();
+            let scan = SearchScan::for_term(&db, "ann", &SearchTerm::parse(text, 99).unwrap(), None)
+                .unwrap()
+                .unwrap();
             let mut seen = Vec::new();
             scan.walk(&db, |found| {
                 seen.push((found.part, found.n, found.is_marked()));

@@ -4,26 +4,26 @@
 //! takes no more of them than it shows, however common the word is. What no index makes short, a rare text of common
 //! trigrams, ends when its time is over, with the place where the next page goes on.
 
+mod conversation_search;
 mod grams;
 mod index;
 mod rank;
 mod scan;
-mod within;
 
-pub(in crate::sqlite) use index::{INDEX_BYTES, Index, index, index_state};
-pub(super) use index::{forget_said, forget_title, index_answer, index_input, index_title};
-pub(super) use within::conversations_with;
+pub(super) use conversation_search::conversations_with;
+pub(in crate::sqlite) use index::{INDEX_BATCH_BYTES, IndexState, index, index_state};
+pub(super) use index::{index_answer, index_input, index_title, remove_title, remove_turn_texts};
 
-use crate::catalog::texts::{Sought, find_folded, snippet};
-use crate::catalog::{CatalogLimits, Hit, HitPart, Page, PageRequest, Place};
+use crate::catalog::texts::{SearchTerm, find_ignoring_case, snippet};
+use crate::catalog::{CatalogLimits, PagePosition, PageRequest, ResultPage, SearchHit, SearchHitPart};
 use crate::error::StoreError;
-use crate::sqlite::searchers::Search;
+use crate::sqlite::search_pool::SearchBudget;
 use rusqlite::{Connection, OptionalExtension, Row, params};
-use scan::{Found, Scan};
+use scan::{ScanCandidate, SearchScan};
 use std::ops::ControlFlow;
 
 /// Stands where a list has the id of a row: its cursors are no ranks.
-const CURSOR: &str = "rank";
+const CURSOR_ID: &str = "rank";
 
 const TITLE: i64 = 0;
 const INPUT: i64 = 1;
@@ -35,34 +35,34 @@ pub(super) fn hits(
     user: &str,
     text: &str,
     page: &PageRequest,
-    search: &Search,
-) -> Result<Page<Hit>, StoreError> {
-    let after = match page.place()? {
-        Some(place) if place.id != CURSOR => {
+    budget: &SearchBudget,
+) -> Result<ResultPage<SearchHit>, StoreError> {
+    let after = match page.position()? {
+        Some(position) if position.id != CURSOR_ID => {
             return Err(StoreError::invalid("cursor", "it was not given by an earlier page"));
         }
-        place => place.map(|place| place.at),
+        position => position.map(|position| position.at),
     };
-    let sought = Sought::of(text, limits.search_chars_max)?;
+    let term = SearchTerm::parse(text, limits.search_chars_max)?;
     // One view of the file: what is removed meanwhile is still there.
     let view = db.unchecked_transaction()?;
-    let Some(scan) = Scan::of(&view, user, &sought, after)? else { return Ok(Page::empty()) };
+    let Some(scan) = SearchScan::for_term(&view, user, &term, after)? else { return Ok(ResultPage::empty()) };
     let rows = page.rows() as usize;
-    let mut page = Page::empty();
+    let mut page = ResultPage::empty();
     // Everything from here on has been looked at.
-    let mut below = None;
-    scan.walk(&view, |found| {
-        if let Some(hit) = hit(&view, user, sought.text(), &found)? {
+    let mut next_rank = None;
+    scan.walk(&view, |candidate| {
+        if let Some(hit) = hit(&view, user, term.text(), &candidate)? {
             // It is the first one of the next page.
             if page.items.len() == rows {
-                page.next = below.map(|rank| cursor(rank, &scan));
+                page.next = next_rank.map(|rank| cursor(rank, &scan));
                 return Ok(ControlFlow::Break(()));
             }
             page.items.push(hit);
         }
-        below = Some(found.rank);
-        if search.is_over() {
-            page.next = Some(cursor(found.rank, &scan));
+        next_rank = Some(candidate.rank);
+        if budget.is_expired() {
+            page.next = Some(cursor(candidate.rank, &scan));
             page.partial = page.items.len() < rows;
             return Ok(ControlFlow::Break(()));
         }
@@ -72,44 +72,49 @@ pub(super) fn hits(
 }
 
 /// The page that comes next begins below this rank.
-fn cursor(rank: i64, scan: &Scan) -> String {
-    Place { at: rank::shown(rank, scan.user_n()), id: CURSOR.to_owned() }.to_string()
+fn cursor(rank: i64, scan: &SearchScan) -> String {
+    PagePosition { at: rank::to_cursor(rank, scan.user_n()), id: CURSOR_ID.to_owned() }.to_string()
 }
 
 /// `None`: it is there for its mark only.
-fn hit(db: &Connection, user: &str, sought: &str, found: &Found) -> Result<Option<Hit>, StoreError> {
-    let (query, part) = match found.part {
+fn hit(
+    db: &Connection,
+    user: &str,
+    term: &str,
+    candidate: &ScanCandidate,
+) -> Result<Option<SearchHit>, StoreError> {
+    let (query, part) = match candidate.part {
         TITLE => (
             "SELECT id AS conversation_id, title, NULL AS turn_id, title AS text, created_at AS at
              FROM conversation WHERE n = ?1 AND user_id = ?2",
-            HitPart::Title,
+            SearchHitPart::Title,
         ),
         INPUT => (
             "SELECT c.id AS conversation_id, c.title, t.id AS turn_id, b.input_text AS text, t.created_at AS at
              FROM turn t JOIN conversation c ON c.id = t.conversation_id JOIN turn_begin b ON b.n = t.n
              WHERE t.n = ?1 AND t.user_id = ?2",
-            HitPart::Input,
+            SearchHitPart::Input,
         ),
         _ => (
             "SELECT c.id AS conversation_id, c.title, t.id AS turn_id, e.text, t.created_at AS at
              FROM turn t JOIN conversation c ON c.id = t.conversation_id JOIN turn_end e ON e.n = t.n
              WHERE t.n = ?1 AND t.user_id = ?2",
-            HitPart::Answer,
+            SearchHitPart::Answer,
         ),
     };
     let of = |row: &Row<'_>| {
         let text: String = row.get("text")?;
-        if found.is_marked() && find_folded(&text, sought).is_none() {
+        if candidate.is_marked() && find_ignoring_case(&text, term).is_none() {
             return Ok(None);
         }
-        Ok(Some(Hit {
+        Ok(Some(SearchHit {
             conversation_id: row.get("conversation_id")?,
             title: row.get("title")?,
             turn_id: row.get("turn_id")?,
             part,
-            snippet: snippet(&text, sought),
+            snippet: snippet(&text, term),
             at: row.get("at")?,
         }))
     };
-    Ok(db.prepare_cached(query)?.query_row(params![found.n, user], of).optional()?.flatten())
+    Ok(db.prepare_cached(query)?.query_row(params![candidate.n, user], of).optional()?.flatten())
 }

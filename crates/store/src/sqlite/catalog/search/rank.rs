@@ -15,7 +15,7 @@ const USERS: i64 = 1 << 11;
 
 const NUMBERS: i64 = 1 << NUMBER_BITS;
 /// The last millisecond, with room behind it for what moves on.
-const LATEST: i64 = (1 << TIME_BITS) - (1 << 20);
+const LATEST_MS: i64 = (1 << TIME_BITS) - (1 << 20);
 
 /// How the tables of search name a user; `None`: nothing of theirs is searched yet.
 pub(super) fn user_number(db: &Connection, user: &str) -> Result<Option<i64>, StoreError> {
@@ -26,7 +26,7 @@ pub(super) fn user_number(db: &Connection, user: &str) -> Result<Option<i64>, St
 }
 
 /// The same, and from now on there is one.
-pub(super) fn number_user(db: &Connection, user: &str) -> Result<i64, StoreError> {
+pub(super) fn ensure_user_number(db: &Connection, user: &str) -> Result<i64, StoreError> {
     if let Some(n) = user_number(db, user)? {
         return Ok(n);
     }
@@ -42,20 +42,20 @@ pub(super) fn ranks(user_n: i64) -> Range<i64> {
 }
 
 /// A rank as whoever turns pages may know it: without its user.
-pub(super) fn shown(rank: i64, user_n: i64) -> i64 {
+pub(super) fn to_cursor(rank: i64, user_n: i64) -> i64 {
     rank - ranks(user_n).start
 }
 
 /// A rank that was shown, inside the user's range whatever it is.
-pub(super) fn from_shown(shown: i64, user_n: i64) -> i64 {
+pub(super) fn from_cursor(cursor: i64, user_n: i64) -> i64 {
     let ranks = ranks(user_n);
-    ranks.start.saturating_add(shown.max(0)).min(ranks.end)
+    ranks.start.saturating_add(cursor.max(0)).min(ranks.end)
 }
 
 /// Gives a text its rank.
 pub(super) fn insert(db: &Connection, user_n: i64, at: i64, part: i64, n: i64) -> Result<i64, StoreError> {
     let mut find = db.prepare_cached("SELECT max(rank) FROM search_row WHERE rank >= ?1 AND rank < ?2")?;
-    let mut first = ranks(user_n).start + (at.clamp(0, LATEST) << NUMBER_BITS);
+    let mut first = ranks(user_n).start + (at.clamp(0, LATEST_MS) << NUMBER_BITS);
     let mut step = NUMBERS;
     let rank = loop {
         let last: Option<i64> = find.query_row([first, first + NUMBERS], |row| row.get(0))?;
@@ -88,17 +88,17 @@ mod tests {
     #[test]
     fn ranks_come_in_the_order_of_time_and_never_leave_their_user() {
         let db = db();
-        let (ann, bob) = (number_user(&db, "ann").unwrap(), number_user(&db, "bob").unwrap());
-        assert_eq!((number_user(&db, "ann"), user_number(&db, "eve")), (Ok(ann), Ok(None)));
+        let (ann, bob) = (ensure_user_number(&db, "ann").unwrap(), ensure_user_number(&db, "bob").unwrap());
+        assert_eq!((ensure_user_number(&db, "ann"), user_number(&db, "eve")), (Ok(ann), Ok(None)));
         let rank = |user, at, n| insert(&db, user, at, 1, n).unwrap();
         let times = [i64::MIN, 5, 1_700_000_000_000, i64::MAX];
         let anns: Vec<i64> = (1..).zip(times).map(|(n, at)| rank(ann, at, n)).collect();
         assert!(anns.is_sorted(), "{anns:?}");
         assert!(anns.iter().all(|rank| ranks(ann).contains(rank)));
         assert!(ranks(bob).contains(&rank(bob, i64::MAX, 9)));
-        assert_eq!(from_shown(shown(anns[2], ann), ann), anns[2]);
-        assert_eq!(from_shown(i64::MAX, ann), ranks(ann).end);
-        assert_eq!(from_shown(-1, ann), ranks(ann).start);
+        assert_eq!(from_cursor(to_cursor(anns[2], ann), ann), anns[2]);
+        assert_eq!(from_cursor(i64::MAX, ann), ranks(ann).end);
+        assert_eq!(from_cursor(-1, ann), ranks(ann).start);
         let last = ranks(USERS - 1);
         assert!(last.start > 0 && last.end > last.start, "the last user has a range, too");
         assert_eq!(ranks(USERS + ann), ranks(ann), "more users share ranges");

@@ -5,7 +5,7 @@
 //! index, and marks are looked for together with the phrase.
 
 use super::{INPUT, grams, rank};
-use crate::catalog::texts::Sought;
+use crate::catalog::texts::SearchTerm;
 use crate::error::StoreError;
 use rusqlite::{Connection, params};
 use std::ops::ControlFlow;
@@ -13,25 +13,25 @@ use std::ops::ControlFlow;
 /// In no text: these characters are none.
 pub(super) const MARK: &str = "\u{fdd0}\u{fdd1}\u{fdd0}";
 /// One of so many turns has it.
-const TURNS_TO_A_MARK: i64 = 64;
+const TURNS_PER_MARK: i64 = 64;
 
 /// FTS5 walks its index backwards; the other table is looked into for each hit and no other row.
-const LONG: &str =
+const TRIGRAM_QUERY: &str =
     "SELECT s.rank, s.part, s.n FROM search_trigram i CROSS JOIN search_row s ON s.rank = i.rowid
     WHERE search_trigram MATCH ?1 AND i.rowid >= ?2 AND i.rowid < ?3 AND s.user_n = ?4 ORDER BY i.rowid DESC";
-const SHORT: &str =
+const SHORT_QUERY: &str =
     "SELECT s.rank, s.part, s.n FROM search_short i CROSS JOIN search_row s ON s.rank = i.rowid
     WHERE search_short MATCH ?1 AND i.rowid >= ?2 AND i.rowid < ?3 AND s.user_n = ?4 ORDER BY i.rowid DESC";
 
 /// A text that has been come to.
-pub(super) struct Found {
+pub(super) struct ScanCandidate {
     pub rank: i64,
     pub part: i64,
     /// Of its conversation or turn.
     pub n: i64,
 }
 
-impl Found {
+impl ScanCandidate {
     /// Whether it may have been come to for its mark alone.
     pub fn is_marked(&self) -> bool {
         is_marked(self.part, self.n)
@@ -40,10 +40,10 @@ impl Found {
 
 /// Whether a text has a mark in the index.
 pub(super) fn is_marked(part: i64, n: i64) -> bool {
-    part == INPUT && n % TURNS_TO_A_MARK == 0
+    part == INPUT && n % TURNS_PER_MARK == 0
 }
 
-pub(super) struct Scan {
+pub(super) struct SearchScan {
     query: &'static str,
     term: String,
     user_n: i64,
@@ -51,22 +51,22 @@ pub(super) struct Scan {
     below: i64,
 }
 
-impl Scan {
+impl SearchScan {
     /// `None`: nothing can be found. `after` is a rank as it was shown.
-    pub fn of(
+    pub fn for_term(
         db: &Connection,
         user: &str,
-        sought: &Sought,
+        search_term: &SearchTerm,
         after: Option<i64>,
     ) -> Result<Option<Self>, StoreError> {
-        let (query, term) = match sought {
-            Sought::Blank | Sought::Never => return Ok(None),
-            Sought::Indexed(text) => (LONG, format!("{} OR {}", phrase(text), phrase(MARK))),
-            Sought::Short(text) => (SHORT, phrase(&grams::gram(text))),
+        let (query, term) = match search_term {
+            SearchTerm::Blank | SearchTerm::Unmatchable => return Ok(None),
+            SearchTerm::Indexed(text) => (TRIGRAM_QUERY, format!("{} OR {}", phrase(text), phrase(MARK))),
+            SearchTerm::Short(text) => (SHORT_QUERY, phrase(&grams::gram(text))),
         };
         let Some(user_n) = rank::user_number(db, user)? else { return Ok(None) };
         let ranks = rank::ranks(user_n);
-        let below = after.map_or(ranks.end, |after| rank::from_shown(after, user_n));
+        let below = after.map_or(ranks.end, |after| rank::from_cursor(after, user_n));
         Ok(Some(Self { query, term, user_n, from: ranks.start, below }))
     }
 
@@ -74,13 +74,13 @@ impl Scan {
     pub fn walk(
         &self,
         db: &Connection,
-        mut each: impl FnMut(Found) -> Result<ControlFlow<()>, StoreError>,
+        mut each: impl FnMut(ScanCandidate) -> Result<ControlFlow<()>, StoreError>,
     ) -> Result<(), StoreError> {
         let mut query = db.prepare_cached(self.query)?;
         let mut rows = query.query(params![self.term, self.from, self.below, self.user_n])?;
         while let Some(row) = rows.next()? {
-            let found = Found { rank: row.get(0)?, part: row.get(1)?, n: row.get(2)? };
-            if each(found)?.is_break() {
+            let candidate = ScanCandidate { rank: row.get(0)?, part: row.get(1)?, n: row.get(2)? };
+            if each(candidate)?.is_break() {
                 break;
             }
         }
@@ -106,7 +106,7 @@ mod tests {
     fn no_walk_sorts_its_hits_or_reads_a_table_from_end_to_end() {
         let mut db = Connection::open_in_memory().unwrap();
         crate::sqlite::schema::migrate(&mut db, 0).unwrap();
-        for query in [LONG, SHORT] {
+        for query in [TRIGRAM_QUERY, SHORT_QUERY] {
             let mut explain = db.prepare(&format!("EXPLAIN QUERY PLAN {query}")).unwrap();
             let given = vec![rusqlite::types::Value::Null; explain.parameter_count()];
             let plan =

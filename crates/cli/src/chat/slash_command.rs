@@ -1,0 +1,93 @@
+//! Commands within the chat: lines that begin with `/`.
+
+/// What a line asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SlashCommand {
+    /// A message for the model.
+    Message(String),
+    /// The list of commands.
+    Help,
+    /// The tools offered.
+    Tools,
+    /// Another model, or which one it is.
+    Model(Option<String>),
+    /// Another mode, or which one it is.
+    Mode(Option<String>),
+    /// A picture for the next message; none = the usage.
+    Image(Option<String>),
+    /// Reasoning in full, or folded.
+    Thinking,
+    /// Where tools come from, and what is wrong there.
+    Sources,
+    /// A message for after the running turn; none = the usage.
+    After(Option<String>),
+    /// Leave.
+    Quit,
+    /// No such command.
+    Unknown,
+}
+
+/// Names that Tab completes to.
+pub const COMMAND_NAMES: [&str; 9] =
+    ["/help", "/tools", "/sources", "/model", "/mode", "/image", "/after", "/thinking", "/quit"];
+
+/// Reads a line. `//` begins a message with a slash; a path such as `/etc/hosts` is no command either.
+pub fn parse(line: &str) -> SlashCommand {
+    let line = line.trim();
+    if let Some(escaped) = line.strip_prefix('/').filter(|rest| rest.starts_with('/')) {
+        return SlashCommand::Message(escaped.to_owned());
+    }
+    if !line.starts_with('/') {
+        return SlashCommand::Message(line.to_owned());
+    }
+    let (name, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+    let argument = Some(rest.trim()).filter(|rest| !rest.is_empty()).map(str::to_owned);
+    match name {
+        "/help" | "/?" => SlashCommand::Help,
+        "/tools" => SlashCommand::Tools,
+        "/sources" => SlashCommand::Sources,
+        "/after" => SlashCommand::After(argument),
+        "/model" => SlashCommand::Model(argument),
+        "/mode" => SlashCommand::Mode(argument),
+        "/image" => SlashCommand::Image(argument),
+        "/thinking" => SlashCommand::Thinking,
+        "/quit" | "/exit" | "/q" => SlashCommand::Quit,
+        path if path[1..].contains('/') => SlashCommand::Message(line.to_owned()),
+        _ => SlashCommand::Unknown,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_messages_or_commands() {
+        for (line, expect) in [
+            ("hello", SlashCommand::Message("hello".into())),
+            ("  hello ", SlashCommand::Message("hello".into())),
+            ("//etc is a path", SlashCommand::Message("/etc is a path".into())),
+            ("/etc/hosts what is it?", SlashCommand::Message("/etc/hosts what is it?".into())),
+            ("/help", SlashCommand::Help),
+            ("/model", SlashCommand::Model(None)),
+            ("/model  a/b ", SlashCommand::Model(Some("a/b".into()))),
+            ("/mode native", SlashCommand::Mode(Some("native".into()))),
+            ("/image ./a picture.png", SlashCommand::Image(Some("./a picture.png".into()))),
+            ("/image", SlashCommand::Image(None)),
+            ("/after and then sum it up", SlashCommand::After(Some("and then sum it up".into()))),
+            ("/sources", SlashCommand::Sources),
+            ("/thinking", SlashCommand::Thinking),
+            ("/q", SlashCommand::Quit),
+            ("/nonsense", SlashCommand::Unknown),
+        ] {
+            assert_eq!(parse(line), expect, "{line}");
+        }
+    }
+
+    #[test]
+    fn every_completion_is_a_command() {
+        for name in COMMAND_NAMES {
+            assert!(!matches!(parse(name), SlashCommand::Message(_) | SlashCommand::Unknown), "{name}");
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! What `throughline connect` writes into `throughline.toml`: a value here and there. Comments, order and everything else stay.
+
+use std::path::Path;
+use throughline::config::{ConfigFile, CustomEndpoint};
+use toml_edit::{DocumentMut, InlineTable, Item, Table, TableLike, Value};
+
+/// What is to stand there.
+pub struct ConfigChange<'a> {
+    pub upstream: &'a str,
+    /// Its address, if it is not known by name.
+    pub own_address: Option<&'a CustomEndpoint>,
+    /// The variable that holds its key, if it is not the usual one.
+    pub key_env: Option<&'a str>,
+    /// An agent, and its model as `upstream/model`.
+    pub agent: Option<(&'a str, &'a str)>,
+}
+
+impl ConfigChange<'_> {
+    /// The file stays as it is.
+    pub fn is_nothing(&self) -> bool {
+        self.own_address.is_none() && self.key_env.is_none() && self.agent.is_none()
+    }
+
+    /// Changes the file, or makes it; the agent's model before. What cannot be read, or would not be a configuration, stays.
+    pub fn write_to(&self, path: &Path) -> Result<Option<String>, String> {
+        // A link keeps pointing to where it points.
+        let path = &path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        let text = match std::fs::read_to_string(path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
+            Err(error) => return Err(error.to_string()),
+        };
+        let (written, previous) = self.apply_to(&text)?;
+        ConfigFile::parse(&path.display().to_string(), &written).map_err(|error| error.to_string())?;
+        let io = |error: std::io::Error| error.to_string();
+        let temp_path = path.with_extension("toml.new");
+        std::fs::write(&temp_path, &written).map_err(io)?;
+        if let Ok(metadata) = std::fs::metadata(path) {
+            std::fs::set_permissions(&temp_path, metadata.permissions()).map_err(io)?;
+        }
+        std::fs::rename(&temp_path, path).map_err(io)?;
+        Ok(previous)
+    }
+
+    fn apply_to(&self, text: &str) -> Result<(String, Option<String>), String> {
+        let mut document: DocumentMut =
+            text.parse().map_err(|error: toml_edit::TomlError| error.to_string())?;
+        let root = document.as_table_mut();
+        if self.own_address.is_some() || self.key_env.is_some() {
+            let section = section(root, "upstreams", self.upstream)?;
+            match self.own_address {
+                Some(CustomEndpoint { dialect, base_url }) => {
+                    set_value(section, "dialect", dialect.name().into());
+                    set_value(section, "base_url", base_url.as_str().into());
+                }
+                None if !section.contains_key("base_url") => {
+                    set_value(section, "known", self.upstream.into())
+                }
+                None => {}
+            }
+            if let Some(variable) = self.key_env {
+                set_value(section, "key_env", variable.into());
+            }
+        }
+        let mut previous = None;
+        if let Some((agent, model)) = self.agent {
+            let section = section(root, "agents", agent)?;
+            previous = section.get("model").and_then(Item::as_str).map(str::to_owned);
+            set_value(section, "model", model.into());
+            if previous.is_none() && !section.contains_key("tool_call") {
+                let tools: InlineTable = [("enabled", true)].into_iter().collect();
+                set_value(section, "tool_call", tools.into());
+            }
+        }
+        Ok((document.to_string(), previous))
+    }
+}
+
+/// `[outer.name]`, made if it is not there.
+fn section<'d>(root: &'d mut Table, outer: &str, name: &str) -> Result<&'d mut dyn TableLike, String> {
+    let group = root.entry(outer).or_insert_with(|| {
+        let mut table = Table::new();
+        table.set_implicit(true);
+        Item::Table(table)
+    });
+    let group = group.as_table_like_mut().ok_or_else(|| format!("`{outer}` is not a table"))?;
+    let item = group.entry(name).or_insert_with(|| Item::Table(Table::new()));
+    item.as_table_like_mut().ok_or_else(|| format!("`{outer}.{name}` is not a table"))
+}
+
+/// Puts a value in the place of another one. A comment behind that one stays.
+fn set_value(table: &mut dyn TableLike, key: &str, mut value: Value) {
+    match table.get_mut(key) {
+        Some(metadata) => {
+            if let Some(old) = metadata.as_value() {
+                *value.decor_mut() = old.decor().clone();
+            }
+            *metadata = Item::Value(value);
+        }
+        None => {
+            table.insert(key, Item::Value(value));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use throughline_wire::Dialect;
+
+    fn check(previous: &str, change: &ConfigChange<'_>, after: &str) {
+        let (written, _) = change.apply_to(previous).unwrap();
+        assert_eq!(written, after);
+        ConfigFile::parse("throughline.toml", &written).unwrap();
+        assert_eq!(change.apply_to(&written).unwrap().0, after, "written again it is the same");
+    }
+
+    const MODEL: ConfigChange<'_> = ConfigChange {
+        upstream: "deepseek",
+        own_address: None,
+        key_env: None,
+        agent: Some(("default", "deepseek/deepseek-chat")),
+    };
+
+    // R: O4
+    #[test]
+    fn comments_and_order_stay() {
+        check(
+            "# Mine.\n[tools.files]\nroots = [\"/tmp\"] # only these\n\n# Who answers.\n[agents.default]\n\
+             # The old one was dear.\nmodel  = \"openai/gpt-5\"   # for now\nprompt = \"Hi\"\n\n[agents.default.tool_call]\n\
+             enabled = false\n",
+            &MODEL,
+            "# Mine.\n[tools.files]\nroots = [\"/tmp\"] # only these\n\n# Who answers.\n[agents.default]\n\
+             # The old one was dear.\nmodel  = \"deepseek/deepseek-chat\"   # for now\nprompt = \"Hi\"\n\n\
+             [agents.default.tool_call]\nenabled = false\n",
+        );
+    }
+
+    // R: O4
+    #[test]
+    fn what_is_not_there_is_made() {
+        let whole = "[agents.default]\nmodel = \"deepseek/deepseek-chat\"\ntool_call = { enabled = true }\n";
+        check("", &MODEL, whole);
+        check(
+            "agents = { default = { model = \"demo\" } }\n",
+            &MODEL,
+            "agents = { default = { model = \"deepseek/deepseek-chat\" } }\n",
+        );
+        let own = CustomEndpoint { dialect: Dialect::Ollama, base_url: "http://10.0.0.5:11434".into() };
+        let change = ConfigChange {
+            upstream: "mine",
+            own_address: Some(&own),
+            key_env: Some("MINE_KEY"),
+            agent: None,
+        };
+        check(
+            "[agents.default]\nmodel = \"demo\"\n",
+            &change,
+            "[agents.default]\nmodel = \"demo\"\n\n[upstreams.mine]\ndialect = \"ollama\"\n\
+             base_url = \"http://10.0.0.5:11434\"\nkey_env = \"MINE_KEY\"\n",
+        );
+        let other = ConfigChange { key_env: Some("WORK_KEY"), agent: None, ..MODEL };
+        check("", &other, "[upstreams.deepseek]\nknown = \"deepseek\"\nkey_env = \"WORK_KEY\"\n");
+    }
+
+    #[test]
+    fn what_cannot_be_read_stays() {
+        assert!(MODEL.apply_to("[agents").is_err());
+        assert!(MODEL.apply_to("agents = 3").unwrap_err().contains("not a table"));
+    }
+}

@@ -1,0 +1,97 @@
+//! What is asked on a terminal.
+
+use crate::exit::{CliExit, CliFailure};
+use crate::messages::{self, UiText};
+use crossterm::event::{Event, KeyCode, KeyEventKind, KeyModifiers, read};
+use crossterm::terminal::{disable_raw_mode, enable_raw_mode};
+use std::io::{self, BufRead, Write};
+use throughline::providers::{self, KnownProvider};
+
+/// Those that are known, by number.
+pub fn print_known() {
+    let all = providers::all();
+    let name_width = all.iter().map(|row| row.name.len()).max().unwrap_or_default();
+    for (at, KnownProvider { name, title, .. }) in all.iter().enumerate() {
+        eprintln!("{:>3}  {name:<name_width$}  {title}", at + 1);
+    }
+}
+
+/// One of them, by number or name.
+pub fn ask_upstream(words: UiText) -> Result<String, CliFailure> {
+    print_known();
+    let input = prompt(&words.connect_which())?;
+    let names = providers::names();
+    let by_number = input.parse::<usize>().ok().and_then(|number| names.get(number.checked_sub(1)?));
+    match by_number {
+        Some(name) => Ok((*name).to_owned()),
+        None if input.is_empty() => Err(words.connect_none()),
+        None => Ok(input),
+    }
+}
+
+/// One of these models, by number or name; `None` = none.
+pub fn ask_model(models: &[String], listed_max: usize, words: UiText) -> Result<Option<String>, CliFailure> {
+    for (at, model) in models.iter().take(listed_max).enumerate() {
+        super::print_status(&format!("{:>3}  {model}", at + 1));
+    }
+    if models.len() > listed_max {
+        eprintln!("{}", words.connect_more(models.len() - listed_max));
+    }
+    let input = prompt(&words.connect_model())?;
+    let by_number = input.parse::<usize>().ok().and_then(|number| models.get(number.checked_sub(1)?));
+    Ok(match by_number {
+        Some(model) => Some(model.clone()),
+        None => Some(input).filter(|input| !input.is_empty()),
+    })
+}
+
+/// A line of standard input.
+pub fn read_line() -> Result<String, CliFailure> {
+    let mut text = String::new();
+    io::stdin().lock().read_line(&mut text).map_err(|error| messages::input_failed(&error))?;
+    Ok(text.trim().to_owned())
+}
+
+fn prompt(question: &str) -> Result<String, CliFailure> {
+    eprint!("{question} ");
+    let _ = io::stderr().flush();
+    read_line()
+}
+
+/// A line that nobody sees.
+pub fn read_hidden(question: &str) -> Result<String, CliFailure> {
+    // Before the question is there: what is typed at once is not shown, either.
+    enable_raw_mode().map_err(|error| messages::terminal_failed(&error))?;
+    eprint!("{question}");
+    let _ = io::stderr().flush();
+    let typed = read_hidden_keys();
+    let restored = disable_raw_mode();
+    eprintln!();
+    restored.map_err(|error| messages::terminal_failed(&error))?;
+    match typed.map_err(|error| messages::terminal_failed(&error))? {
+        Some(text) => Ok(text),
+        None => Err(CliFailure { exit: CliExit::Cancelled, ..CliFailure::usage("stopped", "", "") }),
+    }
+}
+
+/// `None` = Ctrl-C, Ctrl-D or Esc.
+fn read_hidden_keys() -> io::Result<Option<String>> {
+    let mut text = String::new();
+    loop {
+        match read()? {
+            Event::Paste(pasted) => text.push_str(&pasted),
+            Event::Key(key) if key.kind != KeyEventKind::Release => match key.code {
+                KeyCode::Enter => return Ok(Some(text)),
+                KeyCode::Esc => return Ok(None),
+                KeyCode::Char('c' | 'd') if key.modifiers.contains(KeyModifiers::CONTROL) => return Ok(None),
+                KeyCode::Char('u') if key.modifiers.contains(KeyModifiers::CONTROL) => text.clear(),
+                // Enter as a pseudo terminal sends it.
+                KeyCode::Char('j') if key.modifiers.contains(KeyModifiers::CONTROL) => return Ok(Some(text)),
+                KeyCode::Backspace => drop(text.pop()),
+                KeyCode::Char(c) => text.push(c),
+                _ => {}
+            },
+            _ => {}
+        }
+    }
+}

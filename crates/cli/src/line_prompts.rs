@@ -1,0 +1,321 @@
+//! Questions to whoever sits at a terminal, answered by lines.
+
+use crate::chat::dialog::{DialogReply, remember_text};
+use crate::chat::form::{FormAnswers, QuestionForm};
+use crate::chat::question::{PendingQuestion, QuestionInput, parse_edited};
+use crate::chat::transcript::{ReasoningView, TurnTranscript};
+use crate::chat::turn_commands;
+use crate::messages::UiText;
+use crate::plain::for_terminal;
+use std::io::{self, IsTerminal};
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+use throughline::{
+    ApprovalDecision, ApprovalResponse, ApprovalScope, Event, EventKind, RememberRequest, Throughline,
+    ToolAnswer, TurnControl,
+};
+use throughline_engine::{ApprovalId, ArgumentConstraints, ElicitationMode as Wanted, ToolQuestion};
+use throughline_tools::{QuestionHandler, ToolSpec, complete_answer};
+use throughline_wire::visible;
+use tokio::sync::{Mutex, mpsc};
+
+/// Lines read ahead.
+const LINES_WAITING_MAX: usize = 64;
+
+/// Questions of one turn, asked one after the other on standard error.
+pub struct LinePrompter {
+    control: TurnControl,
+    app: Throughline,
+    words: UiText,
+    /// Knows what is asked, as the screen does.
+    transcript: TurnTranscript,
+    /// The question that was printed.
+    shown: Option<ApprovalId>,
+    /// Everything further is allowed.
+    approve_all: bool,
+    remember: Option<RememberRequest>,
+    answers: FormAnswers,
+}
+
+impl LinePrompter {
+    /// Nothing has been asked yet.
+    pub fn new(control: TurnControl, app: Throughline, words: UiText) -> Self {
+        Self {
+            control,
+            app,
+            words,
+            transcript: TurnTranscript::new(words, ReasoningView::default(), now()),
+            shown: None,
+            approve_all: false,
+            remember: None,
+            answers: FormAnswers::default(),
+        }
+    }
+
+    /// Somebody is asked: the next line is an answer.
+    pub fn is_open(&self) -> bool {
+        self.shown.is_some()
+    }
+
+    /// Takes an event; prints the question that is to be answered next.
+    pub async fn take(&mut self, event: &Event) {
+        self.transcript.apply(event);
+        if let EventKind::Problem { code, excerpt, .. } = &event.kind
+            && matches!(code.as_str(), "invalid_edit" | "stale_answer")
+        {
+            eprintln!("✘ {}", for_terminal(excerpt));
+            self.prompt();
+        }
+        if self.approve_all && self.transcript.questions().iter().any(PendingQuestion::is_approval) {
+            let _ = turn_commands::send_answer(&self.control, DialogReply::ApproveAll).await;
+        }
+        let next =
+            self.transcript.questions().iter().find(|question| !self.approve_all || !question.is_approval());
+        let id = next.map(|question| question.id.clone());
+        if id != self.shown {
+            (self.remember, self.answers) = (None, FormAnswers::default());
+            if let Some(question) = next {
+                eprint!("{}", for_terminal(&question.as_text(now(), self.words)));
+            }
+            self.shown = id;
+            self.prompt();
+        }
+    }
+
+    /// Takes a line.
+    pub async fn take_line(&mut self, line: &str) {
+        let Some(question) = self.question().cloned() else { return };
+        let reply = match &question.input {
+            QuestionInput::Approval { .. } => self.parse_decision(&question, line),
+            input => parse_form_line(input, &mut self.answers, line, self.words)
+                .map(|answer| answer.map(|answer| DialogReply::ToolAnswered(question.id.clone(), answer))),
+        };
+        match reply {
+            Ok(Some(reply)) => {
+                self.approve_all |= reply == DialogReply::ApproveAll;
+                if let Err(why) = turn_commands::send_answer(&self.control, reply).await {
+                    self.answers = FormAnswers::default();
+                    eprintln!("✘ {}", for_terminal(&why));
+                    self.prompt();
+                }
+            }
+            Ok(None) => self.prompt(),
+            Err(why) => {
+                eprintln!("✘ {}", for_terminal(&why));
+                self.prompt();
+            }
+        }
+    }
+
+    /// The input has ended: nobody can answer any more. R: A4
+    pub async fn close_input(&mut self) {
+        let Some(question) = self.question().cloned() else { return };
+        let reply = match question.input {
+            QuestionInput::Approval { .. } => {
+                DialogReply::Decide(question.id, ApprovalResponse::deny(self.words.not_asked()))
+            }
+            QuestionInput::Fields(_) | QuestionInput::Address(_) => {
+                DialogReply::ToolAnswered(question.id, ToolAnswer::Decline)
+            }
+        };
+        // Declined or denied: nothing in it can fail to fit.
+        let _ = turn_commands::send_answer(&self.control, reply).await;
+    }
+
+    fn question(&self) -> Option<&PendingQuestion> {
+        self.transcript.questions().iter().find(|question| Some(&question.id) == self.shown.as_ref())
+    }
+
+    fn prompt(&self) {
+        if let Some(question) = self.question() {
+            print_prompt(&question.input, &self.answers, self.words);
+        }
+    }
+
+    /// Yes, all, no with a reason, other arguments, or what is to be remembered: then the line is not the answer yet.
+    fn parse_decision(
+        &mut self,
+        question: &PendingQuestion,
+        line: &str,
+    ) -> Result<Option<DialogReply>, String> {
+        let (word, rest) = line.trim().split_once(char::is_whitespace).unwrap_or((line.trim(), ""));
+        let rest = rest.trim();
+        let decide = |mut answer: ApprovalResponse| {
+            answer.remember.clone_from(&self.remember);
+            DialogReply::Decide(question.id.clone(), answer.for_arguments(question.arguments_hash.clone()))
+        };
+        match word {
+            "A" | "all" => Ok(Some(DialogReply::ApproveAll)),
+            "a" | "y" | "Y" | "yes" => Ok(Some(decide(ApprovalResponse::approve()))),
+            "d" | "n" | "N" | "no" | "" => {
+                let reason = Some(rest.to_owned()).filter(|reason| !reason.is_empty());
+                Ok(Some(decide(ApprovalResponse::from_decision(ApprovalDecision::Deny, reason))))
+            }
+            "e" if rest.is_empty() => Err(self.words.edit_typed().to_owned()),
+            "e" => {
+                let reply =
+                    decide(ApprovalResponse::approve().with_arguments(parse_edited(rest, self.words)?));
+                turn_commands::check_arguments(&self.app, &question.tool, &reply)?;
+                Ok(Some(reply))
+            }
+            "r" if question.can_be_remembered() => {
+                let (scope, arguments_word) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
+                let scope = match scope {
+                    "turn" => ApprovalScope::Turn,
+                    "conversation" => ApprovalScope::Conversation,
+                    "always" => ApprovalScope::Always,
+                    _ => return Err(self.words.typed_remember().to_owned()),
+                };
+                let any = arguments_word.trim() == "any";
+                let constraints = if any { ArgumentConstraints::Any } else { ArgumentConstraints::Exact };
+                self.remember = Some(RememberRequest { scope, constraints });
+                eprintln!("  {}", remember_text(scope, any, self.words));
+                Ok(None)
+            }
+            _ => Err(self.words.not_understood().to_owned()),
+        }
+    }
+}
+
+/// What can be typed now.
+fn print_prompt(input: &QuestionInput, answers: &FormAnswers, words: UiText) {
+    let prompt = match input {
+        QuestionInput::Approval { .. } => words.typed_decide().to_owned(),
+        QuestionInput::Address(_) => words.typed_url().to_owned(),
+        QuestionInput::Fields(form) => match answers.next_field(form) {
+            Some(field) => {
+                let about =
+                    if field.about.is_empty() { String::new() } else { format!("  {}\n", field.about) };
+                let hint = field.hint(words);
+                let hint = if hint.is_empty() { hint } else { format!(" ({hint})") };
+                format!("{about}  {}{hint} · {} › ", field.title, words.typed_form())
+            }
+            // Nothing is to be filled in: yes or no.
+            None => words.typed_url().to_owned(),
+        },
+    };
+    eprint!("{}", for_terminal(&visible::escape(&prompt)));
+}
+
+/// What a line answers to a tool's own question; `None` = there is more to fill in.
+fn parse_form_line(
+    input: &QuestionInput,
+    answers: &mut FormAnswers,
+    line: &str,
+    words: UiText,
+) -> Result<Option<ToolAnswer>, String> {
+    let form = match input {
+        QuestionInput::Fields(form) if !form.fields.is_empty() => form,
+        QuestionInput::Fields(_) | QuestionInput::Address(_) | QuestionInput::Approval { .. } => {
+            return match line.trim() {
+                "a" | "y" => Ok(Some(ToolAnswer::Accept { content: None })),
+                "d" | "n" | "" => Ok(Some(ToolAnswer::Decline)),
+                "x" => Ok(Some(ToolAnswer::Cancel)),
+                _ => Err(words.not_understood().to_owned()),
+            };
+        }
+    };
+    match line.trim() {
+        "!" => return Ok(Some(ToolAnswer::Decline)),
+        "!!" => return Ok(Some(ToolAnswer::Cancel)),
+        line => answers.answer_next(form, line, words)?,
+    }
+    Ok(match answers.next_field(form) {
+        Some(_) => None,
+        None => Some(ToolAnswer::Accept { content: Some(answers.answer(form)) }),
+    })
+}
+
+/// Who answers the questions of a tool that is run by hand: whoever sits at the terminal, else nobody, which is said with
+/// what helps. R: A2
+pub fn manual_asker(tool: &ToolSpec, words: UiText) -> QuestionHandler {
+    let (name, source) = (tool.name.to_string(), tool.source.clone());
+    let lines = Arc::new(Mutex::new(None));
+    QuestionHandler::new(move |question| {
+        let (name, source, lines) = (name.clone(), source.clone(), lines.clone());
+        async move {
+            if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
+                let text = crate::messages::tool_asks_nobody(&name, &question.message);
+                eprintln!("{}", for_terminal(&visible::escape(&text)));
+                return ToolAnswer::Decline;
+            }
+            let mut lines = lines.lock().await;
+            let lines = match lines.take().map_or_else(typed_lines, Ok) {
+                Ok(typed) => lines.insert(typed),
+                Err(error) => {
+                    eprintln!("✘ {}", crate::messages::no_runtime(&error).what);
+                    return ToolAnswer::Decline;
+                }
+            };
+            ask_until_valid(&name, source, question, lines, words).await
+        }
+    })
+}
+
+/// Puts one question, until an answer fits.
+async fn ask_until_valid(
+    tool: &str,
+    source: String,
+    question: ToolQuestion,
+    lines: &mut mpsc::Receiver<String>,
+    words: UiText,
+) -> ToolAnswer {
+    let (input, schema) = match question.mode {
+        Wanted::Form { schema } => (QuestionInput::Fields(QuestionForm::of(&schema)), Some(schema)),
+        Wanted::Url { url } => (QuestionInput::Address(url), None),
+    };
+    let question = PendingQuestion {
+        id: ApprovalId::new("by_hand"),
+        call: None,
+        tool: tool.to_owned(),
+        source,
+        effect: String::new(),
+        question: question.message,
+        rule: String::new(),
+        expires_at: None,
+        arguments_hash: String::new(),
+        input,
+    };
+    eprint!("{}", for_terminal(&question.as_text(now(), words)));
+    let mut answers = FormAnswers::default();
+    loop {
+        print_prompt(&question.input, &answers, words);
+        // The input has ended: nobody can answer any more.
+        let Some(line) = lines.recv().await else { return ToolAnswer::Decline };
+        let answer = parse_form_line(&question.input, &mut answers, &line, words);
+        let parsed = answer.and_then(|answer| match answer {
+            Some(answer) => complete_answer(schema.as_ref(), answer).map(Some).inspect_err(|_| {
+                answers = FormAnswers::default();
+            }),
+            None => Ok(None),
+        });
+        match parsed {
+            Ok(Some(answer)) => return answer,
+            Ok(None) => {}
+            Err(why) => eprintln!("✘ {}", for_terminal(&why)),
+        }
+    }
+}
+
+/// Milliseconds since 1970.
+fn now() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+}
+
+/// Lines of standard input, read by a thread since nothing else can wait for them; it ends with the process.
+///
+/// # Errors
+/// The system gives no thread.
+pub fn typed_lines() -> io::Result<mpsc::Receiver<String>> {
+    let (sender, receiver) = mpsc::channel(LINES_WAITING_MAX);
+    std::thread::Builder::new().name("typed-lines".into()).spawn(move || {
+        for line in io::stdin().lines() {
+            let Ok(line) = line else { break };
+            if sender.blocking_send(line).is_err() {
+                break;
+            }
+        }
+    })?;
+    Ok(receiver)
+}

@@ -1,0 +1,258 @@
+//! What the chat says by itself, in the person's language.
+
+/// Languages the chat speaks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum UiLanguage {
+    /// English.
+    #[default]
+    English,
+    /// Chinese, simplified.
+    Chinese,
+}
+
+impl UiLanguage {
+    /// As the environment has it: `LC_ALL`, else `LC_MESSAGES`, else `LANG`.
+    pub fn of_environment() -> Self {
+        let names = ["LC_ALL", "LC_MESSAGES", "LANG"];
+        let value = names.iter().find_map(|name| std::env::var(name).ok().filter(|value| !value.is_empty()));
+        Self::of_locale(value.as_deref().unwrap_or(""))
+    }
+
+    fn of_locale(locale: &str) -> Self {
+        if locale.to_ascii_lowercase().starts_with("zh") { Self::Chinese } else { Self::English }
+    }
+}
+
+/// The chat's own words.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct UiText(pub UiLanguage);
+
+macro_rules! words {
+    ($($(#[$doc:meta])* $name:ident: $english:literal, $chinese:literal;)*) => {
+        impl UiText {
+            $(
+                #[doc = $english]
+                pub fn $name(self) -> &'static str {
+                    match self.0 {
+                        UiLanguage::English => $english,
+                        UiLanguage::Chinese => $chinese,
+                    }
+                }
+            )*
+        }
+    };
+}
+pub(super) use words;
+
+words! {
+    connecting: "connecting", "连接中";
+    waiting_first: "waiting for the first word", "等待第一个字";
+    waiting_rate_limit: "the upstream asks to wait", "上游要求稍候";
+    waiting_retry: "trying again", "正在重试";
+    waiting_store: "waiting for the log", "等待写入日志";
+    waiting_client: "waiting for a connected page", "等待已连接的页面";
+    thinking: "thinking", "思考中";
+    writing: "writing", "书写中";
+    waiting_for_you: "waiting for you", "等你决定";
+    stopping: "stopping", "正在停止";
+    thought: "thought", "已思考";
+    more_lines: "lines more, /thinking shows all", "行未显示，/thinking 可显示全部";
+    stop_hint: "Ctrl-C stops", "Ctrl-C 停止";
+    leave_hint: "Ctrl-C again leaves", "再按 Ctrl-C 退出";
+    placeholder: "Say something, Tab for an example, /help for help", "说点什么，Tab 给出示例，/help 查看帮助";
+    placeholder_plain: "Say something, /help for help", "说点什么，/help 查看帮助";
+    placeholder_running: "Enter: for the next step · Alt-Enter: after this reply", "回车：下一步就告诉模型 · Alt-Enter：这一轮结束后再发";
+    placeholder_running_after: "Enter: after this reply · Alt-Enter: for the next step", "回车：这一轮结束后再发 · Alt-Enter：下一步就告诉模型";
+    queued_step: "next step", "下一步";
+    queued_after: "afterwards", "结束后";
+    take_back_hint: "(Up takes it back)", "（按上方向键取回）";
+    after_usage: "usage: /after MESSAGE (sent when this reply is done)", "用法：/after 消息（这一轮结束后发送）";
+    tool_runs: "runs", "直接执行";
+    tool_asks_first: "asks", "先询问";
+    tool_denied: "denied", "禁止";
+    rule: "rule", "规则";
+    effect: "effect", "作用";
+    denied: "denied", "已拒绝";
+    failed: "failed", "失败";
+    cancelled: "stopped", "已停止";
+    timed_out: "timed out", "超时";
+    not_started: "not started", "未开始";
+    unknown_end: "end unknown", "结局不明";
+    queued: "waiting its turn", "排队中";
+    awaiting: "may I?", "待批准";
+    interrupted: "the reply broke off before the call was complete; nothing was run", "回复在调用完整之前中断；没有执行任何操作";
+    no_viewer: "no page or app is connected that could run it", "没有已连接的页面或应用可以执行它";
+    stopped_first: "the turn was stopped first; nothing was run", "本轮先被停止；没有执行任何操作";
+    over_limit: "a limit was reached first", "先达到了上限";
+    unknown_tool: "there is no such tool", "没有这个工具";
+    refused: "The model declines:", "模型拒绝回答：";
+    picture: "picture", "图片";
+    sound: "sound", "声音";
+    ended_cancelled: "stopped", "已停止";
+    ended_length: "cut off by the length limit; say “go on” to continue", "因长度限制被截断；说“继续”即可接着写";
+    ended_limit: "ended at the limit of tool rounds", "已达到工具轮数上限";
+    ended_error: "ended with an error", "因错误结束";
+    ended_interrupted: "interrupted", "已中断";
+    try_hint: "try", "可以试试";
+    demo_title: "the built-in demo model: no key, no network", "内置演示模型：无需密钥，也不联网";
+    demo_try: "Things to try (Tab walks through them):", "可以试试（Tab 逐个切换）：";
+    greeting_help: "/help shows the commands · Ctrl-C stops a reply, twice leaves", "/help 查看命令 · Ctrl-C 停止回复，按两次退出";
+    unknown_command: "There is no such command. /help shows those there are.", "没有这个命令。/help 列出所有命令。";
+    image_attached: "goes with the next message", "将随下一条消息发送";
+    image_usage: "usage: /image FILE (png, jpeg, gif or webp)", "用法：/image 文件（png、jpeg、gif 或 webp）";
+    mode_is: "Mode:", "模式：";
+    model_is: "Model:", "模型：";
+    model_usage: "usage: /model UPSTREAM/MODEL", "用法：/model 上游/模型";
+    mode_usage: "usage: /mode native | text | auto", "用法：/mode native | text | auto";
+    thinking_shown: "Thinking is shown in full.", "思考过程将完整显示。";
+    thinking_folded: "Thinking is folded.", "思考过程将折叠显示。";
+    not_now: "Not while a reply is being written.", "回复进行中，暂时不能更改。";
+    no_tools: "No tools are offered to this agent.", "这个助手没有可用的工具。";
+    not_asked: "not asked: there is no terminal; --approve allows such calls", "无法询问：没有终端；--approve 可允许此类调用";
+}
+
+impl UiText {
+    /// "running 2 tools".
+    pub fn running(self, count: usize) -> String {
+        match (self.0, count) {
+            (UiLanguage::English, 1) => "running 1 tool".to_owned(),
+            (UiLanguage::English, count) => format!("running {count} tools"),
+            (UiLanguage::Chinese, count) => format!("正在运行 {count} 个工具"),
+        }
+    }
+
+    /// "3 tools".
+    pub fn tools_count(self, count: usize) -> String {
+        match (self.0, count) {
+            (UiLanguage::English, 1) => "1 tool".to_owned(),
+            (UiLanguage::English, count) => format!("{count} tools"),
+            (UiLanguage::Chinese, count) => format!("{count} 个工具"),
+        }
+    }
+
+    /// What the turn came to.
+    pub fn totals(
+        self,
+        steps: u32,
+        calls: u32,
+        tokens: Option<u64>,
+        wall: &str,
+        saved: Option<&str>,
+    ) -> String {
+        let mut parts = Vec::new();
+        match self.0 {
+            UiLanguage::English => {
+                if calls > 0 {
+                    parts.push(format!("{steps} step{}", if steps == 1 { "" } else { "s" }));
+                    parts.push(format!("{calls} tool call{}", if calls == 1 { "" } else { "s" }));
+                }
+                parts.extend(tokens.map(|tokens| format!("{} tokens", grouped(tokens))));
+                parts.push(wall.to_owned());
+                parts.extend(saved.map(|saved| format!("{saved} saved by starting early")));
+            }
+            UiLanguage::Chinese => {
+                if calls > 0 {
+                    parts.push(format!("{steps} 步"));
+                    parts.push(format!("{calls} 次工具调用"));
+                }
+                parts.extend(tokens.map(|tokens| format!("{} 个词元", grouped(tokens))));
+                parts.push(wall.to_owned());
+                parts.extend(saved.map(|saved| format!("提前启动节省 {saved}")));
+            }
+        }
+        parts.join(" · ")
+    }
+
+    /// What the demo model understands, and what it shows.
+    pub fn examples(self) -> [(&'static str, &'static str); 6] {
+        match self.0 {
+            UiLanguage::English => [
+                ("What's the weather in Beijing, Paris and San Francisco?", "three calls at once"),
+                ("What time is it in Tokyo?", "a call before the text ends"),
+                ("Which files are there?", "reads this folder"),
+                ("Put lunch with Ada in my calendar tomorrow at noon", "asks before it writes"),
+                ("Try a tool that fails", "and goes on"),
+                ("Give me a long answer", "Markdown as it streams"),
+            ],
+            UiLanguage::Chinese => [
+                ("北京、巴黎和旧金山的天气怎么样？", "一次三个调用"),
+                ("东京现在几点？", "文字未完即调用"),
+                ("有哪些文件？", "读取当前文件夹"),
+                ("明天中午和小艾吃饭，加到日历里", "写入前会先问你"),
+                ("试一个会失败的工具", "然后继续"),
+                ("写一篇长文", "边写边排版"),
+            ],
+        }
+    }
+
+    /// The commands of the chat, each with what it does.
+    pub fn commands(self) -> [(&'static str, &'static str); 11] {
+        match self.0 {
+            UiLanguage::English => [
+                ("/help", "this list"),
+                ("/tools", "the tools that the model may call, and what asks first"),
+                ("/sources", "where tools come from, and what is wrong there"),
+                ("/model [UPSTREAM/MODEL]", "show or change the model"),
+                ("/mode [native|text|auto]", "show or change how tools are offered"),
+                ("/image FILE", "send a picture with the next message"),
+                ("/thinking", "show reasoning in full, or fold it again"),
+                ("/after MESSAGE", "say it when the running reply is done"),
+                ("/quit", "leave (also Ctrl-D)"),
+                ("Ctrl-J", "a new line in the message (also Alt-Enter, between replies)"),
+                ("Enter while it replies", "next step, or as `steering` says; Up takes it back"),
+            ],
+            UiLanguage::Chinese => [
+                ("/help", "本列表"),
+                ("/tools", "模型可以调用的工具，以及哪些会先询问"),
+                ("/sources", "工具的来源，以及那里的问题"),
+                ("/model [上游/模型]", "查看或更换模型"),
+                ("/mode [native|text|auto]", "查看或更换工具的提供方式"),
+                ("/image 文件", "随下一条消息发送图片"),
+                ("/thinking", "完整显示或折叠思考过程"),
+                ("/after 消息", "这一轮结束后再发送"),
+                ("/quit", "退出（也可用 Ctrl-D）"),
+                ("Ctrl-J", "在消息中换行（回复间隙也可用 Alt-Enter）"),
+                ("回复时按回车", "下一步告诉模型，或按 `steering`；按上方向键取回"),
+            ],
+        }
+    }
+}
+
+/// 1234567 as 1,234,567.
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut out = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_locale_decides() {
+        assert_eq!(UiLanguage::of_locale("zh_CN.UTF-8"), UiLanguage::Chinese);
+        assert_eq!(UiLanguage::of_locale("en_US.UTF-8"), UiLanguage::English);
+        assert_eq!(UiLanguage::of_locale(""), UiLanguage::English);
+    }
+
+    #[test]
+    fn totals_read_as_a_line() {
+        let english = UiText(UiLanguage::English);
+        assert_eq!(english.totals(1, 0, None, "1.2 s", None), "1.2 s");
+        assert_eq!(
+            english.totals(2, 3, Some(12345), "4.0 s", Some("0.8 s")),
+            "2 steps · 3 tool calls · 12,345 tokens · 4.0 s · 0.8 s saved by starting early"
+        );
+        assert_eq!(
+            UiText(UiLanguage::Chinese).totals(2, 1, None, "4.0 s", None),
+            "2 步 · 1 次工具调用 · 4.0 s"
+        );
+    }
+}

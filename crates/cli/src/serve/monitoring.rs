@@ -1,0 +1,167 @@
+//! What watches the turns of a server: metrics, logs, the call history, and traces where a collector is named. R: O1, S4
+
+use super::store::ServerStorage;
+use crate::exit::CliFailure;
+use crate::messages;
+use std::sync::Arc;
+use std::time::Duration;
+use throughline_server::AppState;
+use throughline_server::telemetry::{
+    CallHistory, HistoryWriterTask, Redaction, StoreMetrics, StoreMetricsFn, Telemetry,
+};
+#[cfg(feature = "otel")]
+use throughline_server::telemetry::{ContentCapture, OtlpExporter};
+use tokio_util::task::AbortOnDropHandle;
+
+/// How long the call history may take to be written when the server ends.
+const HISTORY_MAX: Duration = Duration::from_secs(2);
+/// How long a collector may take for the last spans.
+#[cfg(feature = "otel")]
+const COLLECTOR_MAX: Duration = Duration::from_secs(3);
+/// Name the collector of traces: the usual variables of OpenTelemetry.
+#[cfg(feature = "otel")]
+const COLLECTOR: [&str; 2] = ["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"];
+/// How it is spoken to. What else could be said (gRPC, JSON) is not spoken here.
+#[cfg(feature = "otel")]
+const PROTOCOL: [&str; 2] = ["OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"];
+#[cfg(feature = "otel")]
+const SUPPORTED_PROTOCOL: &str = "http/protobuf";
+/// What a collector is shown with every request: as good as a key.
+#[cfg(feature = "otel")]
+const COLLECTOR_HEADERS: [&str; 2] = ["OTEL_EXPORTER_OTLP_TRACES_HEADERS", "OTEL_EXPORTER_OTLP_HEADERS"];
+/// Whether spans may hold what tools are given and say.
+#[cfg(feature = "otel")]
+const CONTENT: &str = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT";
+
+/// The observer of all turns, before there is a store.
+pub struct Monitoring {
+    telemetry: Arc<Telemetry>,
+    #[cfg(feature = "otel")]
+    collector: Option<Arc<OtlpExporter>>,
+}
+
+/// The same, with everything that it needs to run.
+pub struct RunningMonitoring {
+    monitoring: Monitoring,
+    _writer: HistoryWriterTask,
+    _maintenance: AbortOnDropHandle<()>,
+}
+
+impl Monitoring {
+    /// Metrics, logs, and traces if a collector is named. Nothing is asked of that yet.
+    pub fn new(redaction: Arc<Redaction>) -> Result<Self, CliFailure> {
+        let telemetry = Telemetry::new(redaction.clone());
+        #[cfg(feature = "otel")]
+        {
+            let collector = collector(redaction)?;
+            let telemetry = match &collector {
+                Some(collector) => telemetry.with_traces(collector.clone(), content_capture()),
+                None => telemetry,
+            };
+            Ok(Self { telemetry: Arc::new(telemetry), collector })
+        }
+        #[cfg(not(feature = "otel"))]
+        Ok(Self { telemetry: Arc::new(telemetry) })
+    }
+
+    /// What the application tells everything.
+    pub fn observer(&self) -> Arc<Telemetry> {
+        self.telemetry.clone()
+    }
+
+    /// Begins to write the call history.
+    pub fn start(self, storage: &ServerStorage) -> RunningMonitoring {
+        let telemetry = &self.telemetry;
+        let (history, writer) =
+            CallHistory::start(storage.catalog(), storage.log(), telemetry.meter().clone());
+        telemetry.set_call_history(history);
+        let maintenance = AbortOnDropHandle::new(tokio::spawn(telemetry.clone().run_upkeep()));
+        RunningMonitoring { monitoring: self, _writer: writer, _maintenance: maintenance }
+    }
+}
+
+impl RunningMonitoring {
+    /// The state of a server whose viewers are counted, and which shows all figures.
+    pub fn attach(&self, state: &AppState, storage: &ServerStorage) -> AppState {
+        let store = storage.store.clone();
+        let metrics: StoreMetricsFn = Arc::new(move || {
+            let now = store.metrics();
+            StoreMetrics {
+                commits: now.commits,
+                fsyncs: now.fsyncs,
+                events: now.events,
+                queue: now.queue_jobs as u64,
+            }
+        });
+        if let Some(history) = self.monitoring.telemetry.history() {
+            state.hub.set_call_history(history.clone());
+        }
+        state.with_telemetry(self.monitoring.telemetry.clone(), Some(metrics))
+    }
+
+    /// Waits until what was told is written and sent, as far as store and collector are there.
+    pub async fn finish(&self) {
+        let history = async {
+            if let Some(history) = self.monitoring.telemetry.history() {
+                // A store that has failed will not take it, and the log has it all.
+                let _ = tokio::time::timeout(HISTORY_MAX, history.wait_flushed()).await;
+            }
+        };
+        #[cfg(feature = "otel")]
+        let sent = async {
+            if let Some(collector) = &self.monitoring.collector {
+                collector.finish(COLLECTOR_MAX).await;
+            }
+        };
+        #[cfg(not(feature = "otel"))]
+        let sent = std::future::ready(());
+        tokio::join!(history, sent);
+    }
+}
+
+/// A variable that says something.
+#[cfg(feature = "otel")]
+fn non_empty_variable(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.trim().is_empty())
+}
+
+#[cfg(feature = "otel")]
+fn collector(redaction: Arc<Redaction>) -> Result<Option<Arc<OtlpExporter>>, CliFailure> {
+    let is = |name: &str, wanted: &str| {
+        non_empty_variable(name).is_some_and(|value| value.trim().eq_ignore_ascii_case(wanted))
+    };
+    let is_off = is("OTEL_SDK_DISABLED", "true") || is("OTEL_TRACES_EXPORTER", "none");
+    if is_off || !COLLECTOR.iter().any(|name| non_empty_variable(name).is_some()) {
+        return Ok(None);
+    }
+    if let Some(other) = PROTOCOL
+        .iter()
+        .find_map(|name| non_empty_variable(name))
+        .filter(|protocol| protocol.trim() != SUPPORTED_PROTOCOL)
+    {
+        return Err(messages::no_collector(&format!(
+            "`{}` is not spoken here, but `{SUPPORTED_PROTOCOL}`",
+            other.trim()
+        )));
+    }
+    // `authorization=Bearer%20abc,x-key=def`
+    let headers = COLLECTOR_HEADERS.iter().filter_map(|name| non_empty_variable(name));
+    for (_, value) in headers.flat_map(|all| {
+        let pairs = all.split(',').filter_map(|pair| pair.split_once('='));
+        pairs.map(|(name, value)| (name.to_owned(), value.trim().to_owned())).collect::<Vec<_>>()
+    }) {
+        let token =
+            value.rsplit([' ', '+']).next().and_then(|last| last.rsplit("%20").next()).map(str::to_owned);
+        redaction.add([value].into_iter().chain(token));
+    }
+    let otlp = OtlpExporter::new(None, redaction).map_err(|why| messages::no_collector(&why))?;
+    Ok(Some(Arc::new(otlp)))
+}
+
+#[cfg(feature = "otel")]
+fn content_capture() -> ContentCapture {
+    match non_empty_variable(CONTENT).is_some_and(|value| value.trim().eq_ignore_ascii_case("true")) {
+        true => ContentCapture::Captured,
+        false => ContentCapture::Omitted,
+    }
+}

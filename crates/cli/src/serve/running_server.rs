@@ -1,0 +1,58 @@
+//! The server that has this folder's store open, asked with the key of the first start. R: R4
+
+use super::server_note::ServerNote;
+use super::store::data_folder;
+use crate::data_dir;
+use reqwest::RequestBuilder;
+use serde_json::Value;
+
+/// Where it is, and the key.
+pub struct RunningServer {
+    client: reqwest::Client,
+    url: String,
+    key: String,
+}
+
+impl RunningServer {
+    /// The server that left a note in the data folder.
+    ///
+    /// # Errors
+    /// Why it cannot be asked, in words.
+    pub fn of_data_folder() -> Result<Self, String> {
+        let folder = data_folder().map_err(|failure| failure.to_string())?;
+        let note = ServerNote::read(&folder)
+            .ok_or_else(|| format!("there is no {}", folder.join(data_dir::SERVER_FILE).display()))?;
+        let file = folder.join(data_dir::ADMIN_TOKEN_FILE);
+        let key = std::fs::read_to_string(&file).map_err(|error| format!("{}: {error}", file.display()))?;
+        // Not through a proxy: it is this machine.
+        let client = reqwest::Client::builder().no_proxy().build().map_err(|error| error.to_string())?;
+        Ok(Self { client, url: note.url, key: key.trim().to_owned() })
+    }
+
+    pub fn get(&self, path: &str) -> RequestBuilder {
+        self.client.get(format!("{}{path}", self.url)).bearer_auth(&self.key)
+    }
+
+    pub fn post(&self, path: &str) -> RequestBuilder {
+        self.client.post(format!("{}{path}", self.url)).bearer_auth(&self.key)
+    }
+
+    pub fn delete(&self, path: &str) -> RequestBuilder {
+        self.client.delete(format!("{}{path}", self.url)).bearer_auth(&self.key)
+    }
+
+    /// What the server says.
+    ///
+    /// # Errors
+    /// Why it does not, in words.
+    pub async fn send(request: RequestBuilder) -> Result<Value, String> {
+        let answer = request.send().await.map_err(|error| error.to_string())?;
+        let is_success = answer.status().is_success();
+        let text = answer.text().await.map_err(|error| error.to_string())?;
+        let body: Value = serde_json::from_str(&text).unwrap_or_default();
+        match is_success {
+            true => Ok(body),
+            false => Err(body["error"]["message"].as_str().unwrap_or(&text).to_owned()),
+        }
+    }
+}

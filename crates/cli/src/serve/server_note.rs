@@ -1,0 +1,70 @@
+//! Where the server of a data folder can be reached: a note that other commands read, as long as it runs.
+
+use crate::data_dir;
+use serde::{Deserialize, Serialize};
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+
+/// The note. It is only as good as the lock of the store: after `kill -9` it is still there.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ServerNote {
+    /// `http://127.0.0.1:8787`.
+    pub url: String,
+    /// The process.
+    pub pid: u32,
+}
+
+/// Takes the note away when the server ends.
+pub struct NoteGuard(PathBuf);
+
+impl Drop for NoteGuard {
+    fn drop(&mut self) {
+        // What is left behind leads nowhere, and is replaced by the next start.
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+impl ServerNote {
+    /// For a server that listens there.
+    pub fn of(scheme: &str, address: SocketAddr) -> Self {
+        Self { url: url(scheme, address), pid: std::process::id() }
+    }
+
+    pub fn write(&self, folder: &Path) -> io::Result<NoteGuard> {
+        let path = folder.join(data_dir::SERVER_FILE);
+        std::fs::write(&path, serde_json::to_string(self)? + "\n")?;
+        Ok(NoteGuard(path))
+    }
+
+    pub fn read(folder: &Path) -> Option<Self> {
+        serde_json::from_str(&std::fs::read_to_string(folder.join(data_dir::SERVER_FILE)).ok()?).ok()
+    }
+}
+
+/// Where a browser on this machine finds it: an address that stands for all of them is none to go to.
+pub fn url(scheme: &str, address: SocketAddr) -> String {
+    let ip = match address.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),
+        IpAddr::V6(ip) if ip.is_unspecified() => IpAddr::V6(Ipv6Addr::LOCALHOST),
+        ip => ip,
+    };
+    format!("{scheme}://{}", SocketAddr::new(ip, address.port()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_one_that_can_be_gone_to() {
+        for (address, expected) in [
+            ("127.0.0.1:8787", "http://127.0.0.1:8787"),
+            ("0.0.0.0:80", "http://127.0.0.1:80"),
+            ("[::]:80", "http://[::1]:80"),
+            ("192.0.2.1:80", "http://192.0.2.1:80"),
+        ] {
+            assert_eq!(url("http", address.parse().unwrap()), expected);
+        }
+    }
+}

@@ -1,0 +1,298 @@
+//! Questions that a running tool asks (elicitation): a wait of the machine, like an approval. R: T8, L6
+//!
+//! | what comes | the tool is told |
+//! |---|---|
+//! | a person's answer | that answer; what it holds was checked against the schema before it came here |
+//! | the end of `approval_ms_max` | declined |
+//! | a stop, the end of the call, a contradiction of its arguments | cancelled |
+//! | nobody is there to ask ([`ApprovalRule::DenyAll`]) | declined at once, no event |
+//! | a second question beside an open one, or one over `questions_per_call_max` | cancelled at once |
+//!
+//! While a person is asked, the time limit of the call stands still, for `asked_ms_max` in all its questions together.
+//! A question dies with the process that ran the tool: its call is settled like every other that ran there.
+
+use crate::action::TurnAction;
+use crate::event::{ApprovalDecision, EventKind, QuestionKind};
+use crate::id::{ApprovalId, UnixMillis};
+use crate::input::{ApprovalTarget, TimerId};
+use crate::record::{CallState, OpenElicitation, QuestionResolution, TurnPhase};
+use crate::setup::{ApprovalRule, CallRunner};
+use crate::turn::{Turn, TurnMachine};
+use crate::wording;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use throughline_wire::{CallId, visible};
+
+/// What a running tool wants to know of a person.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ToolQuestion {
+    /// The question in words.
+    pub message: String,
+    /// How it is to be answered.
+    pub mode: ElicitationMode,
+}
+
+/// How a person is to answer.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ElicitationMode {
+    /// By values that fit a JSON Schema: an object with flat fields. Never for secrets: the answer is in the log.
+    Form {
+        /// The schema.
+        schema: Value,
+    },
+    /// By doing something at an address outside (signing in, paying); that it was done is all the tool is told.
+    Url {
+        /// The address.
+        url: String,
+    },
+}
+
+/// What a tool is told.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "action", rename_all = "snake_case")]
+pub enum ToolAnswer {
+    /// A person answered.
+    Accept {
+        /// The values; absent if an address was asked to be opened.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        content: Option<Value>,
+    },
+    /// A person does not want to, or nobody answered in time.
+    Decline,
+    /// Nobody will answer: the call is being stopped, or the question was not asked.
+    Cancel,
+}
+
+impl ToolQuestion {
+    /// Wants values that fit a schema.
+    pub fn form(message: impl Into<String>, schema: Value) -> Self {
+        Self { message: message.into(), mode: ElicitationMode::Form { schema } }
+    }
+
+    /// Wants an address to be opened.
+    pub fn url(message: impl Into<String>, url: impl Into<String>) -> Self {
+        Self { message: message.into(), mode: ElicitationMode::Url { url: url.into() } }
+    }
+}
+
+impl ToolAnswer {
+    fn action_name(&self) -> &'static str {
+        match self {
+            ToolAnswer::Accept { .. } => "accept",
+            ToolAnswer::Decline => "decline",
+            ToolAnswer::Cancel => "cancel",
+        }
+    }
+}
+
+/// Where a question stands, whoever asks it: a rule, or a running tool.
+#[derive(Clone, Debug, PartialEq)]
+pub enum QuestionState {
+    /// The first answer will be taken.
+    Open,
+    /// It has one.
+    Answered(QuestionResolution),
+    /// It went away without one: its call asks again, or is over.
+    Withdrawn,
+    /// It is the next that its call may ask.
+    Upcoming,
+    /// No call of this turn asks or has asked it.
+    Unknown,
+}
+
+impl Turn {
+    /// Where a question stands.
+    pub fn question_state(&self, question: &ApprovalId) -> QuestionState {
+        let (_, record) = self.setup_and_record();
+        if let Some(answered) = record.resolutions.get(question) {
+            return QuestionState::Answered(answered.clone());
+        }
+        let Some((kind, call, number)) = question.parts() else { return QuestionState::Unknown };
+        let Some(at) = record.find_call(&call) else { return QuestionState::Unknown };
+        let call = &record.calls[at];
+        let is_asked =
+            matches!(&call.state, CallState::AwaitingApproval { approval, .. } if *approval == *question);
+        let is_elicited = call.elicitation.as_ref().is_some_and(|asking| asking.approval == *question);
+        match number {
+            _ if is_asked || is_elicited => QuestionState::Open,
+            0 => QuestionState::Unknown,
+            number if number <= call.questions => QuestionState::Withdrawn,
+            // What a running tool will ask, nobody can know.
+            number if number == call.questions + 1 && kind.is_call() && !call.is_closed() => {
+                QuestionState::Upcoming
+            }
+            _ => QuestionState::Unknown,
+        }
+    }
+
+    /// Whether a call has its outcome; `None` = there is no such call.
+    pub fn is_call_closed(&self, call: &CallId) -> Option<bool> {
+        let (_, record) = self.setup_and_record();
+        record.find_call(call).map(|at| record.calls[at].is_closed())
+    }
+}
+
+impl TurnMachine<'_> {
+    pub(crate) fn tool_question_asked(
+        &mut self,
+        call: &CallId,
+        attempt: u32,
+        question_id: u64,
+        question: ToolQuestion,
+    ) {
+        let answer = match self.running_call(call, attempt) {
+            None => ToolAnswer::Cancel,
+            Some(at) => match self.automatic_answer(at) {
+                Some(answer) => answer,
+                None => return self.ask_person(at, question_id, question),
+            },
+        };
+        self.push_action(TurnAction::AnswerTool { call: call.clone(), attempt, question_id, answer });
+    }
+
+    /// The answer to a question that is not put to anyone.
+    fn automatic_answer(&mut self, at: usize) -> Option<ToolAnswer> {
+        let call = &self.record.calls[at];
+        let stopping = self.record.phase == TurnPhase::Stopping
+            || self.volatile.cancelled_starts.contains(&(call.id.clone(), call.attempts));
+        if stopping || call.elicitation.is_some() {
+            return Some(ToolAnswer::Cancel);
+        }
+        if call.tool_questions >= self.setup.limits.questions_per_call_max {
+            let target = self.call_target(at);
+            let remedy = Some("Raise `questions_per_call_max` if the tool may ask so much.".to_owned());
+            self.report_problem("questions_limit", None, String::new(), remedy, target);
+            return Some(ToolAnswer::Cancel);
+        }
+        matches!(self.setup.approval, ApprovalRule::DenyAll { .. }).then_some(ToolAnswer::Decline)
+    }
+
+    fn ask_person(&mut self, at: usize, question_id: u64, question: ToolQuestion) {
+        let call = &self.record.calls[at];
+        let approval_id = ApprovalId::new(format!("{}.q{}", call.id, call.questions + 1));
+        let expires_at = self.setup.limits.approval_ms_max.map(|ms| self.now.saturating_add_unsigned(ms));
+        let (schema, url) = match question.mode {
+            ElicitationMode::Form { schema } => (Some(schema), None),
+            ElicitationMode::Url { url } => (None, Some(url)),
+        };
+        self.volatile.tool_questions.insert(approval_id.clone(), question_id);
+        let request = EventKind::ApprovalRequest {
+            approval_id: approval_id.clone(),
+            question: visible::escape_once(&question.message).into_owned(),
+            rule: "elicitation".into(),
+            expires_at,
+            // An answer says nothing about the call: it is bound to the question alone.
+            arguments_text: None,
+            arguments_hash: String::new(),
+            fingerprint: String::new(),
+            kind: QuestionKind::Elicitation,
+            schema,
+            url,
+        };
+        self.emit(self.call_target(at), request);
+        if let Some(at) = expires_at {
+            self.set_timer(TimerId::Approval(approval_id), at);
+        }
+    }
+
+    /// The call that asks this, if it is a question of a tool.
+    pub(crate) fn call_with_question(&self, question: &ApprovalId) -> Option<usize> {
+        let is_elicited = |asking: &OpenElicitation| asking.approval == *question;
+        self.record.calls.iter().position(|call| call.elicitation.as_ref().is_some_and(is_elicited))
+    }
+
+    /// The call whose tool asks this, if it is one question of a tool. Answers to all questions are about calls.
+    pub(crate) fn call_of_elicitation(&self, question: &ApprovalTarget) -> Option<usize> {
+        match question {
+            ApprovalTarget::One(id) => self.call_with_question(id),
+            ApprovalTarget::All => None,
+        }
+    }
+
+    /// A person answers a tool's question. One that is not open changes nothing.
+    pub(crate) fn tool_question_answered(&mut self, question: &ApprovalId, answer: ToolAnswer, by: &str) {
+        if let Some(at) = self.call_with_question(question) {
+            self.resolve_question(at, answer, by, None);
+        }
+    }
+
+    /// A person who knows approvals only answers: a denial is one here too; an approval is one where nothing has to be
+    /// filled in.
+    pub(crate) fn answer_elicitation_by_approval(
+        &mut self,
+        at: usize,
+        decision: ApprovalDecision,
+        content: Option<Value>,
+        by: &str,
+    ) {
+        let needs_values =
+            self.record.calls[at].elicitation.as_ref().is_some_and(|asking| asking.needs_values);
+        match decision {
+            ApprovalDecision::Deny => self.resolve_question(at, ToolAnswer::Decline, by, None),
+            ApprovalDecision::Approve if needs_values && content.is_none() => {}
+            ApprovalDecision::Approve => self.resolve_question(at, ToolAnswer::Accept { content }, by, None),
+        }
+    }
+
+    pub(crate) fn tool_question_expired(&mut self, at: usize) {
+        let reason = wording::expired(self.setup.limits.approval_ms_max);
+        self.resolve_question(at, ToolAnswer::Decline, "timer", Some(reason));
+    }
+
+    /// Nobody will answer any more; nothing happens if nothing is asked.
+    pub(crate) fn withdraw_question(&mut self, at: usize, by: &str) {
+        self.resolve_question(at, ToolAnswer::Cancel, by, None);
+    }
+
+    fn resolve_question(&mut self, at: usize, answer: ToolAnswer, by: &str, reason: Option<String>) {
+        let call = &self.record.calls[at];
+        let Some(OpenElicitation { approval, .. }) = call.elicitation.clone() else { return };
+        let (id, attempt) = (call.id.clone(), call.attempts);
+        let (decision, content) = match &answer {
+            ToolAnswer::Accept { content } => (ApprovalDecision::Approve, content.clone()),
+            ToolAnswer::Decline | ToolAnswer::Cancel => (ApprovalDecision::Deny, None),
+        };
+        let resolved = EventKind::ApprovalResolved {
+            approval_id: approval.clone(),
+            decision,
+            by: by.to_owned(),
+            reason,
+            arguments: None,
+            arguments_diff: None,
+            remember: None,
+            remembered: None,
+            answer: Some(answer.action_name().to_owned()),
+            content,
+        };
+        self.emit(self.call_target(at), resolved);
+        // Unknown after a takeover: the tool that asked is gone.
+        if let Some(question_id) = self.volatile.tool_questions.remove(&approval) {
+            self.push_action(TurnAction::AnswerTool { call: id.clone(), attempt, question_id, answer });
+        }
+        if let Some(deadline) = self.tool_deadline(at) {
+            self.set_timer(TimerId::Tool { call: id, attempt }, deadline);
+        }
+    }
+
+    // --- time that stands still ---
+
+    /// When the machine gives a running tool up: its limit, the time that its executor may take to say so, and the time
+    /// that people were asked.
+    pub(crate) fn tool_deadline(&self, at: usize) -> Option<UnixMillis> {
+        let call = &self.record.calls[at];
+        let CallState::Running { since } = call.state else { return None };
+        let tool = self.tool_of(at)?;
+        let grace_ms = match tool.runs {
+            CallRunner::Client { .. } | CallRunner::Requester => 0,
+            CallRunner::Here => self.setup.limits.tool_overrun_ms,
+        };
+        let cap = self.setup.limits.asked_ms_max;
+        let paused_ms = match call.elicitation {
+            Some(_) => cap,
+            None => call.asked_ms.min(cap),
+        };
+        Some(
+            since.saturating_add_unsigned(tool.timeout_ms.saturating_add(grace_ms).saturating_add(paused_ms)),
+        )
+    }
+}

@@ -1,0 +1,144 @@
+//! The only place that builds a [`ClosedStep`]: calls leave it as pairs with their outcome. R: T9, M10
+//!
+//! A call that has no outcome yet has no pair, so a request cannot be written while one is open: [`next_request`] gives
+//! `None` then. Calls of a step that broke off were not asked for in earnest; they are left out, whatever an early
+//! start made of them ("ran, not used").
+
+use crate::canonical;
+use crate::record::{CallRecord, CallState, StepEnd, TurnRecord};
+use crate::setup::{CallRunner, OfferedTool, TurnSetup, TurnStart};
+use crate::shorten::shorten_outputs;
+use throughline_wire::{Call, CallOutcome, ClosedStep, Message, ModelRequest, ToolChoice, UserPart};
+
+/// The next model call; `None` while a call has no outcome.
+pub(crate) fn next_request(
+    record: &TurnRecord,
+    setup: &TurnSetup,
+    start: &TurnStart,
+) -> Option<ModelRequest> {
+    let choice = tool_choice(record, setup);
+    let mut messages = full_history(record, setup, start)?;
+    if record.outputs_shortened {
+        shorten_outputs(&mut messages, setup.limits.shortened_output_bytes_max);
+    }
+    Some(ModelRequest {
+        cache_key: Some(cache_key(&messages, start)),
+        model: setup
+            .upstreams
+            .get(record.upstream)
+            .map(|upstream| upstream.model.clone())
+            .unwrap_or_default(),
+        instructions: setup.instructions.clone(),
+        messages,
+        tools: offered_tools(&choice, setup).map(|tool| tool.definition.clone()).collect(),
+        tool_choice: choice,
+        settings: setup.settings.clone(),
+    })
+}
+
+/// How many results would become shorter if the history had to.
+pub(crate) fn shortenable_results(record: &TurnRecord, setup: &TurnSetup, start: &TurnStart) -> usize {
+    let messages = full_history(record, setup, start);
+    messages.map_or(0, |mut messages| shorten_outputs(&mut messages, setup.limits.shortened_output_bytes_max))
+}
+
+fn full_history(record: &TurnRecord, setup: &TurnSetup, start: &TurnStart) -> Option<Vec<Message>> {
+    let mut messages = setup.history.clone();
+    messages.extend(turn_messages(record, start)?);
+    Some(messages)
+}
+
+/// The conversation or, of a turn that stands alone, what its talk began with: that stays the same when the client sends it
+/// again with more behind it.
+fn cache_key(messages: &[Message], start: &TurnStart) -> String {
+    match (&start.conversation_id, messages.first()) {
+        (Some(conversation), _) => conversation.as_str().to_owned(),
+        (None, Some(no_step_committed)) => canonical::hash_of(no_step_committed),
+        (None, None) => start.turn_id.as_str().to_owned(),
+    }
+}
+
+/// Whether the step that is current may or must call. What the request forces holds until one step is committed: one that
+/// was lost with its process is asked for again.
+pub(crate) fn tool_choice(record: &TurnRecord, setup: &TurnSetup) -> ToolChoice {
+    let no_step_committed = record.steps.iter().all(|step| step.end != StepEnd::Committed);
+    match record.tools_off_after {
+        Some(_) => ToolChoice::None,
+        None if no_step_committed => setup.tool_choice.clone(),
+        None => ToolChoice::Auto,
+    }
+}
+
+/// The tools that a step of this choice is offered, in stable order.
+pub(crate) fn offered_tools<'s>(
+    choice: &'s ToolChoice,
+    setup: &'s TurnSetup,
+) -> impl Iterator<Item = &'s OfferedTool> {
+    // Whoever forces a call means one of the tools that it has brought along.
+    let has_requester_tools = setup.tools.iter().any(|tool| tool.runs == CallRunner::Requester);
+    setup.tools.iter().filter(move |tool| match choice {
+        // History needs them.
+        ToolChoice::Auto | ToolChoice::None => true,
+        ToolChoice::Required => !has_requester_tools || tool.runs == CallRunner::Requester,
+        ToolChoice::Tool(name) => tool.wire_name == *name,
+    })
+}
+
+/// What the turn adds to the history so far; `None` while a call has no outcome.
+pub(crate) fn turn_messages(record: &TurnRecord, start: &TurnStart) -> Option<Vec<Message>> {
+    // A turn without input goes on where the history ends: with the outcome of a call, or an answer cut short.
+    let mut messages = match start.input.is_empty() {
+        true => Vec::new(),
+        false => vec![Message::User(start.input.clone())],
+    };
+    for (number, step) in (1..).zip(&record.steps) {
+        let mut calls: Vec<_> = record.calls.iter().filter(|call| call.step == number).collect();
+        if calls.iter().any(|call| !call.is_closed()) {
+            return None;
+        }
+        calls.retain(|call| !call.hosted && !call.superseded && record.is_in_history(number));
+        calls.sort_by_key(|call| call.recorded_order());
+        let calls: Vec<(Call, CallOutcome)> = calls.into_iter().filter_map(call_with_outcome).collect();
+        let closed = ClosedStep {
+            thinking: step.thinking.clone(),
+            text: step.text.clone(),
+            calls,
+            // The state of a step that broke off may speak of calls that are left out here.
+            provider_state: step.provider_state.clone().filter(|_| step.end == StepEnd::Committed),
+            model: step.model.clone(),
+        };
+        let is_empty = closed.text.is_empty() && closed.calls.is_empty() && closed.provider_state.is_none();
+        if !is_empty {
+            messages.push(Message::Step(closed));
+        }
+        // Notes and what the user says in between come after all outcomes of a step: nothing stands between a call and its outcome. R: T9
+        for (_, note) in record.notes.iter().filter(|(after, _)| *after == number) {
+            messages.push(Message::User(vec![UserPart::Text { text: note.clone() }]));
+        }
+        for delivered in record.delivered_messages.iter().filter(|delivered| delivered.after == number) {
+            messages.push(Message::User(delivered.input.clone()));
+        }
+    }
+    Some(messages)
+}
+
+/// A call with how it ended.
+fn call_with_outcome(call: &CallRecord) -> Option<(Call, CallOutcome)> {
+    let CallState::Closed { outcome, .. } = &call.state else { return None };
+    let arguments = match &call.arguments {
+        Some(Ok(arguments)) => Ok(arguments.clone()),
+        Some(Err((_, raw))) => Err(raw.clone()),
+        None => Err(throughline_wire::RawArguments(call.text.clone())),
+    };
+    let call = Call {
+        id: call.id.clone(),
+        upstream_id: call.upstream_id.clone(),
+        name: call.wire_name.clone(),
+        kind: call.kind,
+        arguments,
+        ran_with: call.ran_with.clone().filter(|ran_with| {
+            call.original_arguments().is_none_or(|written| written.value != ran_with.value)
+        }),
+    };
+    Some((call, outcome.clone()))
+}

@@ -1,0 +1,40 @@
+//! Saying why nothing moves: an upstream that has not begun, a client that has not answered, a log that was behind. Told
+//! once for each wait, and only when it is long enough to be noticed; nothing else depends on it. R: T11, L2
+
+use crate::event::{EventKind, WaitReason};
+use crate::id::UnixMillis;
+use crate::record::{ContentShown, TurnPhase};
+use crate::setup::CallRunner;
+use crate::turn::{FirstByteState, TurnMachine};
+use crate::wording;
+use throughline_wire::CallId;
+
+/// How long a wait is before it is told, in milliseconds. Below the 3 s after which people look for a mistake of theirs.
+pub(crate) const NOTIFY_AFTER_MS: UnixMillis = 2_000;
+
+impl TurnMachine<'_> {
+    pub(crate) fn report_first_byte_wait(&mut self, step: u32, attempt: u32) {
+        let current = step == self.record.step() && attempt == self.record.attempt;
+        let nothing_shown = self.record.phase == (TurnPhase::Streaming { shown: ContentShown::No });
+        if current && nothing_shown && self.volatile.first_byte == FirstByteState::Awaited {
+            let waiting = EventKind::Waiting { reason: WaitReason::FirstByte, until: None, why: None };
+            self.emit(self.step_target(), waiting);
+        }
+    }
+
+    pub(crate) fn report_client_wait(&mut self, call: &CallId, attempt: u32) {
+        let Some(at) = self.running_call(call, attempt) else { return };
+        // Whoever asked for the turn knows what it has not answered.
+        let by_client = self.tool_of(at).is_some_and(|tool| matches!(tool.runs, CallRunner::Client { .. }));
+        if by_client && self.record.phase == TurnPhase::Settling {
+            let until = self.tool_deadline(at);
+            let waiting = EventKind::Waiting { reason: WaitReason::Client, until, why: None };
+            self.emit(self.call_target(at), waiting);
+        }
+    }
+
+    pub(crate) fn report_slow_log(&mut self, ms: u64) {
+        let why = Some(wording::log_was_slow(ms));
+        self.emit(self.step_target(), EventKind::Waiting { reason: WaitReason::Store, until: None, why });
+    }
+}

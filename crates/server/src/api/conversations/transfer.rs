@@ -1,0 +1,217 @@
+//! Conversations out of the store and into it: written down for people and programs, and read in. // R: S4
+
+use super::tree::branch_path;
+use super::{ConversationInfo, created_response, find_conversation, now_ms};
+use crate::error::{ApiError, ErrorResponse};
+use crate::extract::{Path, Query};
+use crate::portable::{
+    self, ImportError, ImportFormat, ImportTarget, MediaLinks, PortableConversation, PortableTurn,
+};
+use crate::principal::{KeyScope, Principal};
+use crate::state::AppState;
+use crate::turn_log;
+use axum::body::Bytes;
+use axum::extract::{DefaultBodyLimit, State};
+use axum::response::{IntoResponse, Response};
+use base64::Engine as _;
+use http::{HeaderMap, HeaderValue, header};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use throughline::MediaStore;
+use throughline_store::catalog::{PageRequest, TurnParent};
+use throughline_wire::Media;
+use utoipa::{IntoParams, ToSchema};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+/// Largest file that can be imported, in bytes: more than ten thousand turns of text.
+pub const IMPORT_BYTES_MAX: usize = 64 << 20;
+/// Files that pictures are looked up among, newest first.
+const LINKED_FILES_MAX: usize = 2_000;
+
+/// Export of one conversation, and `/v1/conversations/import`.
+pub fn routes() -> OpenApiRouter<AppState> {
+    let import = OpenApiRouter::new().routes(routes!(import)).layer(DefaultBodyLimit::max(IMPORT_BYTES_MAX));
+    OpenApiRouter::new().routes(routes!(export)).merge(import)
+}
+
+/// How a conversation is written down.
+#[derive(Clone, Copy, Debug, Default, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ConversationExportFormat {
+    /// Everything, one record a line; can be imported again.
+    #[default]
+    Jsonl,
+    /// One branch, for people.
+    Markdown,
+}
+
+/// What is written down.
+#[derive(Clone, Debug, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct ExportQuery {
+    /// `jsonl` (everything, can be imported again) or `markdown` (one branch, for people).
+    #[serde(default)]
+    #[param(inline)]
+    format: ConversationExportFormat,
+    /// Of Markdown: the last turn of the branch; absent = the conversation's leaf.
+    leaf: Option<String>,
+}
+
+/// A turn with its log, as it travels.
+pub(super) async fn portable_turn(
+    state: &AppState,
+    principal: &Principal,
+    turn_id: &str,
+    parent: Option<TurnParent>,
+) -> Result<PortableTurn, ApiError> {
+    let no_turn = || ApiError::not_found("turn", turn_id);
+    let row = state.catalog.turn(&principal.user, turn_id).await?.ok_or_else(no_turn)?;
+    let events = turn_log::raw_events(&*state.log, turn_id).await?;
+    Ok(PortableTurn { id: row.id, parent, model: row.model, events })
+}
+
+/// Takes a conversation in under new names, and answers with it.
+pub(super) async fn import_conversation(
+    state: &AppState,
+    principal: &Principal,
+    portable: PortableConversation,
+) -> Result<Response, ApiError> {
+    let into = ImportTarget { log: &*state.log, catalog: &*state.catalog, media: &state.media };
+    let imported = portable::import_conversation(into, &principal.user, portable, now_ms()).await;
+    let id = imported.map_err(import_error)?;
+    created_response(state, principal, &id).await
+}
+
+/// Write a conversation down: everything as JSON Lines, or one branch as Markdown.
+#[utoipa::path(get, path = "/v1/conversations/{conversation_id}/export", tag = "conversations",
+    params(("conversation_id" = String, Path, description = "Which conversation"), ExportQuery), responses(
+    (status = 200, description = "The file", content(
+        (String = "application/jsonl"),
+        (String = "text/markdown"),
+    )),
+    (status = 404, description = "There is none, or no such turn in it", body = ErrorResponse),
+))]
+async fn export(
+    State(state): State<AppState>,
+    principal: Principal,
+    Path(id): Path<String>,
+    Query(query): Query<ExportQuery>,
+) -> Result<Response, ApiError> {
+    principal.require(KeyScope::Chat)?;
+    let row = find_conversation(&state, &principal, &id).await?.conversation;
+    let (body, media_type, extension) = match query.format {
+        ConversationExportFormat::Jsonl => {
+            let mut turns = Vec::new();
+            for turn in state.catalog.tree(&principal.user, &id).await? {
+                turns.push(portable_turn(&state, &principal, &turn.id, turn.parent).await?);
+            }
+            let mut portable = PortableConversation::of(row, turns);
+            let mut content = BTreeMap::new();
+            for (_, file) in portable::media_files(&mut portable) {
+                if let Ok(Some(bytes)) = state.media.read(Some(&principal.user), &file).await {
+                    content.insert(file, bytes);
+                }
+            }
+            portable::embed_media(&mut portable, &content);
+            (portable::write_jsonl(&portable, now_ms()), "application/jsonl", "jsonl")
+        }
+        ConversationExportFormat::Markdown => {
+            let mut messages = Vec::new();
+            if let Some(leaf) = query.leaf.or(row.leaf_id) {
+                for (turn, _) in branch_path(&state, &principal, &id, &leaf).await? {
+                    let Some(row) = state.catalog.turn(&principal.user, &turn).await? else { continue };
+                    messages.push(turn_log::message_of(&*state.log, &row).await?);
+                }
+            }
+            let links = StoredFileLinks::of(&state, &principal).await?;
+            (portable::markdown(&row.title, &messages, &links), "text/markdown; charset=utf-8", "md")
+        }
+    };
+    let disposition = format!("attachment; filename=\"{id}.{extension}\"");
+    let mut response = body.into_response();
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(media_type));
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    headers
+        .insert(header::CONTENT_DISPOSITION, HeaderValue::try_from(disposition).map_err(ApiError::internal)?);
+    Ok(response)
+}
+
+/// Files by the hash of their content.
+struct StoredFileLinks(BTreeMap<String, String>);
+
+impl StoredFileLinks {
+    async fn of(state: &AppState, principal: &Principal) -> Result<Self, ApiError> {
+        let mut files = BTreeMap::new();
+        let mut page = PageRequest::first().limit(200);
+        loop {
+            let page_rows = state.catalog.files(&principal.user, &page).await?;
+            files.extend(page_rows.items.into_iter().map(|file| (file.hash, file.id)));
+            match page_rows.next {
+                Some(next) if files.len() < LINKED_FILES_MAX => page = PageRequest::after(next).limit(200),
+                _ => return Ok(Self(files)),
+            }
+        }
+    }
+}
+
+impl MediaLinks for StoredFileLinks {
+    fn link(&self, media: &Media) -> Option<String> {
+        if let Some(id) = media.file_id() {
+            return Some(format!("/v1/files/{id}/content"));
+        }
+        let bytes = base64::engine::general_purpose::STANDARD.decode(media.data()).ok()?;
+        let id = self.0.get(blake3::hash(&bytes).to_hex().as_str())?;
+        Some(format!("/v1/files/{id}/content"))
+    }
+}
+
+/// Read a conversation in: one that was exported as JSON Lines, or a list of OpenAI messages.
+///
+/// Everything gets new ids. Nothing is fetched from anywhere, and no model is asked.
+#[utoipa::path(post, path = "/v1/conversations/import", tag = "conversations",
+    request_body(content((String = "application/jsonl"), (Object = "application/json")),
+        description = "A file of `export`, or `[{\"role\": \"user\", \"content\": \"…\"}, …]`"), responses(
+    (status = 201, description = "It is there", body = ConversationInfo),
+    (status = 400, description = "It cannot be read; `line` says where", body = ErrorResponse),
+    (status = 413, description = "It is too large", body = ErrorResponse),
+))]
+async fn import(
+    State(state): State<AppState>,
+    principal: Principal,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Result<Response, ApiError> {
+    principal.require(KeyScope::Chat)?;
+    let text = std::str::from_utf8(&body).map_err(|error| {
+        let line = body[..error.valid_up_to()].iter().filter(|byte| **byte == b'\n').count() + 1;
+        ApiError::bad_request("not_utf8", format!("line {line} is not UTF-8")).with_extra("line", line)
+    })?;
+    // A header is told by its first line, whatever the sender calls the file.
+    let format = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let format = match format.contains("jsonl") || format.contains("ndjson") {
+        true => ImportFormat::JsonLines,
+        false => ImportFormat::Detect,
+    };
+    let read = portable::parse_conversation(text, format, now_ms());
+    import_conversation(&state, &principal, read.map_err(line_error)?).await
+}
+
+fn import_error(error: ImportError) -> ApiError {
+    match error {
+        ImportError::Unreadable(error) => line_error(error),
+        ImportError::Log(error) => error.into(),
+        ImportError::Store(error) => error.into(),
+    }
+}
+
+fn line_error(error: portable::LineError) -> ApiError {
+    let refused =
+        ApiError::bad_request("cannot_be_imported", error.to_string()).with_extra("line", error.line);
+    match error.help {
+        Some(help) => refused.remedy(help),
+        None => refused,
+    }
+}

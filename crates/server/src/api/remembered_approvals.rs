@@ -1,0 +1,175 @@
+//! Answers that hold for later calls: which there are, and taking one back. R: A2
+
+use super::page::{ListPage, PageQuery};
+use crate::error::{ApiError, ErrorResponse};
+use crate::extract::{Path, Query};
+use crate::principal::{KeyScope, Principal};
+use crate::state::AppState;
+use axum::extract::State;
+use http::StatusCode;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use throughline::RememberedDecision;
+use throughline_store::catalog::{PAGE_ROWS_MAX, RememberedRow};
+use utoipa::{IntoParams, ToSchema};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+/// `/v1/list_remembered`.
+pub fn routes() -> OpenApiRouter<AppState> {
+    OpenApiRouter::new().routes(routes!(list_remembered)).routes(routes!(forget_remembered))
+}
+
+/// An answer that is remembered.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct RememberedApproval {
+    /// By which it is taken back. Never used again.
+    pub number: u64,
+    /// Holds in this conversation only; absent = always.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub conversation_id: Option<String>,
+    /// When it was given, in milliseconds since 1970.
+    pub at: i64,
+    /// The decision and the calls that it is about. Absent: a later release wrote it, and nothing of the kind is allowed until it
+    /// is taken back.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rule: Option<RememberedRule>,
+    /// The same as it is kept: `decision`, `scope`, `tool`, `fingerprint`, `arguments_hash`, `arguments`, `reason`, `question`.
+    #[schema(value_type = Object)]
+    pub answer: Value,
+}
+
+/// The decision of a remembered answer and the calls that it is about.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct RememberedRule {
+    /// `approve` or `deny`.
+    pub decision: String,
+    /// `conversation` or `always`.
+    pub scope: String,
+    /// Calls of this tool, as it was defined then: if it is defined otherwise, it asks again.
+    pub tool: String,
+    /// `these`: the same arguments as then and no others. `any`. Otherwise tests by name or JSON pointer, all of which the arguments have to pass.
+    #[schema(value_type = Object)]
+    pub for_arguments: Value,
+    /// Why it was denied.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// The question that was answered so; absent in what earlier releases kept.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub question: Option<String>,
+    /// The turn that asked it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub turn_id: Option<String>,
+}
+
+impl From<&RememberedDecision> for RememberedRule {
+    fn from(answer: &RememberedDecision) -> Self {
+        let name = |value: Result<Value, serde_json::Error>| {
+            value.ok().and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default()
+        };
+        let for_arguments = match (&answer.arguments_hash, answer.arguments.is_empty()) {
+            (Some(_), _) => json!("these"),
+            (None, true) => json!("any"),
+            (None, false) => serde_json::to_value(&answer.arguments).unwrap_or_default(),
+        };
+        let question = answer.question.as_ref().map(|question| question.as_str().to_owned());
+        Self {
+            decision: name(serde_json::to_value(answer.decision)),
+            scope: answer.scope.name().to_owned(),
+            tool: answer.tool.as_str().to_owned(),
+            for_arguments,
+            reason: answer.reason.clone(),
+            // The id of a question begins with that of its call, which begins with its turn's.
+            turn_id: question.as_deref().and_then(|id| Some(id.rsplitn(3, '.').nth(2)?.to_owned())),
+            question,
+        }
+    }
+}
+
+impl From<RememberedRow> for RememberedApproval {
+    fn from(row: RememberedRow) -> Self {
+        let answer = serde_json::from_value::<RememberedDecision>(row.answer.clone()).ok();
+        Self {
+            number: row.number,
+            conversation_id: row.conversation_id,
+            at: row.at,
+            rule: answer.as_ref().map(RememberedRule::from),
+            answer: row.answer,
+        }
+    }
+}
+
+/// Which answers.
+#[derive(Clone, Debug, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct RememberedQuery {
+    /// Those that hold in this conversation too; absent = only those that always hold.
+    conversation_id: Option<String>,
+    /// `true`: those of every conversation too.
+    #[serde(default)]
+    #[param(required = false)]
+    everywhere: bool,
+    /// `next` of the page before.
+    cursor: Option<String>,
+    /// Most rows, 1 to 200. Default 200.
+    #[param(minimum = 1, maximum = 200)]
+    limit: Option<u32>,
+}
+
+/// List answers that are remembered, oldest first.
+#[utoipa::path(get, path = "/v1/remembered", tag = "agents", params(RememberedQuery), responses(
+    (status = 200, description = "A part of the list", body = ListPage<RememberedApproval>),
+    (status = 400, description = "A query that cannot be answered", body = ErrorResponse),
+))]
+async fn list_remembered(
+    State(state): State<AppState>,
+    principal: Principal,
+    Query(query): Query<RememberedQuery>,
+) -> Result<axum::Json<ListPage<RememberedApproval>>, ApiError> {
+    principal.require(KeyScope::Chat)?;
+    let page = PageQuery::page_request(query.cursor, query.limit.or(Some(PAGE_ROWS_MAX)))?;
+    let after = match page.cursor.as_deref().map(str::parse::<u64>) {
+        None => 0,
+        Some(Ok(after)) => after,
+        Some(Err(_)) => {
+            let error = ApiError::bad_request("invalid_value", "`cursor` is the `next` of a page before");
+            return Err(error.param("cursor"));
+        }
+    };
+    // A user has few enough of them to be read at once: catalog limits see to it.
+    let rows = if query.everywhere {
+        state.catalog.all_remembered(&principal.user).await?
+    } else {
+        state.catalog.remembered(&principal.user, query.conversation_id.as_deref()).await?
+    };
+    let mut rows: Vec<RememberedRow> = rows.into_iter().filter(|row| row.number > after).collect();
+    let has_more = rows.len() > page.limit as usize;
+    rows.truncate(page.limit as usize);
+    let next = rows.last().filter(|_| has_more).map(|last| last.number.to_string());
+    Ok(axum::Json(ListPage {
+        items: rows.into_iter().map(RememberedApproval::from).collect(),
+        next,
+        partial: false,
+    }))
+}
+
+/// Take an answer back: the next such call asks again.
+#[utoipa::path(delete, path = "/v1/remembered/{number}", tag = "agents",
+    params(("number" = u64, Path, description = "Which answer")), responses(
+    (status = 204, description = "It is forgotten"),
+    (status = 404, description = "There is none", body = ErrorResponse),
+))]
+async fn forget_remembered(
+    State(state): State<AppState>,
+    principal: Principal,
+    Path(number): Path<u64>,
+) -> Result<StatusCode, ApiError> {
+    principal.require(KeyScope::Chat)?;
+    let forgotten = state.catalog.delete_remembered(&principal.user, number).await;
+    state.app.invalidate_permanent_approvals(Some(&principal.user));
+    match forgotten? {
+        Some(_) => Ok(StatusCode::NO_CONTENT),
+        None => Err(ApiError::not_found("remembered answer", &number.to_string())),
+    }
+}

@@ -1,0 +1,48 @@
+//! Why a WebSocket is closed, as its code says.
+
+use axum::extract::ws::CloseFrame;
+use tokio_tungstenite::tungstenite::Error;
+
+/// Why a WebSocket is closed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum CloseReason {
+    /// The server stops. The client comes back with the numbers that it has.
+    Stopping,
+    /// Bytes that are no WebSocket frames, or of a kind that is not spoken.
+    Protocol,
+    /// A binary message.
+    NotText,
+    /// A text that is no UTF-8.
+    NotUtf8,
+    /// A frame or message over its limit.
+    TooLarge,
+    /// The key is no longer valid.
+    Unauthenticated,
+    /// It does not take what it is sent.
+    TooSlow,
+}
+
+impl CloseReason {
+    pub(super) fn frame(self) -> CloseFrame {
+        let (code, reason) = match self {
+            CloseReason::Stopping => (1001, "the server is stopping; connect again"),
+            CloseReason::Protocol => (1002, "that is no WebSocket frame that is understood here"),
+            CloseReason::NotText => (1003, "messages are JSON texts"),
+            CloseReason::NotUtf8 => (1007, "a text is not UTF-8"),
+            CloseReason::TooLarge => (1009, "a frame or message is over its limit"),
+            CloseReason::Unauthenticated => (4401, "the key is no longer valid"),
+            CloseReason::TooSlow => (4408, "too far behind; connect again and go on behind the last seq"),
+        };
+        CloseFrame { code, reason: reason.into() }
+    }
+
+    /// What a failure to read means; `None` = the connection is gone, and nobody is there to be told.
+    pub(super) fn of(error: axum::Error) -> Option<Self> {
+        match error.into_inner().downcast::<Error>().map(|error| *error) {
+            Ok(Error::Capacity(_)) => Some(CloseReason::TooLarge),
+            Ok(Error::Utf8(_)) => Some(CloseReason::NotUtf8),
+            Ok(Error::Protocol(_)) => Some(CloseReason::Protocol),
+            Ok(_) | Err(_) => None,
+        }
+    }
+}

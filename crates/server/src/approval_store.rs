@@ -1,0 +1,158 @@
+//! What each user has said should always hold, in the catalog. Never in one place for all: another user's consent is no
+//! consent. R: A2, R3
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use throughline::approval_store::{ApprovalStore, ApprovalStoreError, ApprovalStores, StoredApproval};
+use throughline_engine::RememberedDecision;
+use throughline_store::StoreError;
+use throughline_store::catalog::{Catalog, NewRemembered, RememberedRow};
+use tokio::runtime::Handle;
+
+/// The memories of all users of a server: `Throughline::builder().memories(...)`.
+#[derive(Clone)]
+pub struct CatalogApprovals {
+    catalog: Arc<dyn Catalog>,
+    runtime: Handle,
+    cache: Arc<Mutex<ApprovalCache>>,
+}
+
+/// How long what was read is believed. What is said or taken back here counts at once; what another program changes, after this.
+const CACHE_TTL: Duration = Duration::from_millis(500);
+/// Users whose answers are remembered to have been read.
+const CACHED_USERS_MAX: usize = 10_000;
+
+/// What was read a moment ago, so that a turn need not wait for the catalog.
+#[derive(Default)]
+struct ApprovalCache {
+    by_user: HashMap<String, (Instant, Vec<StoredApproval>)>,
+    /// Grows with each change: what was read before one is not believed after it.
+    changes: u64,
+}
+
+impl ApprovalCache {
+    fn insert(&mut self, user: String, approvals: Vec<StoredApproval>) {
+        if self.by_user.len() >= CACHED_USERS_MAX {
+            self.by_user.clear();
+        }
+        self.by_user.insert(user, (Instant::now(), approvals));
+    }
+
+    fn invalidate(&mut self, user: &str) {
+        self.changes += 1;
+        self.by_user.remove(user);
+    }
+}
+
+impl CatalogApprovals {
+    /// In this catalog. Made inside the runtime that the catalog works on.
+    pub fn new(catalog: Arc<dyn Catalog>) -> Self {
+        Self { catalog, runtime: Handle::current(), cache: Arc::default() }
+    }
+}
+
+impl fmt::Debug for CatalogApprovals {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("CatalogMemories")
+    }
+}
+
+impl ApprovalStores for CatalogApprovals {
+    fn for_user(&self, user: Option<&str>) -> Arc<dyn ApprovalStore> {
+        Arc::new(UserApprovals { memories: self.clone(), user: user.map(str::to_owned) })
+    }
+}
+
+/// One user's. Its calls block their thread, as those of every `ApprovalStore`, and must not be made from asynchronous code.
+#[derive(Clone, Debug)]
+struct UserApprovals {
+    memories: CatalogApprovals,
+    /// Nobody has no memory: what has no user must not hold for all.
+    user: Option<String>,
+}
+
+impl UserApprovals {
+    fn query<T>(
+        &self,
+        without_user: T,
+        of: impl AsyncFnOnce(&dyn Catalog, &str) -> Result<T, StoreError>,
+    ) -> Result<T, ApprovalStoreError> {
+        let Some(user) = &self.user else { return Ok(without_user) };
+        let CatalogApprovals { catalog, runtime, .. } = &self.memories;
+        runtime
+            .block_on(of(&**catalog, user))
+            .map_err(|error| ApprovalStoreError::Store { why: error.to_string() })
+    }
+}
+
+impl UserApprovals {
+    fn cache(&self) -> MutexGuard<'_, ApprovalCache> {
+        // Every change is whole.
+        self.memories.cache.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn invalidate(&self) {
+        if let Some(user) = &self.user {
+            self.cache().invalidate(user);
+        }
+    }
+}
+
+impl ApprovalStore for UserApprovals {
+    fn all(&self) -> Result<Vec<StoredApproval>, ApprovalStoreError> {
+        let before = self.cache().changes;
+        let rows = self.query(Vec::new(), async |catalog, user| catalog.remembered(user, None).await)?;
+        let all: Vec<StoredApproval> = rows.into_iter().map(stored_approval).collect::<Result<_, _>>()?;
+        let mut cache = self.cache();
+        if let Some(user) = self.user.clone().filter(|_| cache.changes == before) {
+            cache.insert(user, all.clone());
+        }
+        Ok(all)
+    }
+
+    fn cached(&self) -> Option<Vec<StoredApproval>> {
+        let Some(user) = &self.user else { return Some(Vec::new()) };
+        let cache = self.cache();
+        let (at, approvals) = cache.by_user.get(user)?;
+        (at.elapsed() < CACHE_TTL).then(|| approvals.clone())
+    }
+
+    fn invalidate(&self) {
+        self.invalidate();
+    }
+
+    fn save(&self, answer: RememberedDecision, at_ms: i64) -> Result<(), ApprovalStoreError> {
+        let subject = subject_key(&answer)?;
+        let answer = serde_json::to_value(&answer).map_err(unreadable_row)?;
+        let new = NewRemembered { conversation_id: None, about: subject, answer, at: at_ms };
+        let approvals = self.query(None, async |catalog, user| catalog.remember(user, new).await).map(drop);
+        self.invalidate();
+        approvals
+    }
+
+    fn remove(&self, number: u64) -> Result<Option<StoredApproval>, ApprovalStoreError> {
+        let row = self.query(None, async |catalog, user| catalog.delete_remembered(user, number).await);
+        self.invalidate();
+        row?.map(stored_approval).transpose()
+    }
+}
+
+/// What an answer is about, whatever it says: a later one about the same replaces it.
+fn subject_key(answer: &RememberedDecision) -> Result<String, ApprovalStoreError> {
+    let subject = (&answer.tool, &answer.fingerprint, &answer.arguments_hash, &answer.arguments);
+    serde_json::to_string(&subject).map_err(unreadable_row)
+}
+
+/// What is not understood is an error, as in a file: a denial among them might be forgotten.
+pub(crate) fn stored_approval(row: RememberedRow) -> Result<StoredApproval, ApprovalStoreError> {
+    let number = row.number;
+    let answer = serde_json::from_value(row.answer)
+        .map_err(|error| ApprovalStoreError::Unreadable { number, why: error.to_string() })?;
+    Ok(StoredApproval { number, at_ms: row.at, answer })
+}
+
+fn unreadable_row(error: serde_json::Error) -> ApprovalStoreError {
+    ApprovalStoreError::Store { why: error.to_string() }
+}

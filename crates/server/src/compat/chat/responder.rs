@@ -1,0 +1,319 @@
+//! One answer on its way to the client: a viewer of the turn, its projection, and the rule that a turn ends with its client.
+
+use super::NO_APPROVER_TEXT;
+use crate::chat_questions;
+use crate::error::ApiError;
+use crate::hub::{Hub, TurnState, WaitsFor};
+use crate::net::ConnectionCanceller;
+use crate::principal::Principal;
+use crate::state::AppState;
+use crate::surface::chat_completions::request::DeliveryMode;
+use crate::surface::chat_completions::{
+    AnswerEnd, AnswerStarted, ChatChunk, ChatCompletion, ChatErrorBody, ChatProjection, ChunkHead,
+    ChunkWriter, RetryHint, STREAM_OPEN, heartbeat,
+};
+use crate::viewer::{ResumeFrom, Viewer, ViewerItem, ViewerProgress};
+use axum::body::{Body, Bytes};
+use axum::response::{IntoResponse, Response};
+use futures_util::stream;
+use http::{HeaderValue, StatusCode, header};
+use jiff::Timestamp;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+use throughline::Event;
+use throughline_engine::{ApprovalDecision, BlockStart, EventKind, EventSeq, TurnId};
+use throughline_store::LogRecord;
+use tokio::time::{Instant, timeout_at};
+
+/// Names the turn, for whoever wants to look at it through the own API.
+const TURN_HEADER: &str = "throughline-turn-id";
+
+/// An answer that nothing has been sent of.
+pub(super) struct ChatResponder {
+    head: ChunkHead,
+    projection: ChatProjection,
+    viewer: Viewer,
+    state: AppState,
+    /// The address of this server as the person at the client knows it.
+    page: String,
+    cancel_guard: CancelGuard,
+}
+
+/// The turn is stopped when this is dropped, unless it may go on without its client.
+struct CancelGuard {
+    hub: Hub,
+    user: String,
+    turn: Option<TurnId>,
+}
+
+/// An answer of which something has been sent.
+struct ChatStream {
+    responder: ChatResponder,
+    writer: ChunkWriter,
+    meter: Arc<ViewerProgress>,
+    opening: Option<Vec<u8>>,
+}
+
+/// What the log had next.
+enum LogStep {
+    Chunks(Vec<ChatChunk>),
+    Idle,
+}
+
+impl ChatResponder {
+    /// The answer of a turn behind its event `after`.
+    pub(super) async fn open(
+        state: &AppState,
+        principal: &Principal,
+        turn: &TurnId,
+        after: u64,
+        head: ChunkHead,
+        projection: ChatProjection,
+        page: String,
+    ) -> Result<Self, ApiError> {
+        let cancel_guard =
+            CancelGuard { hub: state.hub.clone(), user: principal.user.clone(), turn: Some(turn.clone()) };
+        let viewer = state.hub.viewer(principal, turn, ResumeFrom::After(after)).await?;
+        Ok(Self { head, projection, viewer, state: state.clone(), page, cancel_guard })
+    }
+
+    /// As the client wants it.
+    pub(super) async fn deliver(
+        self,
+        delivery: DeliveryMode,
+        canceller: Arc<ConnectionCanceller>,
+    ) -> Result<Response, ApiError> {
+        let turn = self.viewer.turn().as_str().to_owned();
+        let mut response = match delivery {
+            DeliveryMode::Stream => self.stream(canceller).await?,
+            DeliveryMode::Complete => self.collect().await?,
+        };
+        if let Ok(turn) = HeaderValue::from_str(&turn) {
+            response.headers_mut().insert(TURN_HEADER, turn);
+        }
+        Ok(response)
+    }
+
+    /// What happens before the model says anything, for a moment: what fails by then is a status, which clients act on. // R: E2
+    async fn buffer_head(&mut self) -> io::Result<Vec<ChatChunk>> {
+        let deadline = Instant::now() + Duration::from_millis(self.state.limits.head_hold_ms);
+        let mut buffered = Vec::new();
+        while self.projection.started() == AnswerStarted::No && self.projection.ended().is_none() {
+            let Ok(item) = timeout_at(deadline, self.viewer.next()).await else { break };
+            if let LogStep::Chunks(chunks) = self.apply(item.map_err(io::Error::other)?).await? {
+                buffered.extend(chunks);
+            }
+        }
+        Ok(buffered)
+    }
+
+    async fn stream(mut self, canceller: Arc<ConnectionCanceller>) -> Result<Response, ApiError> {
+        let buffered = self.buffer_head().await.map_err(stream_error)?;
+        if self.projection.started() == AnswerStarted::No
+            && let Some(error) = buffered.iter().find_map(|piece| match piece {
+                ChatChunk::Error(error) => Some(error),
+                _ => None,
+            })
+        {
+            return Ok(error_response(error));
+        }
+        // A client that takes nothing is cut like every viewer; here that stops the turn.
+        let meter = self.cancel_guard.hub.watchdog().watch(
+            self.viewer.turn().clone(),
+            self.viewer.after(),
+            canceller,
+        );
+        let writer = ChunkWriter::new(&self.head);
+        let mut opening = STREAM_OPEN.to_vec();
+        writer.write(&self.projection.opening(), &mut opening);
+        buffered.iter().for_each(|piece| writer.write(piece, &mut opening));
+        // Boxed: for each chunk it moves in and out of the stream.
+        let initial = Some(Box::new(ChatStream { responder: self, writer, meter, opening: Some(opening) }));
+        let body = stream::unfold(initial, |sending| async move {
+            let mut sending = sending?;
+            let next = sending.next().await?;
+            let sending = next.is_ok().then_some(sending);
+            Some((next, sending))
+        });
+        let mut response = Response::new(Body::from_stream(body));
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store, no-transform"));
+        headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
+        Ok(response)
+    }
+
+    /// The fold of the same pieces. // R: T13
+    async fn collect(mut self) -> Result<Response, ApiError> {
+        let mut completion = ChatCompletion::default();
+        while self.projection.ended().is_none() {
+            match self.next().await.map_err(stream_error)? {
+                LogStep::Chunks(chunks) => chunks.into_iter().for_each(|piece| completion.push(piece)),
+                LogStep::Idle => {}
+            }
+        }
+        match completion.into_body(&self.head) {
+            Some(Ok(body)) => Ok(axum::Json(body).into_response()),
+            Some(Err(error)) => Ok(error_response(&error)),
+            None => Err(ApiError::internal("an answer ended without an end")),
+        }
+    }
+
+    /// Once the answer has ended, with this event, the turn is its own: it is over, or waits for the next request.
+    fn disarm_if_ended(&mut self, seq: EventSeq) {
+        match self.projection.ended() {
+            Some(AnswerEnd::TurnEnded) => self.cancel_guard.disarm(),
+            Some(AnswerEnd::ToolCalls) => {
+                self.cancel_guard.disarm();
+                self.cancel_guard.hub.park(self.viewer.turn(), seq, WaitsFor::ToolResults);
+            }
+            Some(AnswerEnd::Question) => {
+                self.cancel_guard.disarm();
+                self.cancel_guard.hub.park(self.viewer.turn(), seq, WaitsFor::Approval);
+            }
+            None => {}
+        }
+    }
+
+    async fn next(&mut self) -> io::Result<LogStep> {
+        let item = self.viewer.next().await.map_err(io::Error::other)?;
+        self.apply(item).await
+    }
+
+    /// Shows what the log had next. To be awaited to its end: what was viewed does not come again.
+    async fn apply(&mut self, item: Option<ViewerItem>) -> io::Result<LogStep> {
+        match item {
+            Some(ViewerItem::Records(records)) => {
+                let mut chunks = Vec::new();
+                for mut event in records.iter().filter_map(parse_event) {
+                    // A chat client has no key to this server's files but the text.
+                    if let EventKind::BlockStart(BlockStart::Image(media)) = &mut event.kind {
+                        self.state.media.hydrate(&self.cancel_guard.user, media).await;
+                    }
+                    let had_ended = self.projection.ended();
+                    chunks.extend(self.projection.push(&event));
+                    self.deny_unanswerable(&event).await;
+                    chunks.extend(self.end_with_questions(event.seq).await?);
+                    if had_ended.is_none() {
+                        self.disarm_if_ended(event.seq);
+                    }
+                }
+                Ok(LogStep::Chunks(chunks))
+            }
+            // Chat clients know no word for it; the connection lives.
+            Some(ViewerItem::Idle | ViewerItem::StoreUnavailable(_)) => Ok(LogStep::Idle),
+            // What has been sent cannot be taken back, so this answer cannot be mended.
+            Some(ViewerItem::Snapshot(_) | ViewerItem::Resync(_)) => {
+                Err(io::Error::other("the log is another one"))
+            }
+            None => Err(io::Error::other("the server stops")),
+        }
+    }
+}
+
+impl ChatResponder {
+    /// A question that this client cannot be asked is denied, so that its turn does not wait for what never comes.
+    async fn deny_unanswerable(&mut self, event: &Event) {
+        let EventKind::ApprovalRequest { approval_id, kind, .. } = &event.kind else { return };
+        if !self.projection.cannot_ask(*kind) {
+            return;
+        }
+        let CancelGuard { hub, user, .. } = &self.cancel_guard;
+        if let Ok(TurnState::Running(control)) = hub.control(user, &event.turn_id).await {
+            // If somebody else has answered it meanwhile, all the better.
+            let _ = control
+                .answer(approval_id.clone(), ApprovalDecision::Deny, Some(NO_APPROVER_TEXT.to_owned()))
+                .await;
+        }
+    }
+
+    /// Ends the answer with the questions of the turn, if it waits for nothing else. // R: A3
+    async fn end_with_questions(&mut self, after: EventSeq) -> io::Result<Vec<ChatChunk>> {
+        let questions = self.projection.questions();
+        if questions.is_empty() {
+            return Ok(Vec::new());
+        }
+        let (user, turn) = (&self.cancel_guard.user, self.viewer.turn());
+        let text =
+            chat_questions::store_questions(&self.state, user, turn, after.0, &questions, &self.page).await;
+        let text = text.map_err(|error| io::Error::other(error.message))?;
+        Ok(self.projection.end_with_question(&text))
+    }
+}
+
+impl ChatStream {
+    /// What is sent next; `None` behind the end. Nothing follows an error.
+    async fn next(&mut self) -> Option<io::Result<Bytes>> {
+        if let Some(opening) = self.opening.take() {
+            return Some(Ok(Bytes::from(opening)));
+        }
+        let mut bytes = Vec::new();
+        self.meter.mark_taken();
+        if self.meter.is_cancelled() {
+            return Some(Err(io::ErrorKind::ConnectionReset.into()));
+        }
+        while bytes.is_empty() {
+            if self.responder.projection.ended().is_some() {
+                return None;
+            }
+            match self.responder.next().await {
+                Ok(LogStep::Chunks(chunks)) => {
+                    chunks.iter().for_each(|piece| self.writer.write(piece, &mut bytes));
+                }
+                Ok(LogStep::Idle) => bytes = heartbeat(Timestamp::now().as_millisecond()),
+                // A clean end without a finish looks like success to most clients (surfaces.md §0.5), so the
+                // connection is broken off instead.
+                Err(error) => return Some(Err(error)),
+            }
+        }
+        self.meter.mark_given(self.responder.viewer.after());
+        Some(Ok(Bytes::from(bytes)))
+    }
+}
+
+/// An error as a status, with what clients look for before they try again by themselves.
+fn error_response(error: &ChatErrorBody) -> Response {
+    let status = StatusCode::from_u16(error.status).unwrap_or(StatusCode::BAD_GATEWAY);
+    let mut response = (status, axum::Json(error.to_value())).into_response();
+    let headers = response.headers_mut();
+    if let Some(ms) = error.retry_after_ms {
+        headers.insert(header::RETRY_AFTER, HeaderValue::from(ms.div_ceil(1_000)));
+        headers.insert("retry-after-ms", HeaderValue::from(ms));
+    }
+    if error.retry == RetryHint::Never {
+        headers.insert("x-should-retry", HeaderValue::from_static("false"));
+    }
+    response
+}
+
+/// The turn is lost to this answer before anything of it was sent.
+fn stream_error(why: io::Error) -> ApiError {
+    tracing::warn!(%why, "an answer breaks off before its first byte");
+    ApiError::unavailable("interrupted", "the server lost this answer before it began", 1)
+        .remedy("send the request again")
+}
+
+/// An event of the log; a reader ignores what it does not know.
+pub(super) fn parse_event(record: &LogRecord) -> Option<Event> {
+    Event::from_json(&record.kind, &record.payload).ok()
+}
+
+impl CancelGuard {
+    fn disarm(&mut self) {
+        self.turn = None;
+    }
+}
+
+impl Drop for CancelGuard {
+    fn drop(&mut self) {
+        let Some(turn) = self.turn.take() else { return };
+        let (hub, user) = (self.hub.clone(), std::mem::take(&mut self.user));
+        tokio::spawn(async move {
+            if let Ok(TurnState::Running(control)) = hub.control(&user, &turn).await {
+                // If it ended meanwhile, all the better.
+                let _ = control.cancel().await;
+            }
+        });
+    }
+}

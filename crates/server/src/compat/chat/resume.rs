@@ -1,0 +1,221 @@
+//! A request that brings results of the client's own tools, or the answer to a question, goes on with the turn that waits for
+//! them.
+//!
+//! The turn's own history is exact: it has the calls that the server ran in the same step, which the client has never
+//! seen. If the turn is gone (expired, stopped, another server's), or the request says which tool is to be called, the messages
+//! as given are answered by a new one.
+
+use super::responder::parse_event;
+use crate::chat_questions::{StoredQuestions, find_open};
+use crate::error::ApiError;
+use crate::hub::{TurnState, UnparkOutcome};
+use crate::principal::Principal;
+use crate::state::AppState;
+use crate::surface::chat_completions::question::{QuestionReply, read_reply};
+use crate::surface::chat_completions::request::ChatRequest;
+use crate::surface::chat_completions::{ApprovalChannel, ChatProjection, call_id};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use throughline::TurnControl;
+use throughline::engine::{ClientAnswer, ClientStatus, MessageTiming};
+use throughline::tools::ToolToggle;
+use throughline_engine::{EventKind, TurnId};
+use throughline_wire::{CallId, Message, UserPart};
+
+/// Records read at once.
+const RECORDS_PER_READ: usize = 1_024;
+
+/// A turn that waits for what the request brings.
+pub(super) struct ResumableTurn {
+    pub turn: TurnId,
+    pub message_id: String,
+    /// The last event of the answer before.
+    pub after: u64,
+    input: ResumeInput,
+}
+
+/// What the turn waits for.
+enum ResumeInput {
+    /// Results of the client's own tools.
+    Results {
+        control: TurnControl,
+        answers: Vec<(CallId, String)>,
+        /// What the user says behind the results.
+        message: Vec<UserPart>,
+    },
+    /// The answer of a person.
+    Answer { questions: StoredQuestions, message: Vec<UserPart> },
+}
+
+/// A turn as far as its log goes, or as far as an answer before has shown it.
+pub(super) struct TurnProjection {
+    pub projection: ChatProjection,
+    pub after: u64,
+    pub message_id: String,
+}
+
+/// Brings a projection to an event of its turn, or to the last one.
+pub(super) async fn project_up_to(
+    state: &AppState,
+    turn: &TurnId,
+    mut projection: ChatProjection,
+    upto: u64,
+) -> Result<TurnProjection, ApiError> {
+    let (mut after, mut message_id) = (0, String::new());
+    while after < upto {
+        let mut records = state.log.read(turn.as_str(), after, RECORDS_PER_READ).await?;
+        records.retain(|record| record.seq <= upto);
+        let Some(last) = records.last() else { break };
+        after = last.seq;
+        for event in records.iter().filter_map(parse_event) {
+            if let EventKind::StreamStart { message_id: id, .. } = &event.kind {
+                message_id = id.as_str().to_owned();
+            }
+            projection.replay(&event);
+        }
+    }
+    Ok(TurnProjection { projection, after, message_id })
+}
+
+/// The turn that waits for the results of this request, if there is one. The projection is brought to where its answer
+/// before ended.
+///
+/// # Errors
+/// 400: the turn waits for more than the request brings.
+pub(super) async fn turn_awaiting_results(
+    state: &AppState,
+    principal: &Principal,
+    request: &ChatRequest,
+    projection: &mut ChatProjection,
+) -> Result<Option<ResumableTurn>, ApiError> {
+    let mut answers = BTreeMap::new();
+    let mut turns = Vec::new();
+    for (id, output) in &request.transcript.tool_results {
+        // An id that is none of ours: another server's history.
+        let Some((turn, call)) = call_id::parse_public(id) else { return Ok(None) };
+        answers.insert(call, output.text.clone());
+        turns.push(turn);
+    }
+    turns.dedup();
+    let [turn] = turns.as_slice() else { return Ok(None) };
+    let Ok(TurnState::Running(control)) = state.hub.control(&principal.user, turn).await else {
+        return Ok(None);
+    };
+
+    // Looked at apart: if the turn is not waiting, the projection of a new one begins with nothing.
+    let TurnProjection { projection: mut turn_projection, after, message_id } =
+        project_up_to(state, turn, projection.new_answer(), u64::MAX).await?;
+    if !turn_projection.waits_only_for_client() {
+        return Ok(None);
+    }
+    // A choice holds from the first step of a turn on, so it needs one of its own, and nobody will come back to this one.
+    // What the client's tools give a waiting turn is text.
+    let has_pictures = request.transcript.tool_results.iter().any(|(_, output)| !output.media.is_empty());
+    if !request.tool_choice.is_auto() || request.server_tools == ToolToggle::Off || has_pictures {
+        let _ = control.cancel().await;
+        return Ok(None);
+    }
+    let wanted = turn_projection.client_call_ids();
+    let missing: Vec<String> = wanted
+        .iter()
+        .filter(|call| !answers.contains_key(*call))
+        .map(|call| format!("`{}`", call_id::to_public(call)))
+        .collect();
+    if !missing.is_empty() {
+        return Err(ApiError::bad_request(
+            "missing_results",
+            format!("no result is there for {}", missing.join(", ")),
+        )
+        .param("messages")
+        .remedy(
+            "send the assistant's message with all its `tool_calls`, and one message of role `tool` for each",
+        ));
+    }
+    let answers: Vec<_> =
+        wanted.into_iter().filter_map(|call| answers.remove(&call).map(|text| (call, text))).collect();
+    if state.hub.unpark(&principal.user, turn)? == UnparkOutcome::Ended {
+        return Ok(None);
+    }
+    turn_projection.resume_with_results();
+    *projection = turn_projection;
+    let message = request.transcript.input.clone();
+    let resume_input = ResumeInput::Results { control, answers, message };
+    Ok(Some(ResumableTurn { turn: turn.clone(), message_id, after, input: resume_input }))
+}
+
+/// The turn whose question the request answers, if there is one. The projection is brought to where its answer before ended. // R: A3
+pub(super) async fn turn_awaiting_answer(
+    state: &AppState,
+    principal: &Principal,
+    request: &ChatRequest,
+    projection: &mut ChatProjection,
+) -> Result<Option<ResumableTurn>, ApiError> {
+    let user = principal.user.as_str();
+    let input = input_since_reply(request);
+    if input.is_empty() {
+        return Ok(None);
+    }
+    let Some(open_questions) = find_open(state, user, &request.transcript.history).await? else {
+        return Ok(None);
+    };
+    let turn = open_questions.turn();
+    let is_expired = state.hub.unpark(user, &turn)? == UnparkOutcome::Ended;
+    let Some(questions) = open_questions.claim(state, user).await? else { return Ok(None) };
+    // It was answered elsewhere, or its time was over: a yes or a no still asks for the rest of it, and anything else is new.
+    if is_expired && matches!(read_reply(&input), QuestionReply::Words(_)) {
+        return Ok(None);
+    }
+    // Whoever answers in words sees the next question in words, too.
+    let initial = projection.new_answer().with_approval_channel(ApprovalChannel::Text);
+    let Ok(turn_projection) = project_up_to(state, &turn, initial, questions.after).await else {
+        return Ok(None);
+    };
+    let TurnProjection { projection: mut turn_projection, after, message_id } = turn_projection;
+    turn_projection.resume_with_answer();
+    *projection = turn_projection;
+    Ok(Some(ResumableTurn {
+        turn,
+        message_id,
+        after,
+        input: ResumeInput::Answer { questions, message: input },
+    }))
+}
+
+/// Everything that the user has said behind the assistant's last message.
+fn input_since_reply(request: &ChatRequest) -> Vec<UserPart> {
+    let users = request.transcript.history.iter().rev().map_while(|message| match message {
+        Message::User(parts) => Some(parts),
+        Message::Step(_) => None,
+    });
+    let mut messages: Vec<&Vec<UserPart>> = users.collect();
+    messages.reverse();
+    messages.push(&request.transcript.input);
+    messages.into_iter().flatten().cloned().collect()
+}
+
+impl ResumableTurn {
+    /// Gives the turn what it waits for.
+    ///
+    /// # Errors
+    /// It cannot be given; nothing more will come of the turn.
+    pub(super) async fn deliver(self, state: &AppState, principal: &Principal) -> Result<(), ApiError> {
+        match self.input {
+            ResumeInput::Results { control, answers, message } => {
+                if !message.is_empty() {
+                    // Before the results, so that the next step has both. If the turn has ended meanwhile, its answer says so.
+                    let _ = control.send(message, MessageTiming::NextStep).await;
+                }
+                for (call, text) in answers {
+                    let output = Value::String(text);
+                    let answer = ClientAnswer { status: ClientStatus::Success, output, applied: None };
+                    // Another request may have brought the same: the first one counts.
+                    let _ = state.app.answer_client_call(Some(principal.user.clone()), &call, answer).await;
+                }
+            }
+            ResumeInput::Answer { questions, message: input } => {
+                questions.answer(state, &principal.user, &input).await?;
+            }
+        }
+        Ok(())
+    }
+}

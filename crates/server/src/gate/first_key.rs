@@ -1,0 +1,88 @@
+//! The first key: made at the first start, so that nobody has to know how before anything works. R: R4
+
+use super::key_ring::{LOCAL_USER, MintError, NewApiKey};
+use super::{ApiKey, Gate};
+use crate::error::ApiError;
+use crate::principal::{KeyScope, KeyScopes};
+use jiff::Timestamp;
+use std::fs;
+use std::io::{self, Write};
+use std::path::Path;
+
+/// What its owner sees in the list of keys.
+const FIRST_KEY_NAME: &str = "first start";
+
+/// Whether a key had to be made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FirstKey {
+    /// This one, which is in the file now, too. It is not shown again.
+    Created(ApiKey),
+    /// There is one that may do everything.
+    Exists,
+}
+
+/// Why there is none.
+#[derive(Debug, thiserror::Error)]
+pub enum FirstKeyError {
+    /// It could not be made.
+    #[error(transparent)]
+    Mint(#[from] MintError),
+    /// The keys cannot be read.
+    #[error("the keys cannot be read: {0}")]
+    Unreadable(String),
+    /// It cannot be kept where its owner finds it.
+    #[error("`{path}` cannot be written: {source}")]
+    File {
+        /// The file.
+        path: String,
+        /// What the system says.
+        source: io::Error,
+    },
+}
+
+impl Gate {
+    /// Makes a key with all scopes and writes it into this file, for its owner's eyes only, unless there is a key with `admin`.
+    ///
+    /// # Errors
+    /// It cannot be made or written; then nothing is left of it that would open anything.
+    pub async fn first_key(&self, file: &Path) -> Result<FirstKey, FirstKeyError> {
+        let unreadable = |error: ApiError| FirstKeyError::Unreadable(error.message);
+        let now = Timestamp::now().as_millisecond();
+        let is_admin = |scopes: &[String]| scopes.iter().any(|scope| scope == KeyScope::Admin.name());
+        let is_usable = |expires: Option<i64>, revoked: Option<i64>| {
+            revoked.is_none() && expires.is_none_or(|at| now < at)
+        };
+        let keys = self.keys(LOCAL_USER).await.map_err(unreadable)?;
+        if keys
+            .iter()
+            .any(|key_info| is_admin(&key_info.scopes) && is_usable(key_info.expires_at, key_info.revoked_at))
+        {
+            return Ok(FirstKey::Exists);
+        }
+        let new = NewApiKey { name: FIRST_KEY_NAME.to_owned(), scopes: KeyScopes::all(), expires_at: None };
+        let (key, key_info) = self.mint(LOCAL_USER, new).await?;
+        if let Err(source) = write_private(file, &format!("{}\n", key.reveal())) {
+            // Nobody has seen it.
+            let _ = self.revoke(LOCAL_USER, &key_info.id).await;
+            return Err(FirstKeyError::File { path: file.display().to_string(), source });
+        }
+        Ok(FirstKey::Created(key))
+    }
+}
+
+/// Replaces a file by one that only its owner can read, never leaving half of it.
+fn write_private(path: &Path, text: &str) -> io::Result<()> {
+    let temp_path = path.with_extension("new");
+    match fs::remove_file(&temp_path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let mut options = fs::OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let mut file = options.open(&temp_path)?;
+    file.write_all(text.as_bytes())?;
+    file.sync_all()?;
+    fs::rename(&temp_path, path)
+}

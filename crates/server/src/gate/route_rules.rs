@@ -1,0 +1,172 @@
+//! Which route needs what. A route that is not here is refused, so that a new one is open to nobody until somebody has
+//! thought about it. R: R4
+
+use crate::principal::KeyScope;
+use http::Method;
+
+/// What a request must show.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum RouteAccess {
+    /// Nothing: it tells nothing of anybody.
+    Open,
+    /// A key with this scope.
+    Scope(KeyScope),
+}
+
+/// What counts against the new turns of a key, and what may be large.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum RequestKind {
+    Plain,
+    /// It begins a turn.
+    NewTurn,
+    /// It begins a turn, and its body holds the pictures of a chat.
+    Chat,
+    /// Its body is a file.
+    Upload,
+}
+
+/// A rule for a path and everything below it; the longest one that fits decides. `{}` stands for a parameter.
+struct RouteRule {
+    path: &'static str,
+    reads: RouteAccess,
+    writes: RouteAccess,
+}
+
+const OPEN: RouteAccess = RouteAccess::Open;
+const CHAT: RouteAccess = RouteAccess::Scope(KeyScope::Chat);
+const TOOLS: RouteAccess = RouteAccess::Scope(KeyScope::Tools);
+const ADMIN: RouteAccess = RouteAccess::Scope(KeyScope::Admin);
+
+const fn route_rule(path: &'static str, reads: RouteAccess, writes: RouteAccess) -> RouteRule {
+    RouteRule { path, reads, writes }
+}
+
+// What is everybody's, such as agents, is changed with `admin`; the handlers of such routes ask for it besides.
+const RULES: &[RouteRule] = &[
+    route_rule("/", OPEN, ADMIN),
+    route_rule("/healthz", OPEN, ADMIN),
+    route_rule("/readyz", OPEN, ADMIN),
+    route_rule("/metrics", ADMIN, ADMIN),
+    // The page and its files: the same for everybody.
+    route_rule("/{}", OPEN, ADMIN),
+    route_rule("/c/{}", OPEN, ADMIN),
+    route_rule("/assets/{}", OPEN, ADMIN),
+    route_rule("/home", OPEN, ADMIN),
+    route_rule("/home.css", OPEN, ADMIN),
+    route_rule("/home.js", OPEN, ADMIN),
+    route_rule("/approve", OPEN, ADMIN),
+    route_rule("/approve.js", OPEN, ADMIN),
+    route_rule("/docs", OPEN, ADMIN),
+    route_rule("/v1/docs", OPEN, ADMIN),
+    route_rule("/v1/openapi.json", OPEN, ADMIN),
+    // The same as without it, with a choice in the address.
+    route_rule("/render", CHAT, CHAT),
+    route_rule("/v1/agent-fields", CHAT, ADMIN),
+    route_rule("/v1/agents", CHAT, CHAT),
+    route_rule("/v1/calls", CHAT, CHAT),
+    route_rule("/v1/chat/completions", CHAT, CHAT),
+    route_rule("/v1/clients", CHAT, CHAT),
+    route_rule("/v1/completions", CHAT, CHAT),
+    route_rule("/v1/conversations", CHAT, CHAT),
+    // What is sent there is read and forgotten.
+    route_rule("/v1/decode", CHAT, CHAT),
+    route_rule("/v1/embeddings", CHAT, CHAT),
+    route_rule("/v1/files", CHAT, CHAT),
+    route_rule("/v1/history", CHAT, CHAT),
+    route_rule("/v1/keys", ADMIN, ADMIN),
+    route_rule("/v1/models", CHAT, CHAT),
+    route_rule("/v1/parse", CHAT, CHAT),
+    route_rule("/v1/prompts", CHAT, CHAT),
+    // What it takes is what a link in a chat shows in place of a key.
+    route_rule("/v1/question-links", OPEN, OPEN),
+    route_rule("/v1/remembered", CHAT, CHAT),
+    route_rule("/v1/search", CHAT, CHAT),
+    // What it takes is what a link shows in place of a key.
+    route_rule("/v1/sign-in", OPEN, OPEN),
+    route_rule("/v1/telemetry", CHAT, CHAT),
+    route_rule("/v1/tickets", CHAT, CHAT),
+    route_rule("/v1/tools", CHAT, CHAT),
+    // Running one without a model in between.
+    route_rule("/v1/tools/{}/call", TOOLS, TOOLS),
+    route_rule("/v1/turns", CHAT, CHAT),
+    route_rule("/v1/upstreams", CHAT, ADMIN),
+    // It looks for models on this machine, and says which keys the environment has.
+    route_rule("/v1/upstreams/known", ADMIN, ADMIN),
+    route_rule("/v1/ws", CHAT, CHAT),
+    #[cfg(feature = "test-routes")]
+    route_rule("/_echo", OPEN, ADMIN),
+];
+
+/// Routes that begin a turn.
+const NEW_TURN: [&str; 3] = ["/v1/turns", "/v1/completions", "/v1/embeddings"];
+/// Those whose body holds pictures.
+const CHAT_BODY: [&str; 2] = ["/v1/chat/completions", "/render/{render}/v1/chat/completions"];
+/// Routes whose body is a file.
+const UPLOAD: [&str; 3] = ["/v1/files", "/v1/conversations/import", "/v1/decode"];
+
+/// What a request to the route of this pattern needs; `None`: there is no rule.
+pub(super) fn required_access(pattern: &str, method: &Method) -> Option<RouteAccess> {
+    let rule = RULES.iter().filter(|rule| is_below(pattern, rule.path)).max_by_key(|rule| rule.path.len())?;
+    Some(if is_read(method) { rule.reads } else { rule.writes })
+}
+
+/// Whether a route is at this path or below it. `{}` is any parameter, however the route calls it.
+fn is_below(pattern: &str, path: &str) -> bool {
+    let mut parts = pattern.split('/');
+    path.split('/').all(|wanted| {
+        parts.next().is_some_and(|part| part == wanted || (wanted == "{}" && part.starts_with('{')))
+    })
+}
+
+/// Whether a method only looks.
+pub(super) fn is_read(method: &Method) -> bool {
+    matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS)
+}
+
+/// What kind of request it is.
+pub(super) fn request_kind(pattern: &str, method: &Method) -> RequestKind {
+    match *method {
+        Method::POST if CHAT_BODY.contains(&pattern) => RequestKind::Chat,
+        Method::POST if NEW_TURN.contains(&pattern) => RequestKind::NewTurn,
+        Method::POST | Method::PUT if UPLOAD.contains(&pattern) => RequestKind::Upload,
+        _ => RequestKind::Plain,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // R: R4
+    #[test]
+    fn the_longest_rule_decides_and_what_has_none_is_nobodys() {
+        for (method, pattern, expected) in [
+            (Method::GET, "/healthz", Some(OPEN)),
+            (Method::GET, "/v1/turns/{turn_id}/events", Some(CHAT)),
+            (Method::POST, "/v1/tools/{name}/call", Some(TOOLS)),
+            (Method::POST, "/v1/tools/{tool}/call/more", Some(TOOLS)),
+            (Method::GET, "/v1/tools/schema/call", Some(CHAT)),
+            (Method::GET, "/docs/", Some(OPEN)),
+            (Method::GET, "/v1/tools/{name}", Some(CHAT)),
+            (Method::DELETE, "/v1/keys/{key_id}", Some(ADMIN)),
+            (Method::GET, "/v1/turnstiles", None),
+            (Method::GET, "/v1", None),
+            (Method::GET, "/", Some(OPEN)),
+            (Method::GET, "/other", None),
+        ] {
+            assert_eq!(required_access(pattern, &method), expected, "{method} {pattern}");
+        }
+    }
+
+    // R: R4, E5
+    #[test]
+    fn every_route_has_a_rule() {
+        let routes = crate::openapi().paths.paths;
+        assert!(!routes.is_empty());
+        for path in routes.keys() {
+            for method in [Method::GET, Method::POST, Method::DELETE] {
+                assert!(required_access(path, &method).is_some(), "{path} has no rule in gate/rule.rs");
+            }
+        }
+    }
+}

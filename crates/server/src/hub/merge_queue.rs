@@ -1,0 +1,44 @@
+//! The deltas of a turn that has ended become few: who reads it later wants the text and not the pace at which it came. R: S1
+
+use super::Hub;
+use crate::viewer::merge_deltas;
+use std::sync::Arc;
+use std::time::Duration;
+use throughline_engine::TurnId;
+use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+use tokio::time::Instant;
+
+/// How long after its end a turn is merged, if it is at all. Whoever looked at it is at its end by then: a cursor in the middle
+/// of what was merged gets a snapshot instead of events.
+pub const MERGE_AFTER: Duration = Duration::from_secs(60);
+
+/// Turns that wait to be merged, in the order of their ends.
+pub(super) type MergeQueue = UnboundedSender<(Instant, TurnId)>;
+
+impl Hub {
+    /// Merges a turn in a while. If the server stops before, the turn stays as it is, which is as good.
+    pub(super) fn merge_later(&self, turn: TurnId) {
+        let Some(after) = self.0.merge_after else { return };
+        // One task for all: what waits is a name and a time, and a busy minute of turns is not merged all at once.
+        let queue = self.0.merge_queue.get_or_init(|| self.spawn_merger());
+        // Whoever took it has stopped with the server.
+        let _ = queue.send((Instant::now() + after, turn));
+    }
+
+    fn spawn_merger(&self) -> MergeQueue {
+        let (queue, mut turns) = unbounded_channel::<(Instant, TurnId)>();
+        let (log, stopped) = (self.0.log.clone(), self.0.handed_over.clone());
+        tokio::spawn(async move {
+            while let Some((at, turn)) = turns.recv().await {
+                tokio::select! {
+                    () = tokio::time::sleep_until(at) => {}
+                    () = stopped.cancelled() => return,
+                }
+                if let Err(error) = log.compact(turn.as_str(), Arc::new(merge_deltas)).await {
+                    tracing::warn!(%error, turn_id = turn.as_str(), "the deltas of a turn are not merged");
+                }
+            }
+        });
+        queue
+    }
+}

@@ -1,0 +1,110 @@
+//! Turns that another server of the same database runs. Their events can be read by every server; what is to be told to them
+//! can be told by their own server alone, and nobody takes a turn over while servers run.
+
+use super::Hub;
+use crate::error::ApiError;
+use jiff::Timestamp;
+use std::time::Duration;
+use throughline_engine::TurnId;
+use throughline_store::{LogError, OwnerLease, TurnOwner};
+use tokio::time::Instant;
+
+/// How long a turn that has just been accepted may take until its log begins.
+const LOG_START_TIMEOUT: Duration = Duration::from_secs(5);
+/// How often that is looked at: nothing tells a server what another one begins.
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
+/// When a command to a turn of a server that runs is worth another try, in seconds: a balancer may choose another server.
+const RETRY_S: u64 = 2;
+/// The same for one whose server is gone, in seconds: somebody has to start it.
+const RETRY_OWNER_DOWN_S: u64 = 30;
+
+impl Hub {
+    /// The error for a command to an open turn that another server runs.
+    pub(super) async fn owned_elsewhere(&self, turn: &TurnId) -> Result<Option<ApiError>, ApiError> {
+        let owner = self.0.log.remote_owner(turn.as_str()).await?;
+        Ok(owner.map(|owner| owned_elsewhere_error(turn, &owner)))
+    }
+
+    /// The error for a new turn in a conversation whose last one has not ended.
+    pub(super) async fn conversation_busy(&self, turn: &str) -> ApiError {
+        let busy = ApiError::conflict(
+            "conversation_busy",
+            format!("turn `{turn}` of this conversation is still running"),
+        )
+        .with_extra("turn_id", turn);
+        match self.0.log.remote_owner(turn).await {
+            Ok(Some(owner)) => busy.remedy(remedy(&owner)).with_extra("owner", owner.name),
+            // Who runs it is not worth another error.
+            Ok(None) | Err(_) => busy.remedy(format!(
+                "follow it (GET /v1/turns/{turn}/events), say something to it (…/messages), or cancel it"
+            )),
+        }
+    }
+
+    /// Waits for the log of a turn of this user to be there. It begins a moment after the turn was accepted, and later if the
+    /// server that accepted it died in between: the turn goes on when that one is back, so its events are never gone.
+    ///
+    /// # Errors
+    /// 404: there is none, or it is another user's. 503: it has not begun yet.
+    pub async fn wait_for_log(&self, user: &str, turn: &TurnId) -> Result<(), ApiError> {
+        let deadline = Instant::now() + LOG_START_TIMEOUT;
+        loop {
+            if self.turns().get(turn).is_some_and(|running| running.info.user == user) {
+                return Ok(());
+            }
+            let row = self.0.catalog.turn(user, turn.as_str()).await?;
+            let row = row.ok_or_else(|| ApiError::not_found("turn", turn.as_str()))?;
+            if row.end.is_some() {
+                return Ok(());
+            }
+            match self.0.log.read(turn.as_str(), 0, 1).await {
+                Err(LogError::UnknownTurn { .. }) => {}
+                Err(error) => return Err(error.into()),
+                Ok(_) => return Ok(()),
+            }
+            if Instant::now() >= deadline {
+                let not_begun = || {
+                    let message = format!("turn `{}` was accepted and has not begun yet", turn.as_str());
+                    ApiError::unavailable("turn_not_begun", message, RETRY_S).remedy("try again in a moment")
+                };
+                return Err(self.owned_elsewhere(turn).await?.unwrap_or_else(not_begun));
+            }
+            tokio::time::sleep(POLL_INTERVAL).await;
+        }
+    }
+}
+
+fn owned_elsewhere_error(turn: &TurnId, owner: &TurnOwner) -> ApiError {
+    let (turn, name) = (turn.as_str(), owner.name.as_str());
+    let (message, retry_s) = match owner.lease {
+        OwnerLease::Held => {
+            (format!("turn `{turn}` runs on server `{name}`, and this is another one"), RETRY_S)
+        }
+        OwnerLease::Expired { since } => {
+            let since = since.and_then(|since| Timestamp::from_millisecond(since).ok());
+            let since = since.map_or("more than a day".to_owned(), |since| format!("{since:.0}"));
+            (
+                format!("turn `{turn}` belongs to server `{name}`, which is gone since {since}"),
+                RETRY_OWNER_DOWN_S,
+            )
+        }
+    };
+    let error = ApiError::unavailable("owned_elsewhere", message, retry_s)
+        .remedy(remedy(owner))
+        .with_extra("owner", name);
+    match owner.lease {
+        OwnerLease::Held => error,
+        OwnerLease::Expired { since } => error.with_extra("owner_gone_since", since),
+    }
+}
+
+fn remedy(owner: &TurnOwner) -> &'static str {
+    match owner.lease {
+        OwnerLease::Held => {
+            "send it to that server: a balancer in front of several must keep a conversation at one of them"
+        }
+        OwnerLease::Expired { .. } => {
+            "start a server on this database: it goes on with the turn; those that run do not take it over"
+        }
+    }
+}

@@ -1,0 +1,290 @@
+//! One running turn, from its first event until everything about it is kept.
+
+use super::admission::TurnAdmission;
+use super::parked::{ParkedState, WaitsFor};
+use super::{ConversationRef, Hub, OnDisconnect, ParentRef, TurnSpec};
+use crate::principal::Principal;
+use crate::turn_timing;
+use serde_json::Value;
+use std::pin::Pin;
+use throughline::config::ToolMode;
+use throughline::{StoredTurn, TurnControl, TurnHandle, TurnHooks, TurnRequest, TurnResult, TurnStatus};
+use throughline_engine::{QueuedMessage, RememberedDecision, TurnId};
+use throughline_store::StoreError;
+use throughline_store::catalog::{NewRemembered, TurnEnd, TurnParent, TurnTiming};
+use throughline_wire::UserPart;
+use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
+
+/// A turn that has begun, before it is among those that run.
+#[derive(Clone, Debug)]
+pub(super) struct TurnInfo {
+    pub user: String,
+    /// Whose limit it counts against; `None` = nobody's: an earlier release began it.
+    pub counted_as: Option<String>,
+    pub conversation_id: Option<String>,
+    pub agent: String,
+    pub model: Option<String>,
+    /// In milliseconds since 1970.
+    pub started_at: i64,
+    pub on_disconnect: OnDisconnect,
+}
+
+/// A turn that runs here.
+pub(super) struct TurnEntry {
+    pub info: TurnInfo,
+    pub control: TurnControl,
+    /// Since when, and for what, it waits for its requester alone; `None` = it runs.
+    pub parked: Option<ParkedState>,
+    /// Whether something was said to it that is kept until its end.
+    pub steering: SteeringUse,
+    /// Those that look at it now.
+    pub viewers: u32,
+    /// Cancelled when the catalog has its end: whoever begins the next turn finds what this one adds.
+    pub finalized: CancellationToken,
+}
+
+/// A turn that runs here, as its user sees it in the list of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunningTurn {
+    /// Which turn.
+    pub turn_id: TurnId,
+    /// The conversation that it belongs to, if any.
+    pub conversation_id: Option<String>,
+    /// Who answers.
+    pub agent: String,
+    /// With which model.
+    pub model: Option<String>,
+    /// In milliseconds since 1970.
+    pub started_at: i64,
+    /// What it waits for and since when, in milliseconds since 1970; `None` = it runs.
+    pub parked: Option<(WaitsFor, i64)>,
+}
+
+/// The model that a turn begins with.
+pub(super) fn model_of(turn: &StoredTurn) -> Option<String> {
+    turn.setup.upstreams.first().map(|choice| format!("{}/{}", choice.name, choice.model))
+}
+
+/// Whether somebody has said something to a turn in the middle of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum SteeringUse {
+    Unused,
+    Used,
+}
+
+/// How a turn tells its end and what is to be kept.
+pub(super) struct TurnEndReceiver {
+    ended: oneshot::Receiver<TurnResult>,
+}
+
+/// How often a lost store is tried again to write down an end, and the pause between two tries.
+const END_RETRIES_MAX: u32 = 60;
+/// How long an end waits for the history of the turn's calls.
+const HISTORY_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(5);
+const END_RETRY_PAUSE: std::time::Duration = std::time::Duration::from_secs(1);
+
+impl Hub {
+    /// What the library calls for a turn of this user.
+    pub(super) fn hooks(&self, user: &str, conversation: Option<String>) -> (TurnHooks, TurnEndReceiver) {
+        let (sender, ended) = oneshot::channel();
+        let hub = self.clone();
+        let (user, runtime) = (user.to_owned(), tokio::runtime::Handle::current());
+        let hooks = TurnHooks::default()
+            // If nobody waits any more, the process is ending, and the next one asks the log.
+            .on_end(move |ended| drop(sender.send(ended)))
+            .on_remembered(move |answer| {
+                let (hub, user, conversation) = (hub.clone(), user.clone(), conversation.clone());
+                if let Err(error) = runtime.block_on(hub.store_remembered(&user, conversation, answer)) {
+                    tracing::error!(%error, user, "an answer that should hold is not kept");
+                }
+            });
+        (hooks, TurnEndReceiver { ended })
+    }
+
+    /// R: A2
+    async fn store_remembered(
+        &self,
+        user: &str,
+        conversation_id: Option<String>,
+        answer: RememberedDecision,
+    ) -> Result<(), StoreError> {
+        // A turn that stands alone is all of its conversation. What always holds goes to the user's memory.
+        if conversation_id.is_none() {
+            return Ok(());
+        }
+        let subject =
+            serde_json::json!([answer.tool, answer.fingerprint, answer.arguments_hash, answer.arguments]);
+        let value = serde_json::to_value(&answer).map_err(StoreError::failed)?;
+        let at = jiff::Timestamp::now().as_millisecond();
+        let answer = NewRemembered { conversation_id, about: subject.to_string(), answer: value, at };
+        self.0.catalog.remember(user, answer).await.map(drop)
+    }
+
+    /// What holds in this conversation. What always holds is the library's to ask for.
+    pub(super) async fn remembered_in(
+        &self,
+        user: &str,
+        conversation_id: &str,
+    ) -> Result<Vec<RememberedDecision>, StoreError> {
+        let mut rows = self.0.catalog.remembered(user, Some(conversation_id)).await?;
+        rows.retain(|row| row.conversation_id.is_some());
+        // What cannot be understood is not followed: the question is asked again.
+        Ok(rows.into_iter().filter_map(|row| serde_json::from_value(row.answer).ok()).collect())
+    }
+
+    /// Turns of this user that run here, or are parked here; the oldest first.
+    pub fn turns_of(&self, user: &str) -> Vec<RunningTurn> {
+        let turns = self.turns();
+        let own_turns = turns.iter().filter(|(_, entry)| entry.info.user == user);
+        let mut own_turns: Vec<RunningTurn> = own_turns
+            .map(|(id, entry)| RunningTurn {
+                turn_id: id.clone(),
+                conversation_id: entry.info.conversation_id.clone(),
+                agent: entry.info.agent.clone(),
+                model: entry.info.model.clone(),
+                started_at: entry.info.started_at,
+                parked: entry.parked.as_ref().map(|parked| (parked.waits_for, parked.since)),
+            })
+            .collect();
+        drop(turns);
+        own_turns.sort_by(|a, b| (a.started_at, a.turn_id.as_str()).cmp(&(b.started_at, b.turn_id.as_str())));
+        own_turns
+    }
+
+    /// Takes a turn in that has begun, in the place that was kept for it.
+    pub(super) fn insert_running(
+        &self,
+        info: TurnInfo,
+        admission: Option<&mut TurnAdmission>,
+        turn: TurnHandle,
+        end_receiver: TurnEndReceiver,
+    ) -> TurnControl {
+        let (id, user) = (turn.id().clone(), info.user.clone());
+        let (control, finalized) = (turn.detach(), CancellationToken::new());
+        let entry = TurnEntry {
+            info,
+            control: control.clone(),
+            parked: None,
+            steering: SteeringUse::Unused,
+            viewers: 0,
+            finalized: finalized.clone(),
+        };
+        self.turns().insert_running(id.clone(), entry, admission);
+        let (hub, queue_control) = (self.clone(), control.clone());
+        self.0.tasks.spawn(async move {
+            // Whatever happens, whoever waits for this goes on.
+            let _settled = finalized.drop_guard();
+            let status = match end_receiver.ended.await {
+                Ok(ended) => hub.persist_end(&user, ended).await,
+                Err(_) => None,
+            };
+            let steering = hub.turns().remove(&id).map(|entry| entry.steering);
+            let queued = queue_control.take_queued();
+            if !queued.is_empty() && status.is_some_and(allows_followup) {
+                hub.start_next_with(&user, &id, queued).await;
+            }
+            // A turn that was handed over without its end takes what was said along.
+            if status.is_some() && steering == Some(SteeringUse::Used) {
+                hub.forget_queued(&user, &id).await;
+            }
+            hub.merge_later(id);
+        });
+        control
+    }
+
+    /// What was said in a turn, and not taken in by its end, begins the next one. R: T14
+    fn start_next_with<'a>(
+        &'a self,
+        user: &'a str,
+        turn: &'a TurnId,
+        queued: Vec<QueuedMessage>,
+    ) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>> {
+        // Boxed, since a turn that is started ends here again.
+        Box::pin(async move {
+            let row = match self.0.catalog.turn(user, turn.as_str()).await {
+                Ok(Some(row)) => row,
+                Ok(None) | Err(_) => return,
+            };
+            // Without a conversation there is no next turn.
+            let Some(conversation_id) = row.conversation_id else { return };
+            let input: Vec<UserPart> = queued.into_iter().flat_map(|message| message.input).collect();
+            let request = TurnRequest {
+                input: input.into(),
+                agent: Some(row.agent),
+                model: row.model,
+                mode: row.mode.as_deref().and_then(ToolMode::from_name),
+                ..TurnRequest::default()
+            };
+            let parent_ref = ParentRef::Turn(TurnParent::after_turn(turn.as_str()));
+            let conversation = ConversationRef::Existing { conversation_id, parent: parent_ref };
+            let new = TurnSpec { request, conversation, ..TurnSpec::default() };
+            if let Err(error) = self.start(&Principal::local(user), new).await {
+                let reason = error.message;
+                tracing::error!(turn_id = turn.as_str(), reason, "what was said last begins no turn");
+            }
+        })
+    }
+
+    async fn persist_end(&self, user: &str, ended: TurnResult) -> Option<TurnStatus> {
+        // Not here: another process has it, or the log was lost and the next start reads what it holds.
+        let end_status = ended.status?;
+        let turn_id = ended.turn_id;
+        let (Ok(status), Ok(adds), Ok(usage)) = (
+            serde_json::to_value(end_status),
+            serde_json::to_string(&ended.added_messages),
+            serde_json::to_value(ended.usage),
+        ) else {
+            tracing::error!(turn_id = turn_id.as_str(), "the end of a turn cannot be written as JSON");
+            return None;
+        };
+        let status = status.as_str().unwrap_or_default().to_owned();
+        if let Some(history) = self.0.history.get() {
+            // A store that takes nothing for so long takes no end either; the history then follows it.
+            let _ = tokio::time::timeout(HISTORY_TIMEOUT, history.wait_written(user, &turn_id)).await;
+        }
+        let pace = turn_timing::turn_timing(ended.first_content_ms, ended.writing_ms, &ended.usage);
+        let end =
+            TurnEnd { status, adds, text: ended.text, usage: Some(usage), pace, ended_at: ended.ended_at };
+        self.write_end(user, &turn_id, end).await;
+        Some(end_status)
+    }
+
+    /// The log has the end already; a store that is away for a moment must not leave the conversation waiting for it.
+    pub(super) async fn write_end(&self, user: &str, turn: &TurnId, end: TurnEnd) {
+        for _ in 0..END_RETRIES_MAX {
+            match self.0.catalog.end_turn(user, turn.as_str(), end.clone()).await {
+                Ok(_) => return,
+                Err(error @ StoreError::Invalid { .. }) => {
+                    tracing::error!(%error, turn_id = turn.as_str(), "the end of a turn is refused");
+                    return;
+                }
+                Err(error) => {
+                    tracing::warn!(%error, turn_id = turn.as_str(), "the end of a turn waits for the store")
+                }
+            }
+            tokio::select! {
+                () = tokio::time::sleep(END_RETRY_PAUSE) => {}
+                // The next start finds it in the log.
+                () = self.0.handed_over.cancelled() => return,
+            }
+        }
+    }
+
+    /// How a turn ended of which nothing is known but that it did.
+    pub(super) fn interrupted_end() -> TurnEnd {
+        TurnEnd {
+            status: "interrupted".to_owned(),
+            adds: "[]".to_owned(),
+            text: String::new(),
+            usage: None::<Value>,
+            pace: TurnTiming::default(),
+            ended_at: jiff::Timestamp::now().as_millisecond(),
+        }
+    }
+}
+
+/// Whoever stopped a turn, or saw it fail, says by themselves what comes next.
+fn allows_followup(status: TurnStatus) -> bool {
+    matches!(status, TurnStatus::Completed | TurnStatus::Length | TurnStatus::Limit)
+}

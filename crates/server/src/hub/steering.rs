@@ -1,0 +1,138 @@
+//! What people say to turns that run: kept until the turn is over, so that what was accepted survives the death of the
+//! process, whatever it waited for. R: T14, S2
+
+use super::Hub;
+use super::running_turns::SteeringUse;
+use crate::turn_log;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::collections::HashSet;
+use throughline::{MessageTiming, RetractResult, SendResult, TurnControl};
+use throughline_engine::{TurnId, UserMessageId};
+use throughline_store::StoreError;
+use throughline_store::catalog::{DocumentKind, DocumentPrecondition, NewDocument, StoredDocument};
+use throughline_wire::UserPart;
+use uuid::Uuid;
+
+/// A message as it is kept.
+#[derive(Serialize, Deserialize)]
+struct StoredMessage {
+    id: String,
+    input: Vec<UserPart>,
+    when: MessageTiming,
+}
+
+impl Hub {
+    /// Says something to a turn that runs. What is accepted is kept.
+    ///
+    /// # Errors
+    /// The store does not take it; then it was not said.
+    pub async fn send(
+        &self,
+        user: &str,
+        control: &TurnControl,
+        turn: &TurnId,
+        id: Option<String>,
+        input: Vec<UserPart>,
+        when: MessageTiming,
+    ) -> Result<SendResult, StoreError> {
+        let number = Uuid::now_v7().simple();
+        let id = id.unwrap_or_else(|| format!("said_{number}"));
+        let message = StoredMessage { id: id.clone(), input, when };
+        // Their names are in the order in which they were said.
+        let name = format!("{}{number}", name_prefix(turn));
+        let body = serde_json::to_value(&message).map_err(StoreError::failed)?;
+        let now = jiff::Timestamp::now().as_millisecond();
+        let document = NewDocument {
+            kind: DocumentKind::Queued,
+            name: name.clone(),
+            body,
+            precondition: DocumentPrecondition::Any,
+            now,
+        };
+        match self.turns().get_mut(turn) {
+            Some(running) => running.steering = SteeringUse::Used,
+            None => return Ok(SendResult::TurnEnded),
+        }
+        self.0.catalog.put_document(user, document).await?;
+        let sent = control.send_as(UserMessageId::new(id), message.input, when).await;
+        if !matches!(sent, SendResult::Queued(_)) {
+            self.remove_document(user, &name).await;
+        }
+        Ok(sent)
+    }
+
+    /// Takes back what was not taken in yet.
+    pub async fn retract(
+        &self,
+        user: &str,
+        control: &TurnControl,
+        turn: &TurnId,
+        id: &str,
+    ) -> Result<RetractResult, StoreError> {
+        // Said under one id twice, it is kept twice.
+        for document in self.queued_documents(user, turn).await? {
+            if parse_message(&document).is_some_and(|message| message.id == id) {
+                self.remove_document(user, &document.name).await;
+            }
+        }
+        Ok(control.retract(UserMessageId::new(id)).await)
+    }
+
+    /// Says once more what a turn was told before its process died and has not taken in.
+    pub(super) async fn resend_queued(&self, user: &str, turn: &TurnId, control: &TurnControl) {
+        let messages = match self.queued_documents(user, turn).await {
+            Ok(kept) if kept.is_empty() => return,
+            Ok(kept) => kept,
+            Err(error) => {
+                tracing::error!(turn_id = turn.as_str(), %error, "what was said to a turn cannot be read");
+                return;
+            }
+        };
+        if let Some(running) = self.turns().get_mut(turn) {
+            running.steering = SteeringUse::Used;
+        }
+        let events = turn_log::raw_events(&*self.0.log, turn.as_str()).await.unwrap_or_default();
+        let delivered: HashSet<&str> = events
+            .iter()
+            .filter(|event| event["type"] == "user_message")
+            .filter_map(|event| event["id"].as_str())
+            .collect();
+        for message in messages.iter().filter_map(parse_message) {
+            if delivered.contains(message.id.as_str()) {
+                continue;
+            }
+            let sent = control.send_as(UserMessageId::new(message.id), message.input, message.when).await;
+            if !matches!(sent, SendResult::Queued(_)) {
+                tracing::error!(turn_id = turn.as_str(), ?sent, "what was said to a turn is not said again");
+            }
+        }
+    }
+
+    /// The turn is over: what was said in it is in its log, or begins the next one.
+    pub(super) async fn forget_queued(&self, user: &str, turn: &TurnId) {
+        for document in self.queued_documents(user, turn).await.unwrap_or_default() {
+            self.remove_document(user, &document.name).await;
+        }
+    }
+
+    async fn queued_documents(&self, user: &str, turn: &TurnId) -> Result<Vec<StoredDocument>, StoreError> {
+        let mut documents = self.0.catalog.documents(user, DocumentKind::Queued).await?;
+        documents.retain(|document| document.name.starts_with(&name_prefix(turn)));
+        Ok(documents)
+    }
+
+    async fn remove_document(&self, user: &str, name: &str) {
+        if let Err(error) = self.0.catalog.remove_document(user, DocumentKind::Queued, name).await {
+            tracing::warn!(name, %error, "a message that is no longer needed stays in the store");
+        }
+    }
+}
+
+fn name_prefix(turn: &TurnId) -> String {
+    format!("{}.", turn.as_str())
+}
+
+fn parse_message(document: &StoredDocument) -> Option<StoredMessage> {
+    serde_json::from_value::<StoredMessage>(Value::clone(&document.body)).ok()
+}

@@ -1,0 +1,38 @@
+//! A turn as the server keeps it: the library's, and what the server itself has promised about it.
+
+use super::OnDisconnect;
+use serde::{Deserialize, Serialize};
+use throughline::StoredTurn;
+
+#[derive(Serialize)]
+struct TurnRecordRef<'a> {
+    #[serde(flatten)]
+    turn: &'a StoredTurn,
+    #[serde(flatten)]
+    promised: &'a HubMetadata,
+}
+
+/// What the server has promised about a turn, besides what the library knows of it.
+#[derive(Default, Serialize, Deserialize)]
+pub(super) struct HubMetadata {
+    /// What happens after a restart if no viewer comes back.
+    #[serde(default, skip_serializing_if = "goes_on")]
+    pub after_restart: OnDisconnect,
+    /// Whose limit it counts against; absent: nobody's, as in what earlier releases wrote.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub counted_as: Option<String>,
+}
+
+/// Both as JSON.
+pub(super) fn write(turn: &StoredTurn, metadata: &HubMetadata) -> Result<String, serde_json::Error> {
+    serde_json::to_string(&TurnRecordRef { turn, promised: metadata })
+}
+
+/// Both again.
+pub(super) fn read(stored: &str) -> Result<(StoredTurn, HubMetadata), serde_json::Error> {
+    Ok((serde_json::from_str(stored)?, serde_json::from_str(stored)?))
+}
+
+fn goes_on(after: &OnDisconnect) -> bool {
+    *after == OnDisconnect::Continue
+}

@@ -1,0 +1,96 @@
+//! What a store needs from time to time: a backup each day, and room, by forgetting what is past its time. R: S1, S4
+//!
+//! One task for all of it. What fails is said and tried again at its next time; turns never wait for it.
+
+use std::future::Future;
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+use throughline_store::catalog::RetentionCutoffs;
+use throughline_store::{BlobFolder, Catalog, StoreError};
+use tokio::time::{Instant, MissedTickBehavior, interval_at};
+
+/// From one time to look at the store to the next.
+pub const MAINTENANCE_INTERVAL: Duration = Duration::from_secs(60 * 60);
+/// How old the newest backup may become before there is another one.
+pub const BACKUP_AFTER: Duration = Duration::from_secs(24 * 60 * 60);
+/// After the start there is other work to do first.
+const START_DELAY: Duration = Duration::from_secs(60);
+/// Files that belong to no turn stay this long: whoever uploaded one is still writing the message.
+const UNUSED_FILE_RETENTION: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// Makes a backup if the newest one is older than this, and says where it is.
+pub type BackupFn = Arc<
+    dyn Fn(Duration) -> Pin<Box<dyn Future<Output = Result<Option<PathBuf>, StoreError>> + Send>>
+        + Send
+        + Sync,
+>;
+
+/// The upkeep of a store.
+pub struct StoreMaintenance {
+    /// What is beside the log.
+    pub catalog: Arc<dyn Catalog>,
+    /// The bytes of files.
+    pub blobs: BlobFolder,
+    /// How a backup is made; `None` = whoever runs the database sees to it.
+    pub backup: Option<BackupFn>,
+    /// Conversations in which nothing has happened for so long are forgotten; `None` = never.
+    pub retention: Option<Duration>,
+    /// Milliseconds since 1970.
+    pub now: fn() -> i64,
+}
+
+impl StoreMaintenance {
+    /// Keeps the store up for ever.
+    pub async fn run(self) {
+        let mut ticks = interval_at(Instant::now() + START_DELAY, MAINTENANCE_INTERVAL);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            ticks.tick().await;
+            // First what is there, then less of it: what was deleted by mistake is in the backup.
+            self.back_up().await;
+            if let Err(error) = self.remove_expired().await {
+                tracing::error!(%error, "what is past its time cannot be removed now");
+            }
+        }
+    }
+
+    async fn back_up(&self) {
+        let Some(backup) = &self.backup else { return };
+        match backup(BACKUP_AFTER).await {
+            Ok(None) => {}
+            Ok(Some(path)) => tracing::info!(path = %path.display(), "a backup was written"),
+            Err(error) => tracing::error!(%error, "no backup was written"),
+        }
+    }
+
+    /// Removes what is past its time, and the blobs that no file needs any more.
+    ///
+    /// # Errors
+    /// The store or the file system says no; the rest is removed next time.
+    pub async fn remove_expired(&self) -> Result<(), throughline_store::BlobError> {
+        let before = |time: Duration| (self.now)().saturating_sub_unsigned(time.as_millis() as u64);
+        let times = RetentionCutoffs {
+            conversations: self.retention.map(before),
+            raw: self.retention.map(before),
+            unused_files: Some(before(UNUSED_FILE_RETENTION)),
+        };
+        let (mut conversations, mut turns, mut files) = (0, 0, 0);
+        loop {
+            let removed = self.catalog.delete_expired(times).await?;
+            conversations += removed.conversations;
+            turns += removed.turns.len();
+            files += removed.files;
+            if !removed.has_more {
+                break;
+            }
+        }
+        // All of them: a crash between a blob and its file leaves one that nothing names.
+        let blobs = self.blobs.sweep(&*self.catalog).await?;
+        if conversations + files + blobs > 0 || turns > 0 {
+            tracing::info!(conversations, turns, files, blobs, "what was past its time was removed");
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,206 @@
+//! One thing that a client is told at a time, and how it is written.
+//!
+//! A piece is a role or a text or a call or an end and never two of them: clients look for one thing in a chunk and miss
+//! the other (LobeChat takes tool calls before text with a finish before reasoning before text; surfaces.md §3.1).
+
+use super::error::ChatErrorBody;
+use serde_json::{Value, json};
+use std::io::Write as _;
+use throughline_wire::Usage;
+
+/// What is the same on all chunks of one answer: LangChain joins what differs (surfaces.md §3.1).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChunkHead {
+    /// `chatcmpl-…`
+    pub id: String,
+    /// When the answer began, in seconds since 1970.
+    pub created: i64,
+    /// The model as the client named it.
+    pub model: String,
+}
+
+/// One thing.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ChatChunk {
+    /// Whose message it is: the assistant's. Once, first.
+    Role,
+    /// Visible text, appended.
+    Content(String),
+    /// The model declines, in these words; appended.
+    Refusal(String),
+    /// Reasoning, appended.
+    Reasoning(String),
+    /// A call of a tool that the client declared, whole: the client is to run it.
+    Call(ToolCallChunk),
+    /// An event of the turn on a key of its own, on a chunk that says nothing else.
+    Event {
+        /// As in `docs/events.md`.
+        event: Value,
+        /// The same for Open WebUI's status line: its key is `event`.
+        status: Option<Value>,
+    },
+    /// Why it ends. Once, last but for the tokens.
+    Finish(ChatFinish),
+    /// Tokens of all steps of this answer. Only if the client asks.
+    Usage(Usage),
+    /// It failed; instead of a finish.
+    Error(ChatErrorBody),
+    /// Nothing comes any more.
+    Done,
+}
+
+/// A call that the client is to run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ToolCallChunk {
+    /// Its place among the calls of this answer, from 0.
+    pub index: usize,
+    /// The key of its result.
+    pub id: String,
+    /// The tool, as the client declared it.
+    pub name: String,
+    /// JSON text.
+    pub arguments: String,
+}
+
+/// Why an answer ends, as OpenAI names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChatFinish {
+    /// The answer is complete.
+    Stop,
+    /// Cut by the token budget.
+    Length,
+    /// The client is to run its tools.
+    ToolCalls,
+    /// Withheld by a filter.
+    ContentFilter,
+}
+
+impl ChatFinish {
+    /// As it is written.
+    pub fn name(self) -> &'static str {
+        match self {
+            ChatFinish::Stop => "stop",
+            ChatFinish::Length => "length",
+            ChatFinish::ToolCalls => "tool_calls",
+            ChatFinish::ContentFilter => "content_filter",
+        }
+    }
+}
+
+/// The first bytes of a stream, sent before anything is known: proxies and clients see that there is an answer.
+pub const STREAM_OPEN: &[u8] = b": open\n\n";
+
+/// A sign of life while nothing else comes: a comment, which every client skips.
+pub fn heartbeat(now_ms: i64) -> Vec<u8> {
+    format!(": hb {now_ms}\n\n").into_bytes()
+}
+
+/// Writes pieces as server-sent events, framed with LF (some clients split on nothing else; surfaces.md §0.6).
+pub struct ChunkWriter {
+    /// Everything of a chunk in front of its `choices`.
+    prefix: String,
+}
+
+impl ChunkWriter {
+    /// A writer of chunks with this head.
+    pub fn new(head: &ChunkHead) -> Self {
+        let whole = json!({
+            "id": head.id, "object": "chat.completion.chunk", "created": head.created, "model": head.model,
+        });
+        let mut prefix = format!("data: {whole}");
+        // The object goes on.
+        prefix.pop();
+        Self { prefix }
+    }
+
+    /// Appends a piece.
+    pub fn write(&self, chunk: &ChatChunk, out: &mut Vec<u8>) {
+        match chunk {
+            ChatChunk::Role => self.delta(r#"{"role":"assistant","content":""}"#, "", out),
+            // Most chunks are these: written without a tree of values.
+            ChatChunk::Content(text) => self.text("content", text, out),
+            ChatChunk::Refusal(text) => self.text("refusal", text, out),
+            ChatChunk::Reasoning(text) => self.text("reasoning_content", text, out),
+            ChatChunk::Call(call) => {
+                let ToolCallChunk { index, id, name, arguments } = call;
+                let call = json!({
+                    "index": index, "id": id, "type": "function", "function": {"name": name, "arguments": arguments},
+                });
+                self.delta(&json!({"tool_calls": [call]}).to_string(), "", out);
+            }
+            ChatChunk::Event { event, status } => {
+                let status =
+                    status.as_ref().map(|status| format!(r#","event":{status}"#)).unwrap_or_default();
+                self.delta("{}", &format!(r#","throughline":{event}{status}"#), out);
+            }
+            ChatChunk::Finish(finish) => {
+                let name = finish.name();
+                self.line(
+                    format_args!(r#","choices":[{{"index":0,"delta":{{}},"finish_reason":"{name}"}}]}}"#),
+                    out,
+                );
+            }
+            ChatChunk::Usage(usage) => {
+                self.line(format_args!(r#","choices":[],"usage":{}}}"#, usage_value(usage)), out)
+            }
+            ChatChunk::Error(error) => {
+                out.extend_from_slice(b"data: ");
+                out.extend_from_slice(error.to_value().to_string().as_bytes());
+                out.extend_from_slice(b"\n\n");
+            }
+            ChatChunk::Done => out.extend_from_slice(b"data: [DONE]\n\n"),
+        }
+    }
+
+    fn text(&self, name: &str, text: &str, out: &mut Vec<u8>) {
+        out.extend_from_slice(self.prefix.as_bytes());
+        out.extend_from_slice(br#","choices":[{"index":0,"delta":{""#);
+        out.extend_from_slice(name.as_bytes());
+        out.extend_from_slice(b"\":");
+        // Writing a string to memory does not fail.
+        let _ = serde_json::to_writer(&mut *out, text);
+        out.extend_from_slice(b"},\"finish_reason\":null}]}\n\n");
+    }
+
+    fn delta(&self, delta: &str, extra_fields: &str, out: &mut Vec<u8>) {
+        self.line(
+            format_args!(
+                r#","choices":[{{"index":0,"delta":{delta},"finish_reason":null}}]{extra_fields}}}"#
+            ),
+            out,
+        );
+    }
+
+    fn line(&self, rest: std::fmt::Arguments<'_>, out: &mut Vec<u8>) {
+        out.extend_from_slice(self.prefix.as_bytes());
+        // Neither does this.
+        let _ = out.write_fmt(rest);
+        out.extend_from_slice(b"\n\n");
+    }
+}
+
+/// Tokens as OpenAI writes them. What is not known counts as 0: the fields are required.
+pub fn usage_value(usage: &Usage) -> Value {
+    let (input, output) = (usage.prompt_tokens().unwrap_or(0), usage.output_tokens.unwrap_or(0));
+    json!({
+        "prompt_tokens": input,
+        "completion_tokens": output,
+        "total_tokens": input.saturating_add(output),
+        "prompt_tokens_details": {"cached_tokens": usage.cached_input_tokens.unwrap_or(0)},
+        "completion_tokens_details": {"reasoning_tokens": usage.reasoning_tokens.unwrap_or(0)},
+    })
+}
+
+/// Both together. What neither knows stays unknown.
+pub(crate) fn add_usage(sum: &mut Usage, more: &Usage) {
+    fn plus(sum: &mut Option<u64>, more: Option<u64>) {
+        if let Some(more) = more {
+            *sum = Some(sum.unwrap_or(0).saturating_add(more));
+        }
+    }
+    plus(&mut sum.input_tokens, more.input_tokens);
+    plus(&mut sum.output_tokens, more.output_tokens);
+    plus(&mut sum.cached_input_tokens, more.cached_input_tokens);
+    plus(&mut sum.cache_written_tokens, more.cache_written_tokens);
+    plus(&mut sum.reasoning_tokens, more.reasoning_tokens);
+}

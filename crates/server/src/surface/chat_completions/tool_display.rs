@@ -1,0 +1,291 @@
+//! Tools in a chat that knows nothing of them: what is shown in the text, if the client wishes it.
+
+use serde_json::{Value, json};
+use std::borrow::Cow;
+use throughline_engine::{ApprovalDecision, CallStatus, ToolResult};
+use throughline_wire::{Media, visible};
+
+/// Output that a card holds, in characters; the event beside it has more.
+pub const CARD_OUTPUT_CHARS_MAX: usize = 4_000;
+
+/// A call as it is shown.
+#[derive(Clone, Debug)]
+pub(crate) struct DisplayedCall<'a> {
+    pub id: &'a str,
+    pub name: &'a str,
+    pub title: &'a str,
+    pub input_summary: &'a str,
+    /// JSON text.
+    pub arguments: &'a str,
+}
+
+impl DisplayedCall<'_> {
+    fn label(&self) -> &str {
+        if self.title.is_empty() { self.name } else { self.title }
+    }
+
+    /// `Weather: city: Paris`
+    pub fn summary(&self) -> String {
+        match self.input_summary.is_empty() {
+            true => self.label().to_owned(),
+            false => format!("{}: {}", self.label(), self.input_summary),
+        }
+    }
+}
+
+/// `> **Weather** (city: Paris) …`
+pub(crate) fn start_line(call: &DisplayedCall<'_>) -> String {
+    format!("> {} …", call_line(call))
+}
+
+/// `> **Weather** (city: Paris): 16 °C`
+pub(crate) fn result_line(call: &DisplayedCall<'_>, result: &ToolResult) -> String {
+    format!("> {}: {}", call_line(call), inline(&outcome_text(result)))
+}
+
+fn call_line(call: &DisplayedCall<'_>) -> String {
+    let input = match call.input_summary.is_empty() {
+        true => String::new(),
+        false => format!(" ({})", inline(call.input_summary)),
+    };
+    format!("**{}**{input}", inline(call.label()))
+}
+
+/// A remark of the engine, a question.
+pub(crate) fn quote_line(text: &str) -> String {
+    format!("> {}", inline(text))
+}
+
+/// A folded card with the arguments. It is none of Open WebUI's own: that would be drawn as running for ever, since nothing that
+/// was sent can be changed.
+pub(crate) fn start_card(call: &DisplayedCall<'_>) -> String {
+    format!(
+        "<details>\n<summary>{} …</summary>\n{}\n</details>",
+        html(&one_line(&call.summary())),
+        html(call.arguments)
+    )
+}
+
+/// Open WebUI's card. What is data can close neither the tag nor the block: it has no `<`, no `"` and no line end.
+pub(crate) fn result_card(call: &DisplayedCall<'_>, result: &ToolResult) -> String {
+    let output: String =
+        result.output.as_deref().unwrap_or_default().chars().take(CARD_OUTPUT_CHARS_MAX).collect();
+    let outcome = outcome_text(result);
+    let (summary, body) = match (result.status, output.is_empty()) {
+        (CallStatus::Success, true) => (call.label().to_owned(), outcome),
+        (CallStatus::Success, false) => (call.label().to_owned(), output),
+        _ => (format!("{}: {}", call.label(), status_word(result.status)), outcome),
+    };
+    format!(
+        "<details type=\"tool_calls\" done=\"true\" id=\"{}\" name=\"{}\" arguments=\"{}\">\n<summary>{}</summary>\n{}\n</details>",
+        html(call.id),
+        html(call.name),
+        html(&visible_arguments(call.arguments)),
+        html(&summary),
+        html(&body),
+    )
+}
+
+/// Whoever shows a card reads the JSON first: what nobody would see is spelt out in the values themselves. R: A5
+fn visible_arguments(json: &str) -> String {
+    fn spell_out(value: &mut Value) {
+        match value {
+            Value::String(text) => *text = visible::escape_once(text).into_owned(),
+            Value::Array(items) => items.iter_mut().for_each(spell_out),
+            Value::Object(members) => {
+                let spelt = |(name, mut value): (String, Value)| {
+                    spell_out(&mut value);
+                    (visible::escape_once(&name).into_owned(), value)
+                };
+                *members = std::mem::take(members).into_iter().map(spelt).collect();
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+    let is_plain = matches!(visible::escape(json), Cow::Borrowed(_)) && !json.contains("\\u");
+    match serde_json::from_str(json) {
+        Ok(mut value) if !is_plain => {
+            spell_out(&mut value);
+            value.to_string()
+        }
+        _ => json.to_owned(),
+    }
+}
+
+/// What the model drew, in the text.
+pub(crate) fn picture(media: &Media) -> String {
+    match media.file_id() {
+        None => format!("![image](data:{};base64,{})", media.media_type, media.data()),
+        // Whoever gave it a file took it away again.
+        Some(_) => media.note(),
+    }
+}
+
+/// A line of reasoning: `[Weather: city: Paris]`, `[Weather: 16 °C]`.
+pub(crate) fn thought(text: &str) -> String {
+    format!("[{}]", one_line(text))
+}
+
+/// The same with what came of it.
+pub(crate) fn result_thought(call: &DisplayedCall<'_>, result: &ToolResult) -> String {
+    thought(&format!("{}: {}", call.label(), outcome_text(result)))
+}
+
+/// Open WebUI 0.12 forwards the top-level key `event` of any chunk to its page (surfaces.md §3.2).
+pub(crate) fn status(description: &str, done: StatusDone) -> Value {
+    let done = done == StatusDone::Yes;
+    json!({"type": "status", "data": {"description": one_line(description), "done": done}})
+}
+
+/// Whether what a status line speaks of is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum StatusDone {
+    Yes,
+    No,
+}
+
+/// A denial or an approval, for a status line.
+pub(crate) fn decision_word(decision: ApprovalDecision) -> &'static str {
+    match decision {
+        ApprovalDecision::Approve => "approved",
+        ApprovalDecision::Deny => "denied",
+    }
+}
+
+fn outcome_text(result: &ToolResult) -> String {
+    let why = result.error.as_ref().and_then(|error| error.message.as_deref());
+    match (result.status, why) {
+        (CallStatus::Success, _) if result.output_summary.is_empty() => "done".to_owned(),
+        (CallStatus::Success, _) => result.output_summary.clone(),
+        (status, Some(why)) => format!("{} – {why}", status_word(status)),
+        (status, None) => status_word(status).to_owned(),
+    }
+}
+
+fn status_word(status: CallStatus) -> &'static str {
+    match status {
+        CallStatus::Preparing | CallStatus::Queued => "queued",
+        CallStatus::AwaitingApproval => "waits for an answer",
+        CallStatus::Running => "runs",
+        CallStatus::Success => "done",
+        CallStatus::Error => "failed",
+        CallStatus::Denied => "denied",
+        CallStatus::Cancelled => "cancelled",
+        CallStatus::TimedOut => "timed out",
+        CallStatus::NotStarted => "not started",
+        CallStatus::Unknown => "unknown: it was started, and what became of it is not known",
+    }
+}
+
+/// For people, so nothing in it is invisible.
+fn one_line(text: &str) -> String {
+    visible::escape(&text.split_whitespace().collect::<Vec<_>>().join(" ")).into_owned()
+}
+
+/// Data in a line of Markdown: it formats nothing and is no HTML.
+fn inline(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in one_line(text).chars() {
+        match c {
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '&' => out.push_str("&amp;"),
+            '\\' | '`' | '*' | '_' | '[' | ']' | '|' | '~' | '$' => out.extend(['\\', c]),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// Data in an attribute or between tags, in which nothing is invisible.
+fn html(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in visible::escape(text).chars() {
+        match c {
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '&' => out.push_str("&amp;"),
+            '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&#39;"),
+            // An empty line would end the block, and what follows would be Markdown again.
+            '\n' => out.push_str("&#10;"),
+            '\r' => out.push_str("&#13;"),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use throughline_engine::CallError;
+
+    fn result(status: CallStatus, output: &str) -> ToolResult {
+        let value = json!({"status": status, "output": output, "output_summary": output});
+        serde_json::from_value(value).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    fn call<'a>(arguments: &'a str, summary: &'a str) -> DisplayedCall<'a> {
+        DisplayedCall {
+            id: "call_1",
+            name: "demo_weather",
+            title: "Weather",
+            input_summary: summary,
+            arguments,
+        }
+    }
+
+    #[test]
+    fn a_line_is_one_line_and_data_formats_nothing() {
+        let fine = result_line(&call("{}", "city: Paris"), &result(CallStatus::Success, "16 °C"));
+        assert_eq!(fine, "> **Weather** (city: Paris): 16 °C");
+        let evil = result_line(&call("{}", "*a*\n\n# b"), &result(CallStatus::Success, "</details><b>`x`"));
+        assert_eq!(evil, "> **Weather** (\\*a\\* # b): &lt;/details&gt;&lt;b&gt;\\`x\\`");
+        let mut denied = result(CallStatus::Denied, "");
+        denied.error = Some(CallError { message: Some("not now".into()), ..CallError::default() });
+        assert_eq!(result_line(&call("{}", ""), &denied), "> **Weather**: denied – not now");
+    }
+
+    #[test]
+    fn a_card_holds_its_data_whatever_it_is() {
+        let evil = "</details>\n\n<script>\"x\"&</script>";
+        let card = result_card(&call(r#"{"a":"\"><b>"}"#, ""), &result(CallStatus::Success, evil));
+        assert_eq!(
+            card,
+            "<details type=\"tool_calls\" done=\"true\" id=\"call_1\" name=\"demo_weather\" \
+             arguments=\"{&quot;a&quot;:&quot;\\&quot;&gt;&lt;b&gt;&quot;}\">\n<summary>Weather</summary>\n\
+             &lt;/details&gt;&#10;&#10;&lt;script&gt;&quot;x&quot;&amp;&lt;/script&gt;\n</details>"
+        );
+        assert!(!card.contains("\n\n"), "an empty line ends the block");
+    }
+
+    // R: A5
+    #[test]
+    fn nothing_that_is_shown_is_invisible() {
+        let done = result(CallStatus::Success, "\u{1b}[2J\u{2066}x");
+        let arguments = r#"{"when":"\u202e2026","n\u200b":["\\u202e"]}"#;
+        let card = result_card(&call(arguments, ""), &done);
+        assert!(
+            card.contains(
+                r"{&quot;when&quot;:&quot;\\u202e2026&quot;,&quot;n\\u200b&quot;:[&quot;\\\\u202e&quot;]}"
+            ),
+            "{card}"
+        );
+        assert!(card.contains(r"\u001b[2J\u2066x"), "{card}");
+        assert_eq!(result_line(&call("{}", ""), &done), r"> **Weather**: \\u001b\[2J\\u2066x");
+    }
+
+    #[test]
+    fn a_card_holds_so_much_and_no_more() {
+        let start = start_card(&call("{\"a\":\"</details>\"}", "a: <b>\n\n# c"));
+        assert_eq!(
+            start,
+            "<details>\n<summary>Weather: a: &lt;b&gt; # c …</summary>\n\
+             {&quot;a&quot;:&quot;&lt;/details&gt;&quot;}\n</details>"
+        );
+        let long = "x".repeat(CARD_OUTPUT_CHARS_MAX + 1);
+        let card = result_card(&call("{}", ""), &result(CallStatus::Success, &long));
+        assert_eq!(card.matches('x').count(), CARD_OUTPUT_CHARS_MAX);
+    }
+}

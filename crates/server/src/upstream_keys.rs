@@ -1,0 +1,128 @@
+//! How upstreams are connected while the server runs: where their keys are kept, and what configuration, environment and
+//! stored keys come to together. R: O4
+
+use crate::telemetry::Redaction;
+use std::sync::Arc;
+use throughline::Upstream;
+use throughline::config::{
+    AppSettings, StoredUpstream, StoredUpstreams, StoredUpstreamsError, StoredUpstreamsFile,
+};
+use throughline::providers;
+use tokio::sync::{Mutex, MutexGuard};
+
+/// Puts the layers of the configuration on top of each other, with these stored ones among them.
+pub type SettingsResolver = Arc<dyn Fn(&StoredUpstreams) -> Result<AppSettings, String> + Send + Sync>;
+
+/// What a server needs for it. Cheap to clone; all clones are one.
+#[derive(Clone)]
+pub struct UpstreamKeys(Arc<UpstreamKeysInner>);
+
+struct UpstreamKeysInner {
+    file: StoredUpstreamsFile,
+    resolve: SettingsResolver,
+    redaction: Arc<Redaction>,
+    /// Held from what is kept to what is in use, so that the two are the same.
+    change_lock: Mutex<()>,
+}
+
+/// Why nothing can be said of upstreams, or kept.
+#[derive(Debug, thiserror::Error)]
+pub enum UpstreamKeysError {
+    /// The file of keys.
+    #[error(transparent)]
+    File(#[from] StoredUpstreamsError),
+    /// The configuration as it is now cannot be used.
+    #[error("the configuration cannot be read as it is now: {0}")]
+    Configuration(String),
+    /// Something broke off.
+    #[error("{0}")]
+    Task(#[from] tokio::task::JoinError),
+}
+
+impl UpstreamKeys {
+    /// Keys in this file; whatever is used as a key is taken out of all that `redaction` sees.
+    pub fn new(file: StoredUpstreamsFile, redaction: Arc<Redaction>, resolve: SettingsResolver) -> Self {
+        Self(Arc::new(UpstreamKeysInner { file, resolve, redaction, change_lock: Mutex::new(()) }))
+    }
+
+    /// From now on this is in no log, trace or figure.
+    pub fn redact_secret(&self, key: &str) {
+        self.0.redaction.add([key.to_owned()]);
+    }
+
+    /// Until it is dropped, nobody else changes what is connected.
+    pub async fn lock_changes(&self) -> MutexGuard<'_, ()> {
+        self.0.change_lock.lock().await
+    }
+
+    /// What is kept.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub async fn load(&self) -> Result<StoredUpstreams, UpstreamKeysError> {
+        self.with_file(|file| file.read()).await
+    }
+
+    /// Keeps one.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub async fn store(&self, name: &str, connection: StoredUpstream) -> Result<(), UpstreamKeysError> {
+        let name = name.to_owned();
+        self.with_file(move |file| file.save(&name, connection)).await
+    }
+
+    /// Forgets one; `None` = there was none.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub async fn remove(&self, name: &str) -> Result<Option<StoredUpstream>, UpstreamKeysError> {
+        let name = name.to_owned();
+        self.with_file(move |file| file.remove(&name)).await
+    }
+
+    /// The upstream of this name as all layers make it, if it were connected like this; `None` = nobody knows the name.
+    ///
+    /// # Errors
+    /// The configuration or the file cannot be read.
+    pub async fn upstream(
+        &self,
+        name: &str,
+        connection: Option<StoredUpstream>,
+    ) -> Result<Option<Upstream>, UpstreamKeysError> {
+        let mut connected = self.load().await?;
+        if let Some(connection) = connection {
+            connected = connected.with(name, connection);
+        }
+        let mut settings = (self.0.resolve)(&connected).map_err(UpstreamKeysError::Configuration)?;
+        Ok(settings.upstreams.remove(name))
+    }
+
+    /// Every upstream that is known by name, as all layers make it.
+    ///
+    /// # Errors
+    /// As in [`upstream`](Self::upstream).
+    pub async fn known_upstreams(
+        &self,
+    ) -> Result<Vec<(providers::KnownProvider, Upstream)>, UpstreamKeysError> {
+        let mut connected = self.load().await?;
+        for row in providers::all() {
+            if connected.get(row.name).is_none() {
+                connected = connected.with(row.name, StoredUpstream::default());
+            }
+        }
+        let mut settings = (self.0.resolve)(&connected).map_err(UpstreamKeysError::Configuration)?;
+        let known = providers::all().into_iter();
+        Ok(known
+            .filter_map(|row| settings.upstreams.remove(row.name).map(|upstream| (row, upstream)))
+            .collect())
+    }
+
+    async fn with_file<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&StoredUpstreamsFile) -> Result<T, StoredUpstreamsError> + Send + 'static,
+    ) -> Result<T, UpstreamKeysError> {
+        let file = self.0.file.clone();
+        Ok(tokio::task::spawn_blocking(move || work(&file)).await??)
+    }
+}

@@ -1,0 +1,175 @@
+//! Viewers that take nothing are cut: one that is more than so many bytes or so long behind loses its connection with a
+//! reset, so that the kernel gives its memory back. It loses no event: it comes back with the last number that it has.
+//!
+//! A stream that hyper does not poll cannot notice anything itself, so one task looks after all of them.
+
+use crate::hub::TelemetryCell;
+use crate::net::{ConnectionCanceller, TimeoutCallback};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+use throughline::config::ServerLimits;
+use throughline_engine::TurnId;
+use throughline_store::Log;
+use tokio::time::Instant;
+
+/// How often viewers are looked at.
+const CHECK_INTERVAL: Duration = Duration::from_millis(500);
+/// A viewer that has not taken something for this long is asked how far it is behind.
+const SUSPECT_AFTER: Duration = Duration::from_millis(1_000);
+/// Records read at once to find out how many bytes a viewer is behind.
+const RECORDS_PER_READ: usize = 1_024;
+
+/// Looks after all viewers of a server.
+pub struct ViewerWatchdog {
+    shared: Arc<WatchdogShared>,
+    started: AtomicBool,
+}
+
+struct WatchdogShared {
+    log: Arc<dyn Log>,
+    viewers: Mutex<Vec<Weak<ViewerProgress>>>,
+    began: Instant,
+    bytes_max: u64,
+    time_max: Duration,
+    /// Counts a viewer that is cut, here or by its connection.
+    on_cancelled: TimeoutCallback,
+}
+
+/// What one viewer has taken, as its stream tells it.
+pub struct ViewerProgress {
+    turn: TurnId,
+    began: Instant,
+    /// When something was given that has not been taken, in milliseconds since `began` plus one; 0 = it waits for more.
+    given_at: AtomicU64,
+    /// The last event that it was given.
+    after: AtomicU64,
+    /// What its connection had taken when it was last looked at, and when that was less, in milliseconds since `began`: a
+    /// large event may take a slow client its time.
+    bytes_taken: AtomicU64,
+    taken_at: AtomicU64,
+    canceller: Arc<ConnectionCanceller>,
+}
+
+impl ViewerProgress {
+    /// It has taken what it was given, and asks for more.
+    pub fn mark_taken(&self) {
+        self.given_at.store(0, Ordering::Relaxed);
+    }
+
+    /// It was given the events up to this one.
+    pub fn mark_given(&self, after: u64) {
+        self.after.store(after, Ordering::Relaxed);
+        self.given_at.store(self.now().saturating_add(1), Ordering::Relaxed);
+    }
+
+    /// Milliseconds since `began`.
+    fn now(&self) -> u64 {
+        u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+
+    /// Whether its connection has been cut.
+    pub fn is_cancelled(&self) -> bool {
+        self.canceller.is_cancelled()
+    }
+
+    /// For how long it has taken nothing of what it was given. Asked by the watchdog alone.
+    fn stalled_for(&self) -> Option<Duration> {
+        let (now, bytes_taken) = (self.now(), self.canceller.bytes_written());
+        if self.bytes_taken.swap(bytes_taken, Ordering::Relaxed) != bytes_taken {
+            self.taken_at.store(now, Ordering::Relaxed);
+        }
+        let given_at = self.given_at.load(Ordering::Relaxed).checked_sub(1)?;
+        let since = given_at.max(self.taken_at.load(Ordering::Relaxed));
+        Some(Duration::from_millis(now.saturating_sub(since)))
+    }
+}
+
+impl ViewerWatchdog {
+    pub(crate) fn new(log: Arc<dyn Log>, limits: &ServerLimits, telemetry: TelemetryCell) -> Self {
+        let shared = WatchdogShared {
+            log,
+            viewers: Mutex::default(),
+            began: Instant::now(),
+            bytes_max: limits.behind_bytes_max,
+            time_max: Duration::from_millis(limits.behind_ms_max),
+            on_cancelled: TimeoutCallback::new(move || {
+                if let Some(telemetry) = telemetry.get() {
+                    telemetry.meter().dropped();
+                }
+            }),
+        };
+        Self { shared: Arc::new(shared), started: AtomicBool::new(false) }
+    }
+
+    /// Looks after one more viewer, until the meter is dropped. Needs a runtime.
+    pub fn watch(
+        &self,
+        turn: TurnId,
+        after: u64,
+        canceller: Arc<ConnectionCanceller>,
+    ) -> Arc<ViewerProgress> {
+        // What the viewer's stream has handed over is out of its sight: the connection looks after that.
+        canceller.watch_writes(&self.shared.on_cancelled);
+        let began = self.shared.began;
+        let (given_at, after) = (AtomicU64::new(0), AtomicU64::new(after));
+        let (bytes_taken, taken_at) = (AtomicU64::new(canceller.bytes_written()), AtomicU64::new(0));
+        let viewer =
+            Arc::new(ViewerProgress { turn, began, given_at, after, bytes_taken, taken_at, canceller });
+        self.shared.viewers().push(Arc::downgrade(&viewer));
+        if !self.started.swap(true, Ordering::AcqRel) {
+            tokio::spawn(run(Arc::downgrade(&self.shared)));
+        }
+        viewer
+    }
+}
+
+impl WatchdogShared {
+    fn viewers(&self) -> MutexGuard<'_, Vec<Weak<ViewerProgress>>> {
+        // Every change is one call on the list.
+        self.viewers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn check(&self, viewer: &ViewerProgress) {
+        let Some(stalled) = viewer.stalled_for().filter(|_| !viewer.is_cancelled()) else { return };
+        let is_too_slow =
+            stalled > self.time_max || (stalled > SUSPECT_AFTER && self.exceeds_lag(viewer).await);
+        if is_too_slow {
+            tracing::info!(
+                turn_id = viewer.turn.as_str(),
+                untaken_ms = stalled.as_millis(),
+                "a viewer that takes nothing is cut"
+            );
+            viewer.canceller.cancel_on_timeout();
+        }
+    }
+
+    async fn exceeds_lag(&self, viewer: &ViewerProgress) -> bool {
+        let (mut after, mut bytes) = (viewer.after.load(Ordering::Relaxed), 0u64);
+        while bytes <= self.bytes_max {
+            let Ok(records) = self.log.read(viewer.turn.as_str(), after, RECORDS_PER_READ).await else {
+                return false;
+            };
+            let Some(last) = records.last() else { return false };
+            after = last.seq;
+            bytes += records.iter().map(|record| record.payload.len() as u64).sum::<u64>();
+        }
+        true
+    }
+}
+
+/// Looks at all viewers again and again, for as long as the server is there.
+async fn run(shared: Weak<WatchdogShared>) {
+    loop {
+        tokio::time::sleep(CHECK_INTERVAL).await;
+        let Some(shared) = shared.upgrade() else { return };
+        let viewers: Vec<Arc<ViewerProgress>> = {
+            let mut viewers = shared.viewers();
+            viewers.retain(|viewer| viewer.strong_count() > 0);
+            viewers.iter().filter_map(Weak::upgrade).collect()
+        };
+        for viewer in viewers {
+            shared.check(&viewer).await;
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! What an upstream remembers of its exchanges.
+
+use crate::dialect::FakeDialect;
+use crate::http::ReceivedRequest;
+use crate::script::BodyBreak;
+use crate::seen::SeenRequest;
+use std::collections::VecDeque;
+
+/// How many exchanges are remembered by default; older ones are forgotten. A demo that runs for days must not grow.
+pub const EXCHANGES_RETAINED_MAX: usize = 1_000;
+
+/// One request and what became of it.
+#[derive(Clone, Debug)]
+pub struct HttpExchange {
+    /// Its number, from 1.
+    pub number: u64,
+    /// As it came in.
+    pub request: ReceivedRequest,
+    /// As it was understood; `None` if it was refused or is no model call.
+    pub seen: Option<SeenRequest>,
+    /// The dialect, if it was a model call.
+    pub dialect: Option<FakeDialect>,
+    /// Why it was refused.
+    pub violation: Option<String>,
+    /// The status that it was answered with; `None` before that.
+    pub status: Option<u16>,
+    /// Bytes of the body that were handed to the socket.
+    pub sent: u64,
+    /// How it ended; `None` while it goes on.
+    pub ending: Option<ExchangeEnd>,
+}
+
+/// How an exchange ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ExchangeEnd {
+    /// The reply was sent whole.
+    Complete,
+    /// The client closed its connection, or its sending half, before the reply was over.
+    ClientDisconnected,
+    /// Broken off by the script.
+    Broken(BodyBreak),
+    /// The upstream was stopped.
+    Stopped,
+}
+
+/// A request that a real provider would have refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RequestViolation {
+    /// The number of the request, from 1.
+    pub request: u64,
+    /// The dialect.
+    pub dialect: FakeDialect,
+    /// In the provider's words.
+    pub message: String,
+}
+
+/// The newest exchanges, by number.
+#[derive(Debug)]
+pub(crate) struct ExchangeLog {
+    exchanges: VecDeque<HttpExchange>,
+    exchanges_max: usize,
+    started: u64,
+}
+
+impl ExchangeLog {
+    pub fn new(exchanges_max: usize) -> Self {
+        Self { exchanges: VecDeque::new(), exchanges_max: exchanges_max.max(1), started: 0 }
+    }
+
+    /// Begins an exchange and gives its number.
+    pub fn begin(&mut self, request: ReceivedRequest) -> u64 {
+        self.started += 1;
+        if self.exchanges.len() == self.exchanges_max {
+            self.exchanges.pop_front();
+        }
+        self.exchanges.push_back(HttpExchange {
+            number: self.started,
+            request,
+            seen: None,
+            dialect: None,
+            violation: None,
+            status: None,
+            sent: 0,
+            ending: None,
+        });
+        self.started
+    }
+
+    pub fn get(&self, number: u64) -> Option<&HttpExchange> {
+        self.exchanges.get(self.index_of(number)?)
+    }
+
+    pub fn get_mut(&mut self, number: u64) -> Option<&mut HttpExchange> {
+        let index = self.index_of(number)?;
+        self.exchanges.get_mut(index)
+    }
+
+    pub fn all(&self) -> Vec<HttpExchange> {
+        self.exchanges.iter().cloned().collect()
+    }
+
+    fn index_of(&self, number: u64) -> Option<usize> {
+        let first = self.exchanges.front()?.number;
+        usize::try_from(number.checked_sub(first)?).ok()
+    }
+}

@@ -1,0 +1,74 @@
+//! What becomes of a client's answer, also after the call's end.
+
+use super::ClientOwner;
+use std::collections::{HashMap, VecDeque};
+use throughline_wire::CallId;
+
+/// What became of a client's answer. Over HTTP: 200, 409, 410, 403, 404.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[must_use = "an answer may come too late"]
+pub enum ClientAnswerResult {
+    /// It was the first one in time: it is the call's outcome, and in the log.
+    Accepted,
+    /// The call has an outcome already: another answer, a stop.
+    AlreadyClosed,
+    /// The call's time was over.
+    TooLate,
+    /// The call is another user's.
+    WrongUser,
+    /// No client is asked to run such a call, or that was long ago.
+    Unknown,
+}
+
+/// Calls whose end is remembered, so that a late answer is told what it missed.
+const CLOSED_CALLS_MAX: usize = 1_024;
+
+/// How client-side calls ended, the last ones.
+#[derive(Default)]
+pub(super) struct ClosedCalls {
+    by_call: HashMap<CallId, (ClientOwner, ClientAnswerResult)>,
+    order: VecDeque<CallId>,
+}
+
+impl ClosedCalls {
+    pub(super) fn add(&mut self, call: CallId, user: ClientOwner, result: ClientAnswerResult) {
+        if self.by_call.insert(call.clone(), (user, result)).is_none() {
+            self.order.push_back(call);
+        }
+        if self.order.len() > CLOSED_CALLS_MAX
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.by_call.remove(&oldest);
+        }
+    }
+
+    /// What an answer is told that comes now.
+    pub(super) fn lookup(&self, call: &CallId, user: &ClientOwner) -> ClientAnswerResult {
+        match self.by_call.get(call) {
+            None => ClientAnswerResult::Unknown,
+            Some((owner, _)) if owner != user => ClientAnswerResult::WrongUser,
+            Some((_, result)) => *result,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_ends_are_remembered_and_whose_they_were() {
+        let (ada, eve) = (Some("ada".to_owned()), Some("eve".to_owned()));
+        let mut ended = ClosedCalls::default();
+        ended.add("late".into(), ada.clone(), ClientAnswerResult::TooLate);
+        assert_eq!(ended.lookup(&"late".into(), &ada), ClientAnswerResult::TooLate);
+        assert_eq!(ended.lookup(&"late".into(), &eve), ClientAnswerResult::WrongUser);
+        assert_eq!(ended.lookup(&"never".into(), &ada), ClientAnswerResult::Unknown);
+        for n in 0..CLOSED_CALLS_MAX {
+            ended.add(CallId::new(n.to_string()), ada.clone(), ClientAnswerResult::AlreadyClosed);
+        }
+        assert_eq!(ended.lookup(&"late".into(), &ada), ClientAnswerResult::Unknown, "long ago");
+        assert_eq!(ended.lookup(&"0".into(), &ada), ClientAnswerResult::AlreadyClosed);
+        assert_eq!((ended.by_call.len(), ended.order.len()), (CLOSED_CALLS_MAX, CLOSED_CALLS_MAX));
+    }
+}

@@ -1,0 +1,135 @@
+//! What a client says that it can do.
+
+use serde::Deserialize;
+use serde_json::Value;
+use std::sync::Arc;
+use std::time::Duration;
+use throughline_tools::builtin::live2d;
+use throughline_tools::{AgentCallable, Effect, RegistryError, RunsOn, Tool, ToolRegistry, ToolSpec};
+use throughline_wire::ToolName;
+
+/// Tools that one client may declare.
+pub const CLIENT_TOOLS_MAX: usize = 128;
+
+/// A tool that a client runs, as it declares it.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ClientToolSpec {
+    /// `client.<name>`, or one of the avatar's: `live2d.<name>`.
+    pub name: ToolName,
+    /// For people, on the card. Default: the name.
+    #[serde(default)]
+    pub title: Option<String>,
+    /// What it does and when to use it, for the model.
+    #[serde(default)]
+    pub description: String,
+    /// JSON Schema of the arguments. Default: none.
+    #[serde(default)]
+    pub input_schema: Option<Value>,
+    /// What it may do. Not said = `external`, the most that can be; of the avatar's tools what they are known to do.
+    #[serde(default)]
+    pub effect: Option<Effect>,
+    /// How long the client has to answer, in milliseconds. Default 30,000; the avatar's tools 10,000.
+    #[serde(default)]
+    pub timeout_ms: Option<u64>,
+}
+
+/// Why a client cannot connect, or not with these tools.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ClientError {
+    /// A name that is not a client's to give.
+    #[error("`{name}` is not a client's tool; names are `client.<name>` (and `live2d.<name>` for an avatar)")]
+    Name {
+        /// The name.
+        name: ToolName,
+    },
+    /// A tool that cannot be registered: its name, its schema, twice.
+    #[error(transparent)]
+    Tool(#[from] RegistryError),
+    /// Too many.
+    #[error("{count} tools are too many; a client may declare {CLIENT_TOOLS_MAX}")]
+    TooMany {
+        /// So many.
+        count: usize,
+    },
+    /// No client can be called so.
+    #[error("no client can be called `{client_id}`; choose another id")]
+    Reserved {
+        /// The id.
+        client_id: String,
+    },
+}
+
+/// Checked tools of one client.
+pub(super) struct DeclaredTools(Vec<ClientToolSpec>);
+
+impl DeclaredTools {
+    pub(super) fn new(tools: Vec<ClientToolSpec>) -> Result<Self, ClientError> {
+        if tools.len() > CLIENT_TOOLS_MAX {
+            return Err(ClientError::TooMany { count: tools.len() });
+        }
+        let is_allowed = |tool: &&ClientToolSpec| {
+            ["client.", "live2d."].iter().any(|group| tool.name.as_str().starts_with(group))
+        };
+        if let Some(tool) = tools.iter().find(|tool| !is_allowed(tool)) {
+            return Err(ClientError::Name { name: tool.name.clone() });
+        }
+        let declared = Self(tools);
+        ToolRegistry::builder().tools(declared.tools(&ToolRegistry::default())).build()?;
+        Ok(declared)
+    }
+
+    pub(super) fn contains(&self, name: &ToolName) -> bool {
+        self.0.iter().any(|tool| tool.name == *name)
+    }
+
+    /// As tools. What the client leaves open is taken from the tool of the same name, if there is one that clients run.
+    pub(super) fn tools(&self, base: &ToolRegistry) -> Vec<Arc<dyn Tool>> {
+        let known = |name| {
+            let entry = base.get(name).map(|entry| entry.spec());
+            entry.filter(|spec| spec.runs_on == RunsOn::Client).cloned()
+        };
+        self.0.iter().map(|tool| tool.to_tool(known(&tool.name))).collect()
+    }
+}
+
+impl ClientToolSpec {
+    /// A tool of this name; everything else is left open.
+    pub fn new(name: impl Into<ToolName>) -> Self {
+        let name = name.into();
+        Self {
+            name,
+            title: None,
+            description: String::new(),
+            input_schema: None,
+            effect: None,
+            timeout_ms: None,
+        }
+    }
+
+    fn to_tool(&self, known: Option<ToolSpec>) -> Arc<dyn Tool> {
+        let mut spec = known.unwrap_or_else(|| {
+            let mut spec = ToolSpec::new(self.name.clone(), String::new());
+            spec.source = "client".into();
+            spec
+        });
+        spec.agent_callable = AgentCallable::Yes;
+        if !self.description.is_empty() {
+            spec.description.clone_from(&self.description);
+        }
+        if let Some(title) = &self.title {
+            spec.title.clone_from(title);
+        }
+        if let Some(schema) = &self.input_schema {
+            spec.parameters = schema.clone();
+        }
+        if let Some(effect) = self.effect {
+            spec.effect = effect;
+        }
+        if let Some(ms) = self.timeout_ms {
+            spec.timeout = Duration::from_millis(ms);
+        }
+        Arc::new(live2d::ClientSideTool::new(spec))
+    }
+}

@@ -1,0 +1,225 @@
+//! Upstreams that somebody has connected: their keys, and addresses of one's own. They are kept in one file of the data
+//! folder, for its owner's eyes only, and lie between `throughline.toml` and the environment. R: O4, R4
+
+use crate::secret::Secret;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use throughline_tools::private_file::{PrivateFile, PrivateFileError, VersionedDocument};
+use throughline_wire::Dialect;
+
+/// The file in the data folder.
+pub const STORED_UPSTREAMS_FILE: &str = "upstreams.json";
+/// Longest file that can be ours.
+const FILE_BYTES_MAX: u64 = 1 << 20;
+/// Longest key, in bytes. The longest ones, of services that sign them, have about 2,000.
+pub const KEY_BYTES_MAX: usize = 8 << 10;
+
+/// All of them, by name.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StoredUpstreams {
+    v: u32,
+    upstreams: BTreeMap<String, StoredUpstream>,
+}
+
+/// One of them.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StoredUpstream {
+    /// Its key; `None` = it needs none, or the environment has it.
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "in_clear")]
+    pub key: Option<Secret>,
+    /// Where it is, if it is not known by name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "own")]
+    pub endpoint: Option<CustomEndpoint>,
+}
+
+/// An address of one's own.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CustomEndpoint {
+    /// How it is spoken to.
+    #[serde(with = "by_name")]
+    pub dialect: Dialect,
+    /// Where the dialect's path is appended.
+    pub base_url: String,
+}
+
+impl Default for StoredUpstreams {
+    fn default() -> Self {
+        Self { v: Self::FORMAT_VERSION, upstreams: BTreeMap::new() }
+    }
+}
+
+impl VersionedDocument for StoredUpstreams {
+    const FORMAT_VERSION: u32 = 1;
+
+    fn version(&self) -> u32 {
+        self.v
+    }
+}
+
+impl StoredUpstreams {
+    /// With this one, in place of one that had the name.
+    #[must_use]
+    pub fn with(mut self, name: impl Into<String>, upstream: StoredUpstream) -> Self {
+        self.upstreams.insert(name.into(), upstream);
+        self
+    }
+
+    /// The one of this name.
+    pub fn get(&self, name: &str) -> Option<&StoredUpstream> {
+        self.upstreams.get(name)
+    }
+
+    /// By name.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &StoredUpstream)> {
+        self.upstreams.iter().map(|(name, upstream)| (name.as_str(), upstream))
+    }
+}
+
+/// The file that they are in. Several programs may share it; it is replaced whole.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredUpstreamsFile(PrivateFile);
+
+/// The file cannot be read or written.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the keys in {} cannot be used: {why}; mend the file, or remove it to connect anew", path.display())]
+pub struct StoredUpstreamsError {
+    /// Which.
+    pub path: PathBuf,
+    /// What is wrong.
+    pub why: String,
+}
+
+impl StoredUpstreamsFile {
+    /// At this path. It is made when something is first connected.
+    pub fn at(path: impl Into<PathBuf>) -> Self {
+        Self(PrivateFile::at(path, FILE_BYTES_MAX))
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    /// What is in it.
+    ///
+    /// # Errors
+    /// It cannot be read, or is no such file.
+    pub fn read(&self) -> Result<StoredUpstreams, StoredUpstreamsError> {
+        self.0.read().map_err(|error| self.file_error(error))
+    }
+
+    /// Keeps this one, in place of one that had the name.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn save(&self, name: &str, upstream: StoredUpstream) -> Result<(), StoredUpstreamsError> {
+        let insert = |all: &mut StoredUpstreams| drop(all.upstreams.insert(name.to_owned(), upstream));
+        self.0.update(insert).map_err(|error| self.file_error(error))
+    }
+
+    /// Forgets the one of this name, and says what it was.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn remove(&self, name: &str) -> Result<Option<StoredUpstream>, StoredUpstreamsError> {
+        let remove = |all: &mut StoredUpstreams| all.upstreams.remove(name);
+        self.0.update(remove).map_err(|error| self.file_error(error))
+    }
+
+    fn file_error(&self, error: PrivateFileError) -> StoredUpstreamsError {
+        StoredUpstreamsError { path: self.path().to_owned(), why: error.to_string() }
+    }
+}
+
+/// What is pasted as a key, without what comes along with it; `Err`: it can be none, and why.
+pub fn parse_pasted_key(text: &str) -> Result<Secret, &'static str> {
+    let key = text.trim().trim_matches(['"', '\'']);
+    match key {
+        "" => Err("it is empty"),
+        key if key.len() > KEY_BYTES_MAX => Err("it is too long"),
+        // What a header cannot carry, and what is no key but the sentence around it.
+        key if !key.bytes().all(|b| b.is_ascii_graphic()) => Err("a key has letters, digits and signs only"),
+        key => Ok(Secret::from(key)),
+    }
+}
+
+/// A key in the one place where it has to stand.
+mod in_clear {
+    use super::Secret;
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub fn serialize<S: Serializer>(key: &Option<Secret>, to: S) -> Result<S::Ok, S::Error> {
+        match key {
+            Some(key) => to.serialize_some(key.reveal()),
+            None => to.serialize_none(),
+        }
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Secret>, D::Error> {
+        Ok(Option::<String>::deserialize(from)?.map(Secret::from))
+    }
+}
+
+mod by_name {
+    use serde::de::Error;
+    use serde::{Deserialize, Deserializer, Serializer};
+    use throughline_wire::Dialect;
+
+    pub fn serialize<S: Serializer>(dialect: &Dialect, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(dialect.name())
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Dialect, D::Error> {
+        let name = String::deserialize(from)?;
+        let found = Dialect::ALL.iter().copied().find(|dialect| dialect.name() == name);
+        found.ok_or_else(|| D::Error::custom(format!("there is no wire format `{name}`")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // R: O4, R4
+    #[test]
+    fn keys_are_kept_for_their_owner_only_and_shown_to_nobody() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = StoredUpstreamsFile::at(folder.path().join("data").join(STORED_UPSTREAMS_FILE));
+        assert_eq!(file.read().unwrap(), StoredUpstreams::default());
+        let own = CustomEndpoint { dialect: Dialect::Ollama, base_url: "http://localhost:1/".into() };
+        file.save("mine", StoredUpstream { key: None, endpoint: Some(own.clone()) }).unwrap();
+        file.save("deepseek", StoredUpstream { key: Some("sk-1".into()), endpoint: None }).unwrap();
+        file.save("deepseek", StoredUpstream { key: Some("sk-2".into()), endpoint: None }).unwrap();
+        let kept = file.read().unwrap();
+        assert_eq!(kept.get("mine").unwrap().endpoint, Some(own));
+        assert_eq!(kept.get("deepseek").unwrap().key, Some("sk-2".into()));
+        assert!(!format!("{kept:?}").contains("sk-2"), "{kept:?}");
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            let mode = std::fs::metadata(file.path()).unwrap().permissions().mode();
+            assert_eq!(mode & 0o777, 0o600);
+        }
+        assert!(file.remove("deepseek").unwrap().is_some());
+        assert!(file.remove("deepseek").unwrap().is_none());
+        assert!(!std::fs::read_to_string(file.path()).unwrap().contains("sk-"));
+
+        std::fs::write(file.path(), "{").unwrap();
+        let error = file.read().unwrap_err().to_string();
+        assert!(error.contains("remove it to connect anew"), "{error}");
+    }
+
+    #[test]
+    fn what_is_pasted_around_a_key_is_taken_off() {
+        assert_eq!(parse_pasted_key(" sk-1\n").unwrap().reveal(), "sk-1");
+        assert_eq!(parse_pasted_key("\"sk-1\"").unwrap().reveal(), "sk-1");
+        for wrong in ["", "  ", "my key is sk-1", "sk-\u{2026}", &"x".repeat(KEY_BYTES_MAX + 1)] {
+            assert!(parse_pasted_key(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! What comes from outside while a turn runs: people, and clients that run its tools.
+
+use super::elicitation::ToolAnswerResult;
+use super::{TurnCommand, TurnDriver, decisions};
+use crate::approval::ApprovalResponse;
+use crate::approval_outcome::{ApprovalOutcome, CancelCallResult};
+use crate::clients::ClientAnswerResult;
+use crate::steering_queue::RetractResult;
+use throughline_engine::{ApprovalId, ApprovalTarget, ClientCallState, QuestionState, TurnInput};
+use tokio::sync::oneshot;
+
+impl TurnDriver {
+    pub(super) fn handle_command(&mut self, command: TurnCommand) {
+        match command {
+            // Whoever knows approvals only may answer a tool's question like one; what it fills in is checked as well.
+            TurnCommand::Answer { question: ApprovalTarget::One(id), answer, by }
+                if self.elicitations.is_open(&id) =>
+            {
+                if let Ok(answer) = self.elicitations.check(&id, answer.into_tool_answer()) {
+                    self.feed(TurnInput::ToolQuestionAnswered { question: id, answer, by });
+                }
+            }
+            TurnCommand::Answer { question, answer, by } => self.feed(answer.into_input(question, &by)),
+            TurnCommand::AnswerTool { question, answer, by, reply } => {
+                match self.elicitations.check(&question, answer) {
+                    Ok(answer) => {
+                        let before = self.machine.seq();
+                        self.feed(TurnInput::ToolQuestionAnswered { question, answer, by });
+                        // The log may be behind: it was answered or expired a moment ago.
+                        let result = match self.machine.seq() == before {
+                            true => ToolAnswerResult::NotOpen,
+                            false => ToolAnswerResult::Accepted,
+                        };
+                        self.receipts.reply_when_logged(self.machine.seq(), reply, result);
+                    }
+                    Err(rejection) => self.receipts.reply_now(reply, rejection),
+                }
+            }
+            TurnCommand::SendMessage(message) => self.feed(TurnInput::UserMessage(message)),
+            TurnCommand::Retract { id, reply } => {
+                let is_queued = self.machine.queued_messages().iter().any(|message| message.id == id);
+                self.feed(TurnInput::RetractMessage { id: id.clone() });
+                let removed = self.steering_queue.remove(&id).filter(|_| is_queued);
+                let result =
+                    removed.map_or(RetractResult::TooLate, |message| RetractResult::Retracted(message.input));
+                self.receipts.reply_now(reply, result);
+            }
+            TurnCommand::ClientAnswer { call, attempt, answer, reply } => {
+                match self.machine.client_call_state(&call) {
+                    ClientCallState::Waiting => {
+                        self.feed(TurnInput::ClientAnswered { call: call.clone(), attempt, answer });
+                        let result = match self.machine.client_call_state(&call) {
+                            // An answer to a start that was taken back is not one to the next.
+                            ClientCallState::Waiting => ClientAnswerResult::AlreadyClosed,
+                            ClientCallState::Closed
+                            | ClientCallState::TimedOut
+                            | ClientCallState::Unknown => ClientAnswerResult::Accepted,
+                        };
+                        self.receipts.reply_when_logged(self.machine.seq(), reply, result);
+                    }
+                    ClientCallState::Closed => {
+                        self.receipts.reply_now(reply, ClientAnswerResult::AlreadyClosed)
+                    }
+                    ClientCallState::TimedOut => self.receipts.reply_now(reply, ClientAnswerResult::TooLate),
+                    ClientCallState::Unknown => self.receipts.reply_now(reply, ClientAnswerResult::Unknown),
+                }
+            }
+            TurnCommand::Decide { question, answer, by, reply } => self.decide(question, answer, by, reply),
+            TurnCommand::Cancel { why: None } => self.feed(TurnInput::Cancel),
+            TurnCommand::Cancel { why: Some(why) } => self.feed(TurnInput::CancelWithReason { why }),
+            TurnCommand::CancelCall { call, reply } => {
+                let result = match self.machine.is_call_closed(&call) {
+                    None => CancelCallResult::Unknown,
+                    Some(true) => CancelCallResult::AlreadyEnded,
+                    Some(false) => CancelCallResult::Cancelled,
+                };
+                self.feed(TurnInput::CancelCall { call });
+                self.receipts.reply_when_logged(self.machine.seq(), reply, result);
+            }
+        }
+    }
+
+    /// The first answer is the machine's to take; what became of it is answered when the log has it.
+    fn decide(
+        &mut self,
+        question: ApprovalId,
+        answer: ApprovalResponse,
+        by: String,
+        reply: oneshot::Sender<ApprovalOutcome>,
+    ) {
+        let state = self.machine.question_state(&question);
+        if state == QuestionState::Upcoming {
+            let outcome = self.decisions.store_early(question, answer, by);
+            return self.receipts.reply_now(reply, outcome);
+        }
+        if let Some(outcome) = decisions::settled_outcome(state, &answer) {
+            return self.receipts.reply_when_logged(self.machine.seq(), reply, outcome);
+        }
+        let input = if self.elicitations.is_open(&question) {
+            match self.elicitations.check(&question, answer.clone().into_tool_answer()) {
+                Ok(answer) => {
+                    TurnInput::ToolQuestionAnswered { question: question.clone(), answer, by: by.clone() }
+                }
+                Err(ToolAnswerResult::Invalid { message }) => {
+                    return self.receipts.reply_now(reply, ApprovalOutcome::Invalid { message });
+                }
+                Err(_) => return self.receipts.reply_now(reply, ApprovalOutcome::Expired),
+            }
+        } else {
+            answer.clone().into_input(ApprovalTarget::One(question.clone()), &by)
+        };
+        self.decisions.register(question, answer, by, reply);
+        self.feed(input);
+    }
+}

@@ -1,0 +1,101 @@
+//! What the observer is told of one turn. Without an observer nothing is made, copied or counted.
+
+use crate::observer::{KeepRaw, ModelCallEvent, ModelCallFacts, TurnFacts, TurnObserver};
+use crate::upstream::Upstream;
+use std::sync::Arc;
+use std::time::Instant;
+use throughline_engine::Event;
+use throughline_tools::{SecretSet, StreamRedactor};
+
+/// One turn as the observer knows it. When it is dropped, however the turn ended, the observer is told that nothing more comes.
+pub(crate) struct ObservedTurn(Option<(Arc<dyn TurnObserver>, Arc<TurnFacts>)>);
+
+/// One model call as the observer knows it.
+#[derive(Clone)]
+pub(crate) struct ObservedCall(Option<CallObserver>);
+
+type CallObserver = (Arc<dyn TurnObserver>, Arc<TurnFacts>, Arc<ModelCallFacts>);
+
+impl ObservedTurn {
+    pub(crate) fn new(observer: Option<Arc<dyn TurnObserver>>, facts: TurnFacts) -> Self {
+        Self(observer.map(|observer| (observer, Arc::new(facts))))
+    }
+
+    pub(super) fn resumed(&self, events: &[Event]) {
+        if let Some((observer, facts)) = self.0.as_ref().filter(|_| !events.is_empty()) {
+            observer.resumed(facts, events);
+        }
+    }
+
+    pub(super) fn logged(&self, events: &[Event]) {
+        if let Some((observer, facts)) = &self.0 {
+            observer.logged(facts, events);
+        }
+    }
+
+    pub(super) fn call(&self, step: u32, attempt: u32, upstream: &Upstream, model: &str) -> ObservedCall {
+        ObservedCall(self.0.as_ref().map(|(observer, facts)| {
+            let call = ModelCallFacts {
+                step,
+                attempt,
+                upstream: upstream.name.clone(),
+                model: model.to_owned(),
+                dialect: upstream.dialect,
+            };
+            (observer.clone(), facts.clone(), Arc::new(call))
+        }))
+    }
+}
+
+impl Drop for ObservedTurn {
+    fn drop(&mut self) {
+        if let Some((observer, facts)) = &self.0 {
+            observer.turn_ended(facts);
+        }
+    }
+}
+
+impl ObservedCall {
+    /// Nobody watches.
+    pub(crate) fn unobserved() -> Self {
+        Self(None)
+    }
+
+    pub(crate) fn report(&self, event: impl FnOnce(Instant) -> ModelCallEvent) {
+        if let Some((observer, turn, call)) = &self.0 {
+            observer.model_call(turn, call, event(Instant::now()));
+        }
+    }
+
+    /// The bytes of one reply, as far as anybody keeps them.
+    pub(crate) fn raw(&self, secrets: &SecretSet) -> ObservedBytes {
+        let wanted = self.0.as_ref().filter(|(_, turn, _)| turn.keep_raw == KeepRaw::Yes);
+        ObservedBytes(wanted.map(|call| (call.clone(), secrets.redactor())))
+    }
+}
+
+/// The bytes of one reply on their way to the observer. What is held back, because it might be the beginning of a secret, is
+/// told at the end, also of a call that is given up. R: R4, S5
+pub(crate) struct ObservedBytes(Option<(CallObserver, StreamRedactor)>);
+
+impl ObservedBytes {
+    pub(crate) fn push(&mut self, bytes: &[u8]) {
+        if let Some((call, redactor)) = &mut self.0 {
+            emit_bytes(call, &redactor.push(bytes));
+        }
+    }
+}
+
+impl Drop for ObservedBytes {
+    fn drop(&mut self) {
+        if let Some((call, redactor)) = &mut self.0 {
+            emit_bytes(call, &redactor.finish());
+        }
+    }
+}
+
+fn emit_bytes((observer, turn, call): &CallObserver, bytes: &[u8]) {
+    if !bytes.is_empty() {
+        observer.raw(turn, call, bytes);
+    }
+}

@@ -1,0 +1,96 @@
+//! Requests that are handed on to an upstream as they are, and its answers back: what is no conversation, such as embeddings.
+
+use super::client::{UpstreamClient, error_body};
+use super::deadlines::{CallDeadlines, WaitPhase};
+use super::failure::{self, ToolsOffered, UpstreamErrorResponse};
+use crate::app::Throughline;
+use crate::clock::TurnClock;
+use crate::error::Error;
+use futures_util::stream::{self, BoxStream, StreamExt};
+use reqwest::header::{CONTENT_TYPE, HeaderMap};
+use serde_json::Value;
+use throughline_engine::{FailureKind, UpstreamChoice, UpstreamFailure};
+use tokio::time::timeout_at;
+
+/// What an upstream answers to a request that was handed on.
+pub struct PassthroughResponse {
+    /// Its `Content-TsType`.
+    pub content_type: String,
+    /// Its body as it comes. Dropping it closes the connection.
+    pub body: BoxStream<'static, Result<Vec<u8>, UpstreamFailure>>,
+}
+
+impl Throughline {
+    /// `upstream/model` taken apart, or a model's name where there is one upstream.
+    ///
+    /// # Errors
+    /// There is no such upstream, or there are several.
+    pub fn model_choice(&self, model: &str) -> Result<UpstreamChoice, Error> {
+        self.plan().model_choice(model)
+    }
+
+    /// Hands a request on to the upstream of a model, in the upstream's own words: nothing is read, nothing tried again, and
+    /// nothing logged. Its key and its time limits hold as in every call.
+    ///
+    /// # Errors
+    /// It cannot be reached, or refuses; its key is not in what it says.
+    pub async fn pass_through(
+        &self,
+        choice: &UpstreamChoice,
+        path: &str,
+        body: &Value,
+    ) -> Result<PassthroughResponse, UpstreamFailure> {
+        match self.plan().upstreams.get(&choice.name) {
+            Some(client) => client.pass_through(path, body).await,
+            None => {
+                let why = format!("upstream `{}` is not there", choice.name);
+                Err(failure::without_status(FailureKind::Unsendable, why))
+            }
+        }
+    }
+}
+
+impl UpstreamClient {
+    async fn pass_through(&self, path: &str, body: &Value) -> Result<PassthroughResponse, UpstreamFailure> {
+        let headers = self.headers("*/*", &[])?;
+        let limits = CallDeadlines::new(self.upstream(), self.deadline());
+        let sending = self.post(path, headers, body);
+        let response = match timeout_at(limits.first_byte, sending).await {
+            Err(_) => return Err(limits.expired(WaitPhase::FirstByte)),
+            Ok(Err(error)) => return Err(failure::from_transport(&error, self.upstream().name())),
+            Ok(Ok(response)) => response,
+        };
+        let status = response.status();
+        let text = |headers: &HeaderMap, name: &str| {
+            headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned)
+        };
+        if !status.is_success() {
+            let headers = response.headers().clone();
+            let body = self.redact(&error_body(response, &limits).await);
+            let (retry_after, retry_after_ms) =
+                (text(&headers, "retry-after"), text(&headers, "retry-after-ms"));
+            let answer = UpstreamErrorResponse {
+                status: status.as_u16(),
+                retry_after: retry_after.as_deref(),
+                retry_after_ms: retry_after_ms.as_deref(),
+                body: &body,
+                now: TurnClock::start().now(),
+            };
+            return Err(failure::from_response(&answer, ToolsOffered::No));
+        }
+        let content_type = text(response.headers(), CONTENT_TYPE.as_str());
+        let host = self.upstream().name().to_owned();
+        let body = stream::unfold(Some((response, limits, host)), |open| async {
+            let (mut response, limits, host) = open?;
+            let failure = match timeout_at(limits.next(WaitPhase::NextChunk), response.chunk()).await {
+                Ok(Ok(None)) => return None,
+                Ok(Ok(Some(piece))) => return Some((Ok(piece.to_vec()), Some((response, limits, host)))),
+                Ok(Err(error)) => failure::from_transport(&error, &host),
+                Err(_) => limits.expired(WaitPhase::NextChunk),
+            };
+            Some((Err(failure), None))
+        });
+        let content_type = content_type.unwrap_or_else(|| "application/json".to_owned());
+        Ok(PassthroughResponse { content_type, body: body.boxed() })
+    }
+}

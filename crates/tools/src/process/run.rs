@@ -1,0 +1,197 @@
+//! One call of a program: input in, output and progress out, to its end or to ours.
+
+use super::child::ChildExit;
+use super::escapes::EscapeStripper;
+use super::program::ProgramSpec;
+use super::stderr_log::StderrLog;
+use crate::context::ToolContext;
+use crate::secrets::SecretSet;
+use crate::tool::ToolError;
+use std::pin::pin;
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
+use tokio::sync::Notify;
+use tokio::time::timeout;
+
+/// What becomes of stdout.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum StdoutMode {
+    /// It is the output, shown as it comes.
+    Streamed,
+    /// It is read when it is complete; a program that writes more is stopped.
+    Captured { bytes_max: usize },
+}
+
+/// How a call of a program ended.
+#[derive(Debug)]
+pub(crate) struct ProgramOutput {
+    /// The program's own end.
+    pub(crate) exit: ChildExit,
+    /// Stdout if it was to be kept.
+    pub(crate) stdout: Vec<u8>,
+    /// It was stopped because it wrote more than may be kept.
+    pub(crate) overflowed: bool,
+    /// The end of stderr, without secrets.
+    pub(crate) stderr: String,
+}
+
+/// How much is read at a time.
+const CHUNK_BYTES: usize = 64 * 1024;
+/// How long pipes are read after everything has ended: what is in them is read in no time.
+const PIPES_WAIT: Duration = Duration::from_secs(1);
+
+/// From the wish that a program ends to the notice that it has not yet: before the executor has waited long enough (its
+/// grace is 1.5 s) and tells what is known.
+const NOTICE_AFTER: Duration = Duration::from_millis(1_300);
+/// What a call that was stopped must not leave out.
+const STILL_ENDING_TEXT: &str =
+    "\n[not everything that this program started has ended yet; it goes on being killed]\n";
+
+/// Runs the program once. When the context says stop, it is stopped, and what it wrote until then is what is told.
+///
+/// # Errors
+/// It could not be started.
+pub(crate) async fn run_program(
+    program: &ProgramSpec,
+    input: &[u8],
+    stdout: StdoutMode,
+    secrets: &SecretSet,
+    context: &ToolContext,
+) -> Result<ProgramOutput, ToolError> {
+    let mut running = program.start()?;
+    let mut stdin = running.stdin.take();
+    let (out, err) = (running.stdout.take(), running.stderr.take());
+    let overflow = Notify::new();
+    let write_stdin = async {
+        if let Some(stdin) = &mut stdin {
+            // A program may end without having read everything, or anything.
+            let _ = stdin.write_all(input).await;
+            let _ = stdin.shutdown().await;
+        }
+        drop(stdin.take());
+    };
+    let read_stdout = async {
+        match (out, stdout) {
+            (Some(out), StdoutMode::Streamed) => {
+                stream_stdout(out, secrets, context).await;
+                Vec::new()
+            }
+            (Some(out), StdoutMode::Captured { bytes_max }) => {
+                capture_stdout(out, bytes_max, &overflow).await
+            }
+            (None, _) => Vec::new(),
+        }
+    };
+    let read_stderr = async {
+        match err {
+            Some(err) => collect_stderr(err, secrets, context).await,
+            None => String::new(),
+        }
+    };
+    let mut overflowed = false;
+    let end = async {
+        tokio::select! {
+            exit = running.wait() => exit,
+            () = context.cancellation().cancelled() => {
+                let mut stopping = pin!(running.stop());
+                match timeout(NOTICE_AFTER, &mut stopping).await {
+                    Ok(exit) => exit,
+                    Err(_over_time) => {
+                        context.write(STILL_ENDING_TEXT).await;
+                        stopping.await
+                    }
+                }
+            }
+            () = overflow.notified() => {
+                overflowed = true;
+                running.stop().await
+            }
+        }
+    };
+    let exit = {
+        let pipes = async { tokio::join!(read_stdout, read_stderr, write_stdin) };
+        let (mut pipes, mut end) = (pin!(pipes), pin!(end));
+        tokio::select! {
+            pipe_results = &mut pipes => (end.await, Some(pipe_results)),
+            // Nothing of the program runs any more, so the pipes end, too; but for what may have escaped where nobody
+            // supervises, and that is not waited for.
+            exit = &mut end => (exit, timeout(PIPES_WAIT, &mut pipes).await.ok()),
+        }
+    };
+    let (exit, pipe_results) = exit;
+    let (captured, stderr_text, ()) = pipe_results.unwrap_or_default();
+    Ok(ProgramOutput { exit: exit?, stdout: captured, overflowed, stderr: stderr_text })
+}
+
+async fn stream_stdout(mut out: impl AsyncRead + Unpin, secrets: &SecretSet, context: &ToolContext) {
+    let mut plain = EscapeStripper::default();
+    let mut redactor = secrets.redactor();
+    let mut chunk = vec![0; CHUNK_BYTES];
+    while let Ok(read @ 1..) = out.read(&mut chunk).await {
+        let redacted = redactor.push(&plain.push(&chunk[..read]));
+        if !redacted.is_empty() {
+            context.write(redacted).await;
+        }
+    }
+    context.write(redactor.finish()).await;
+}
+
+async fn capture_stdout(mut out: impl AsyncRead + Unpin, bytes_max: usize, overflow: &Notify) -> Vec<u8> {
+    let mut captured = Vec::new();
+    let mut chunk = vec![0; CHUNK_BYTES];
+    while let Ok(read @ 1..) = out.read(&mut chunk).await {
+        let remaining = bytes_max - captured.len();
+        captured.extend_from_slice(&chunk[..read.min(remaining)]);
+        if read > remaining {
+            overflow.notify_one();
+        }
+    }
+    captured
+}
+
+async fn collect_stderr(
+    mut err: impl AsyncRead + Unpin,
+    secrets: &SecretSet,
+    context: &ToolContext,
+) -> String {
+    let mut log = StderrLog::new(secrets);
+    let mut chunk = vec![0; CHUNK_BYTES];
+    while let Ok(read @ 1..) = err.read(&mut chunk).await {
+        if let Some(progress) = log.push(&chunk[..read]) {
+            context.report(progress);
+        }
+    }
+    log.finish()
+}
+
+/// How a program that did not succeed ended, for the model. `None` = it succeeded.
+pub(crate) fn failure_text(program: &ProgramSpec, output: &ProgramOutput) -> Option<String> {
+    let name = program.path.file_name().unwrap_or(program.path.as_os_str()).to_string_lossy().into_owned();
+    let how = match output.exit {
+        ChildExit { code: Some(0), .. } => return None,
+        ChildExit { code: Some(code), .. } => format!("{name} ended with exit code {code}"),
+        ChildExit { signal: Some(signal), .. } => {
+            format!("{name} was ended by signal {signal}{}", signal_name(signal))
+        }
+        ChildExit { code: None, signal: None } => format!("{name} ended, and nobody knows how"),
+    };
+    Some(if output.stderr.is_empty() { how } else { format!("{how}: {}", output.stderr) })
+}
+
+fn signal_name(signal: i32) -> &'static str {
+    match signal {
+        2 => " (SIGINT)",
+        4 => " (SIGILL)",
+        6 => " (SIGABRT)",
+        7 => " (SIGBUS)",
+        8 => " (SIGFPE)",
+        9 => " (SIGKILL)",
+        11 => " (SIGSEGV)",
+        13 => " (SIGPIPE)",
+        15 => " (SIGTERM)",
+        24 => " (SIGXCPU)",
+        25 => " (SIGXFSZ: a file larger than allowed)",
+        31 => " (SIGSYS)",
+        _ => "",
+    }
+}
