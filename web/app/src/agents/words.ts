@@ -1,8 +1,7 @@
 // The words of this view alone: they are fetched with it. As in `i18n`, what one language lacks does not compile. What each
 // field is called and does, the server says.
 
-import { useSyncExternalStore } from "react";
-import { language } from "../preferences.ts";
+import { lazyWords } from "../i18n/use.ts";
 
 const en = {
   // The list
@@ -152,6 +151,4 @@ const zh: AgentWords = {
   stale: "这是最近一次有效的内容：",
 };
 
-export function useAgentWords(): AgentWords {
-  return useSyncExternalStore(language.subscribe, language.get) === "zh-CN" ? zh : en;
-}
+export const useAgentWords = lazyWords(en, zh);

@@ -1,7 +1,6 @@
 // The words of this dialog alone: they are fetched with it. As in `i18n`, what one language lacks does not compile.
 
-import { useSyncExternalStore } from "react";
-import { language } from "../preferences.ts";
+import { lazyWords } from "../i18n/use.ts";
 import type { State } from "./state.ts";
 
 const en = {
@@ -93,6 +92,4 @@ const zh: ConnectWords = {
   },
 };
 
-export function useConnectWords(): ConnectWords {
-  return useSyncExternalStore(language.subscribe, language.get) === "zh-CN" ? zh : en;
-}
+export const useConnectWords = lazyWords(en, zh);

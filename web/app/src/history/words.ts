@@ -1,8 +1,7 @@
 // The words of this view alone: they are fetched with it. As in `i18n`, what one language lacks does not compile.
 
-import { useSyncExternalStore } from "react";
 import { grouped } from "../i18n/en.ts";
-import { language } from "../preferences.ts";
+import { lazyWords } from "../i18n/use.ts";
 
 const en = {
   search: "Tool, argument or result",
@@ -156,6 +155,4 @@ const zh: HistoryWords = {
   },
 };
 
-export function useHistoryWords(): HistoryWords {
-  return useSyncExternalStore(language.subscribe, language.get) === "zh-CN" ? zh : en;
-}
+export const useHistoryWords = lazyWords(en, zh);

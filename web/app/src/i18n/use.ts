@@ -15,3 +15,10 @@ function subscribe(listener: () => void): () => void {
     for (const stop of leave) stop();
   };
 }
+
+/** A hook for words that are fetched with a view or a dialog of their own: there, both languages come together. */
+export function lazyWords<W>(en: W, zh: W): () => W {
+  return function useLazyWords() {
+    return useSyncExternalStore(language.subscribe, language.get) === "zh-CN" ? zh : en;
+  };
+}

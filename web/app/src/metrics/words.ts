@@ -1,8 +1,7 @@
 // The words of this view alone: they are fetched with it. As in `i18n`, what one language lacks does not compile.
 
-import { useSyncExternalStore } from "react";
 import { grouped } from "../i18n/en.ts";
-import { language } from "../preferences.ts";
+import { lazyWords } from "../i18n/use.ts";
 import type { Length } from "./model.ts";
 
 type Spans = Readonly<Record<Length, readonly [string, string]>>;
@@ -71,6 +70,4 @@ const zh: MetricsWords = {
   cut: (n) => `数据超出了统计上限：这些数字只算最新的 ${grouped(n)} 条。`,
 };
 
-export function useMetricsWords(): MetricsWords {
-  return useSyncExternalStore(language.subscribe, language.get) === "zh-CN" ? zh : en;
-}
+export const useMetricsWords = lazyWords(en, zh);

@@ -1,7 +1,6 @@
 // The words of whoever is not in yet: they are fetched with the form. As in `i18n`, what one language lacks does not compile.
 
-import { useSyncExternalStore } from "react";
-import { language } from "../preferences.ts";
+import { lazyWords } from "../i18n/use.ts";
 
 const en = {
   signInTitle: "Who are you?",
@@ -25,6 +24,4 @@ const zh: SignInWords = {
   keyRefused: "服务器不接受（或不再接受）这个密钥。",
 };
 
-export function useSignInWords(): SignInWords {
-  return useSyncExternalStore(language.subscribe, language.get) === "zh-CN" ? zh : en;
-}
+export const useSignInWords = lazyWords(en, zh);

@@ -1,7 +1,6 @@
 // The words of recorded streams alone: they are fetched with them. As in `i18n`, what one language lacks does not compile.
 
-import { useSyncExternalStore } from "react";
-import { language } from "../preferences.ts";
+import { lazyWords } from "../i18n/use.ts";
 
 const en = {
   recording: "Recording",
@@ -40,6 +39,4 @@ const zh: RecordedWords = {
   cut: "内容很长：末尾没有画出来。",
 };
 
-export function useRecordedWords(): RecordedWords {
-  return useSyncExternalStore(language.subscribe, language.get) === "zh-CN" ? zh : en;
-}
+export const useRecordedWords = lazyWords(en, zh);

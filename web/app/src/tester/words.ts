@@ -1,8 +1,7 @@
 // The words of this view alone: they are fetched with it. As in `i18n`, what one language lacks does not compile.
 
-import { useSyncExternalStore } from "react";
 import { grouped } from "../i18n/en.ts";
-import { language } from "../preferences.ts";
+import { lazyWords } from "../i18n/use.ts";
 import type { Flaw } from "./model/draft.ts";
 import type { Fate } from "./model/passages.ts";
 
@@ -206,6 +205,4 @@ const zh: TesterWords = {
   arriving: "正在到达的文本",
 };
 
-export function useTesterWords(): TesterWords {
-  return useSyncExternalStore(language.subscribe, language.get) === "zh-CN" ? zh : en;
-}
+export const useTesterWords = lazyWords(en, zh);

@@ -1,7 +1,6 @@
 // The words of parts that several views have and the chat has not: they are fetched with them.
 
-import { useSyncExternalStore } from "react";
-import { language } from "../preferences.ts";
+import { lazyWords } from "../i18n/use.ts";
 
 const en = {
   remedy: "What helps",
@@ -15,6 +14,4 @@ const zh: PartWords = {
   unreachable: "连不上服务器。",
 };
 
-export function usePartWords(): PartWords {
-  return useSyncExternalStore(language.subscribe, language.get) === "zh-CN" ? zh : en;
-}
+export const usePartWords = lazyWords(en, zh);

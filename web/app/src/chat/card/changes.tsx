@@ -1,6 +1,6 @@
 import type { CallBlock } from "@throughline/client";
-import { useState, useSyncExternalStore } from "react";
-import { language } from "../../preferences.ts";
+import { useState } from "react";
+import { lazyWords } from "../../i18n/use.ts";
 import { useChat } from "../context.tsx";
 import { changesOf } from "../model/changes.ts";
 import type { Entry } from "../model/entry.ts";
@@ -21,11 +21,13 @@ const zh: typeof en = {
   changed: "改动",
   removed: "删去",
 };
+const useChangeWords = lazyWords(en, zh);
+
 const MARKS = { added: "+", changed: "≠", removed: "−" };
 
 /** What is asked for differs so from what ran last: the same tool in this conversation. R: A2 */
 export default function Changes({ call }: { call: Readonly<CallBlock> }) {
-  const words = useSyncExternalStore(language.subscribe, language.get) === "zh-CN" ? zh : en;
+  const words = useChangeWords();
   const { conversation } = useChat();
   const [before] = useState(() => ranBefore(conversation.get().entries, call));
   const [isOpen, setOpen] = useState(true);

@@ -1,7 +1,6 @@
 // The words of the list of conversations alone: they are fetched with it. As in `i18n`, what one language lacks does not compile.
 
-import { useSyncExternalStore } from "react";
-import { language } from "../../preferences.ts";
+import { lazyWords } from "../../i18n/use.ts";
 
 const en = {
   search: "Search in titles, questions and answers",
@@ -27,6 +26,4 @@ const zh: DrawerWords = {
   runningNow: "进行中",
 };
 
-export function useDrawerWords(): DrawerWords {
-  return useSyncExternalStore(language.subscribe, language.get) === "zh-CN" ? zh : en;
-}
+export const useDrawerWords = lazyWords(en, zh);
