@@ -6,7 +6,7 @@ import type { Block, Message } from "@throughline/client";
 import { describe, expect, test } from "vitest";
 import { en } from "../src/i18n/en.ts";
 import { zh } from "../src/i18n/zh.ts";
-import { CODES, ENDINGS, HELPS, SENTENCES, WHOLE } from "../src/i18n/zh-server.ts";
+import { CODES, OUTCOMES, REMEDIES, SENTENCES, WHOLE } from "../src/i18n/zh-server.ts";
 
 const crates = join(import.meta.dirname, "../../../crates");
 
@@ -71,12 +71,12 @@ describe("what recorded turns say", () => {
   });
 
   test.each(blocks)("%s", (_, block) => {
-    if (block.kind === "notice") expect(zh.said(block.text, block.code)).toSatisfy(isChinese);
+    if (block.kind === "notice") expect(zh.serverText(block.text, block.code)).toSatisfy(isChinese);
     if (block.kind === "error") {
-      expect(zh.said(block.what, block.code)).toSatisfy(isChinese);
-      expect(zh.said(block.remedy)).toSatisfy(isChinese);
+      expect(zh.serverText(block.what, block.code)).toSatisfy(isChinese);
+      expect(zh.serverText(block.remedy)).toSatisfy(isChinese);
     }
-    if (block.kind === "tool_call" && block.error) expect(zh.ended(block.error)).toSatisfy(isChinese);
+    if (block.kind === "tool_call" && block.error) expect(zh.outcomeText(block.error)).toSatisfy(isChinese);
   });
 
   test("they have faults, notices and calls that failed", () => {
@@ -155,28 +155,28 @@ test("every sentence that is known is one of the server's", () => {
 });
 
 test("all that is said in Chinese is Chinese", () => {
-  for (const text of [...Object.values(CODES), ...Object.values(SENTENCES), ...Object.values(HELPS)])
+  for (const text of [...Object.values(CODES), ...Object.values(SENTENCES), ...Object.values(REMEDIES)])
     expect(text).toMatch(/\p{Script=Han}/u);
-  expect(Object.keys(HELPS).filter((code) => !(code in CODES))).toEqual([]);
+  expect(Object.keys(REMEDIES).filter((code) => !(code in CODES))).toEqual([]);
   expect(Object.keys(SENTENCES).filter((sentence) => WHOLE.has(sentence))).toEqual([]);
 });
 
 test("values stand as they came, below what the code says", () => {
-  expect(zh.said("there is no tool `x`", "not_found")).toBe("没有找到。\nthere is no tool `x`");
-  expect(zh.said("the turn is over", "turn_is_over")).toBe("这一轮已经结束。");
-  expect(zh.said("HTTP 500: overloaded")).toBe("HTTP 500: overloaded");
-  expect(zh.said("It is new.", "of_a_later_release")).toBe("It is new.");
-  expect(zh.said("constructor", "constructor")).toBe("constructor");
-  expect(zh.helps("did you mean `x`?", "not_found")).toBe("did you mean `x`?");
-  expect(zh.helps(undefined, "turns_per_minute_max", 12)).toBe("请在 12 秒后再试。");
-  expect(zh.ended({ code: "timed_out", limit_ms: 30_000 })).toContain("30 秒");
-  expect(zh.ended({ code: "limit", limit: "iterations_max" })).toContain("工具轮数");
-  expect(zh.ended({ code: "limit", limit: "new_max" })).toContain("new_max");
-  expect(Object.keys(ENDINGS)).toContain("unknown");
+  expect(zh.serverText("there is no tool `x`", "not_found")).toBe("没有找到。\nthere is no tool `x`");
+  expect(zh.serverText("the turn is over", "turn_is_over")).toBe("这一轮已经结束。");
+  expect(zh.serverText("HTTP 500: overloaded")).toBe("HTTP 500: overloaded");
+  expect(zh.serverText("It is new.", "of_a_later_release")).toBe("It is new.");
+  expect(zh.serverText("constructor", "constructor")).toBe("constructor");
+  expect(zh.remedyText("did you mean `x`?", "not_found")).toBe("did you mean `x`?");
+  expect(zh.remedyText(undefined, "turns_per_minute_max", 12)).toBe("请在 12 秒后再试。");
+  expect(zh.outcomeText({ code: "timed_out", limit_ms: 30_000 })).toContain("30 秒");
+  expect(zh.outcomeText({ code: "limit", limit: "iterations_max" })).toContain("工具轮数");
+  expect(zh.outcomeText({ code: "limit", limit: "new_max" })).toContain("new_max");
+  expect(Object.keys(OUTCOMES)).toContain("unknown");
 });
 
 test("in English the server's own words stand", () => {
-  expect(en.said("The model's reply broke off.", "upstream_lost")).toBe("The model's reply broke off.");
-  expect(en.helps("Try again.", "upstream_lost")).toBe("Try again.");
-  expect(en.ended({ code: "failed" })).toBe("failed");
+  expect(en.serverText("The model's reply broke off.", "upstream_lost")).toBe("The model's reply broke off.");
+  expect(en.remedyText("Try again.", "upstream_lost")).toBe("Try again.");
+  expect(en.outcomeText({ code: "failed" })).toBe("failed");
 });

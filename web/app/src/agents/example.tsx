@@ -68,7 +68,7 @@ export function ExampleCall({ tools, example, change, outlook }: ExampleProps) {
             {tester.fate[fate]}
           </span>
           {outlook.rule && <code className="[overflow-wrap:anywhere]">{outlook.rule}</code>}
-          <span className="text-muted [overflow-wrap:anywhere]">{common.said(outlook.why ?? "")}</span>
+          <span className="text-muted [overflow-wrap:anywhere]">{common.serverText(outlook.why ?? "")}</span>
         </p>
       )}
     </section>

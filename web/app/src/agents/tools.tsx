@@ -79,14 +79,14 @@ export function ToolSwitches({ found, form }: { found: ToolList | undefined; for
 function Tool({ tool, ...rest }: { tool: ToolInfo; toggles: Form["draft"]["toggles"]; turn: Turn }) {
   const words = useAgentWords();
   const tester = useTesterWords();
-  const { said } = useWords();
+  const { serverText } = useWords();
   return (
     <li className="flex min-h-11 items-center gap-2.5 py-1">
       <ToolIcon name={tool.name} source={tool.source} />
       <span className="min-w-0 flex-1 text-[12.5px]">
         <span className="font-mono font-semibold [overflow-wrap:anywhere]">{tool.name}</span>
         <span className={`block text-[12px] ${tool.offered ? "text-muted" : "text-waiting"}`}>
-          {tool.offered ? tool.description : `${tester.notOffered}: ${said(tool.why_not ?? "")}`}
+          {tool.offered ? tool.description : `${tester.notOffered}: ${serverText(tool.why_not ?? "")}`}
         </span>
       </span>
       <Switch label={words.switchOf(tool.name)} names={[tool.name]} unset={words.asDefault} {...rest} />

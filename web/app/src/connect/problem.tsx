@@ -24,8 +24,8 @@ export function Problem({ error, id, lacksKey, children }: ProblemProps) {
     (status === 403 ? words.needsAdmin : undefined);
   return (
     <div id={id} role="alert">
-      <b className="whitespace-pre-wrap">{ours ?? page.said(message, code)}</b>
-      <p>{ours ? String(content?.why ?? "") : page.helps(remedy, code)}</p>
+      <b className="whitespace-pre-wrap">{ours ?? page.serverText(message, code)}</b>
+      <p>{ours ? String(content?.why ?? "") : page.remedyText(remedy, code)}</p>
       {children}
     </div>
   );

@@ -40,7 +40,7 @@ function Said({ moment: { event, detail } }: { moment: TimelineEntry }) {
       : event === "approval_resolved"
         ? [
             decision === "deny" ? words.callStatus.denied : own.approved,
-            typeof reason === "string" && words.said(reason),
+            typeof reason === "string" && words.serverText(reason),
           ]
             .filter(Boolean)
             .join(": ")

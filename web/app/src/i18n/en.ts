@@ -238,9 +238,9 @@ export const en = {
 
   // What the server says, with its stable code: its own sentences are English. A language of the page says the sentence, what
   // helps, and how a call ended; what it does not know, it leaves as it came.
-  said: (sentence: string, _code?: string): string => sentence,
-  helps: (remedy: string | undefined, _code: string, _retryAfter?: number): string | undefined => remedy,
-  ended: (error: Readonly<ToolError>): string => error.code,
+  serverText: (sentence: string, _code?: string): string => sentence,
+  remedyText: (remedy: string | undefined, _code: string, _retryAfter?: number): string | undefined => remedy,
+  outcomeText: (error: Readonly<ToolError>): string => error.code,
 
   // What a screen reader says
   toolRuns: (tool: string) => `${tool} is running.`,

@@ -138,7 +138,7 @@ export const CODES: Table = {
 };
 
 /** What helps, where the server names a route of its API, or values that its sentence has said already. */
-export const HELPS: Table = {
+export const REMEDIES: Table = {
   missing_scope: "请用 `throughline keys create --scopes` 创建有此权限的密钥。",
   conversation_busy: "请等它结束，或先停止它。",
   turn_running: "请先停止它。",
@@ -319,44 +319,49 @@ const LIMITS: Table = {
 };
 
 /** How a call ended that did not go well. */
-export const ENDINGS: Readonly<Record<ToolError["code"], string | ((error: Readonly<ToolError>) => string)>> =
-  {
-    failed: "工具运行失败。",
-    denied: "没有获准，没有运行。",
-    cancelled: "运行中被停止，可能已经产生影响。",
-    cancelled_before_start: "还没开始就被停止，什么也没有发生。",
-    timed_out: ({ limit_ms }) =>
-      `${limit_ms === undefined ? "没有在时限内" : `没有在 ${limit_ms / 1_000} 秒内`}结束，可能已经产生影响。`,
-    interrupted: "回复在调用写完之前断了，调用没有开始。",
-    invalid_arguments: "参数有误，调用没有开始。",
-    refused: "这个请求读不出来，没有运行。",
-    unknown_tool: "没有这个名称的工具，没有运行。",
-    no_viewer: "没有连接能执行它的页面或应用，没有运行。",
-    client_gone: "没有得到结果，可能已经产生影响。",
-    stopped: "还没开始，回复就被停止了；什么也没有发生。",
-    limit: ({ limit = "" }) => `达到了上限（${of(LIMITS, limit) ?? limit}），调用没有开始。`,
-    unknown: "调用已经开始，结果不明；可能已经产生影响。",
-  };
+export const OUTCOMES: Readonly<
+  Record<ToolError["code"], string | ((error: Readonly<ToolError>) => string)>
+> = {
+  failed: "工具运行失败。",
+  denied: "没有获准，没有运行。",
+  cancelled: "运行中被停止，可能已经产生影响。",
+  cancelled_before_start: "还没开始就被停止，什么也没有发生。",
+  timed_out: ({ limit_ms }) =>
+    `${limit_ms === undefined ? "没有在时限内" : `没有在 ${limit_ms / 1_000} 秒内`}结束，可能已经产生影响。`,
+  interrupted: "回复在调用写完之前断了，调用没有开始。",
+  invalid_arguments: "参数有误，调用没有开始。",
+  refused: "这个请求读不出来，没有运行。",
+  unknown_tool: "没有这个名称的工具，没有运行。",
+  no_viewer: "没有连接能执行它的页面或应用，没有运行。",
+  client_gone: "没有得到结果，可能已经产生影响。",
+  stopped: "还没开始，回复就被停止了；什么也没有发生。",
+  limit: ({ limit = "" }) => `达到了上限（${of(LIMITS, limit) ?? limit}），调用没有开始。`,
+  unknown: "调用已经开始，结果不明；可能已经产生影响。",
+};
 
 /** A name that somebody else has chosen is no name of what every object has. */
 function of(table: Table, name: string | undefined): string | undefined {
   return name !== undefined && Object.hasOwn(table, name) ? table[name] : undefined;
 }
 
-export function said(sentence: string, code?: string): string {
+export function serverText(sentence: string, code?: string): string {
   const whole = of(SENTENCES, sentence);
   const heading = of(CODES, code);
   if (whole !== undefined || heading === undefined) return whole ?? sentence;
   return WHOLE.has(sentence) || sentence === "" ? heading : `${heading}\n${sentence}`;
 }
 
-export function helps(remedy: string | undefined, code: string, retryAfter?: number): string | undefined {
-  const ours = (remedy && of(SENTENCES, remedy)) ?? of(HELPS, code) ?? remedy;
+export function remedyText(
+  remedy: string | undefined,
+  code: string,
+  retryAfter?: number,
+): string | undefined {
+  const ours = (remedy && of(SENTENCES, remedy)) ?? of(REMEDIES, code) ?? remedy;
   return ours || (retryAfter ? `请在 ${Math.ceil(retryAfter)} 秒后再试。` : undefined);
 }
 
-export function ended(error: Readonly<ToolError>): string {
+export function outcomeText(error: Readonly<ToolError>): string {
   // A later release may know more codes.
-  const ending: (typeof ENDINGS)[ToolError["code"]] | undefined = ENDINGS[error.code];
+  const ending: (typeof OUTCOMES)[ToolError["code"]] | undefined = OUTCOMES[error.code];
   return typeof ending === "function" ? ending(error) : (ending ?? error.code);
 }

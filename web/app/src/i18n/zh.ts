@@ -1,6 +1,6 @@
 import { grouped } from "./en.ts";
 import type { Words } from "./words.ts";
-import { ended, helps, said } from "./zh-server.ts";
+import { outcomeText, remedyText, serverText } from "./zh-server.ts";
 
 export const zh: Words = {
   appName: "Throughline",
@@ -223,9 +223,9 @@ export const zh: Words = {
   needsYouTitle: (n) => `(${n}) 等你确认`,
 
   // 服务器的话
-  said,
-  helps,
-  ended,
+  serverText,
+  remedyText,
+  outcomeText,
 
   // 屏幕朗读
   toolRuns: (tool) => `${tool} 正在运行。`,

@@ -69,7 +69,10 @@ function Marked({ passage }: { passage: Passage }) {
       );
     case "warning":
       return (
-        <mark className="warning-mark" title={words.said(passage.warning.message, passage.warning.kind)}>
+        <mark
+          className="warning-mark"
+          title={words.serverText(passage.warning.message, passage.warning.kind)}
+        >
           {passage.text}
         </mark>
       );

@@ -47,7 +47,7 @@ interface WaysProps {
 /** Every way of telling tools, one at a time: its text, and what it costs. */
 export function WaysPanel({ title, ways, first, textOf, children }: WaysProps) {
   const words = useTesterWords();
-  const { said } = useWords();
+  const { serverText } = useWords();
   const [chosen, choose] = useState<string>();
   const way = ways.find((way) => keyOf(way) === chosen) ?? first ?? ways[0];
   const text = way && textOf(way);
@@ -100,7 +100,7 @@ export function WaysPanel({ title, ways, first, textOf, children }: WaysProps) {
             <ul className="mt-1 grid gap-1">
               {way.left_out.map(({ name, why }) => (
                 <li key={name}>
-                  <code className="font-semibold">{name}</code> {said(why)}
+                  <code className="font-semibold">{name}</code> {serverText(why)}
                 </li>
               ))}
             </ul>

@@ -255,7 +255,7 @@ function Outlook({
   value: Record<string, unknown> | undefined;
 }) {
   const words = useTesterWords();
-  const { said } = useWords();
+  const { serverText } = useWords();
   const outlook = useOutlook(agent, tool, value);
   if (outlook === undefined) return null;
   const { fate, why, rule } = outlook;
@@ -264,7 +264,7 @@ function Outlook({
       <span className="pill" data-look={LOOKS[fate]}>
         {words.fate[fate]}
       </span>
-      <span className="[overflow-wrap:anywhere]">{why ? said(why) : rule && words.by(rule)}</span>
+      <span className="[overflow-wrap:anywhere]">{why ? serverText(why) : rule && words.by(rule)}</span>
     </span>
   );
 }

@@ -105,7 +105,7 @@ function Source({ source, tools, chosen, choose }: SourceProps) {
 
 function ToolRow({ tool, isChosen, choose }: { tool: ToolInfo; isChosen: boolean; choose(): void }) {
   const words = useTesterWords();
-  const { effect, said } = useWords();
+  const { effect, serverText } = useWords();
   const effects: Readonly<Record<string, string>> = effect;
   const facts = [effects[tool.effect] ?? tool.effect, tool.runs_on === "client" && words.inClient];
   return (
@@ -117,7 +117,7 @@ function ToolRow({ tool, isChosen, choose }: { tool: ToolInfo; isChosen: boolean
           <span className="text-[12px] text-muted">{facts.filter(Boolean).join(" · ")}</span>
         </span>
         <span className="block truncate text-[12.5px] text-muted" title={tool.description}>
-          {!tool.offered && tool.why_not ? said(tool.why_not) : tool.description}
+          {!tool.offered && tool.why_not ? serverText(tool.why_not) : tool.description}
         </span>
       </span>
       {!tool.offered && <span className="pill">{words.notOffered}</span>}

@@ -6,5 +6,7 @@ export function failed(error: unknown, words: Words): string {
   if (error instanceof TypeError) return words.unreachable;
   if (!(error instanceof ApiError)) return String(error);
   const { message, code, remedy, retryAfter } = error;
-  return [words.said(message, code), words.helps(remedy, code, retryAfter)].filter(Boolean).join("\n");
+  return [words.serverText(message, code), words.remedyText(remedy, code, retryAfter)]
+    .filter(Boolean)
+    .join("\n");
 }

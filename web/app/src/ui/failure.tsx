@@ -7,12 +7,12 @@ export function Failure({ error, again }: { error: unknown; again?: () => void }
   const words = useWords();
   const own = usePartWords();
   const isRefusal = error instanceof ApiError;
-  const remedy = isRefusal && words.helps(error.remedy, error.code, error.retryAfter);
+  const remedy = isRefusal && words.remedyText(error.remedy, error.code, error.retryAfter);
   return (
     <div role="alert" className="rounded-control bg-error-soft px-3 py-2 text-[13px]">
       {isRefusal && <code className="font-semibold text-error">{error.code}</code>}
       <p className="break-words whitespace-pre-wrap">
-        {isRefusal ? words.said(error.message, error.code) : messageOf(error, own)}
+        {isRefusal ? words.serverText(error.message, error.code) : messageOf(error, own)}
       </p>
       {remedy && (
         <p className="mt-1">

@@ -46,7 +46,7 @@ function Content({ block }: { block: Readonly<Block> }) {
     case "notice":
       return (
         <p className="rounded-control border border-line bg-sunken px-3 py-2 text-[13px] whitespace-pre-wrap text-muted">
-          {words.said(block.text, block.code)}
+          {words.serverText(block.text, block.code)}
         </p>
       );
     case "error":

@@ -20,7 +20,11 @@ export function ErrorBlock({ fault }: { fault: Readonly<Fault> }) {
     if (how !== undefined) mode.set(how);
     void conversation.again(entry, undefined, how).catch(() => undefined);
   };
-  const said = [words.said(fault.what, fault.code), words.said(fault.why), words.said(fault.remedy)];
+  const said = [
+    words.serverText(fault.what, fault.code),
+    words.serverText(fault.why),
+    words.serverText(fault.remedy),
+  ];
   const [what, why, remedy] = said;
   return (
     <div role="alert" className="rounded-card border border-error bg-error-soft px-4 py-3 text-[13.5px]">

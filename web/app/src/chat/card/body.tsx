@@ -98,8 +98,10 @@ export function CallError({ call }: { call: Readonly<CallBlock> }) {
   const words = useWords();
   const error = call.error;
   if (error === undefined) return null;
-  const ended = words.ended(error);
-  const lines = [error.message, call.problem, error.limit].flatMap((line) => (line ? words.said(line) : []));
+  const ended = words.outcomeText(error);
+  const lines = [error.message, call.problem, error.limit].flatMap((line) =>
+    line ? words.serverText(line) : [],
+  );
   const text = [...new Set(lines)].join("\n");
   // Whoever says no or stops it has a reason; nothing has gone wrong.
   if (call.status === "denied" || call.status === "cancelled") {

@@ -10,7 +10,8 @@ export function Summary({ call }: { call: Readonly<CallBlock> }) {
   const failure = call.error?.message?.split("\n", 1)[0];
   const isDenied = call.status === "denied";
   const struck = call.status === "cancelled" ? "line-through" : "";
-  const said = failure && (call.status === "error" || isDenied) ? words.said(failure) : call.input_summary;
+  const said =
+    failure && (call.status === "error" || isDenied) ? words.serverText(failure) : call.input_summary;
   return <span className={`summary ${struck}`}>{said || words.noArguments}</span>;
 }
 
