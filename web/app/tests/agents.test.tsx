@@ -297,10 +297,10 @@ describe("the view", () => {
     await at("mine", there);
     await userEvent.type(screen.getByLabelText("System prompt"), " Always.");
     await screen.findByText("Told: Be brief. Always.");
-    expect(screen.getByText("Not saved yet")).toBeInTheDocument();
+    expect(screen.getByText("Unsaved changes")).toBeInTheDocument();
     expect(there.saves()).toEqual([]);
     await userEvent.keyboard("{Control>}s{/Control}");
-    await screen.findByText(/Turns that begin from now on/);
+    await screen.findByText(/Applies to new turns/);
     expect(there.agents.get("mine")).toMatchObject({ version: 2, settings: { prompt: "Be brief. Always." } });
     expect(there.saves()[0]?.body.version).toBe(1);
   });
@@ -318,7 +318,7 @@ describe("the view", () => {
     await userEvent.clear(field);
     await userEvent.type(field, "1");
     await userEvent.click(screen.getByRole("button", { name: /^Save/ }));
-    await screen.findByText(/Turns that begin from now on/);
+    await screen.findByText(/Applies to new turns/);
     // Before anything is saved, too.
     const model = screen.getByRole("combobox", { name: "Model" });
     await userEvent.clear(model);
@@ -335,20 +335,20 @@ describe("the view", () => {
     elsewhere("Theirs.", 2);
     await userEvent.type(prompt(), "!");
     await userEvent.click(screen.getByRole("button", { name: /^Save/ }));
-    await userEvent.click(await screen.findByRole("button", { name: "Take what is there" }));
+    await userEvent.click(await screen.findByRole("button", { name: "Use the saved version" }));
     await waitFor(() => expect(prompt()).toHaveValue("Theirs."));
     elsewhere("Theirs again.", 3);
     await userEvent.type(prompt(), "?");
     await userEvent.click(screen.getByRole("button", { name: /^Save/ }));
-    await userEvent.click(await screen.findByRole("button", { name: "Save mine over it" }));
-    await screen.findByText(/Turns that begin from now on/);
+    await userEvent.click(await screen.findByRole("button", { name: "Overwrite with mine" }));
+    await screen.findByText(/Applies to new turns/);
     expect(there.agents.get("mine")).toMatchObject({ version: 4, settings: { prompt: "Theirs.?" } });
     // Taken away meanwhile: it is made again.
     there.agents.clear();
     await userEvent.type(prompt(), "!");
     await userEvent.click(screen.getByRole("button", { name: /^Save/ }));
-    await userEvent.click(await screen.findByRole("button", { name: "Save mine over it" }));
-    await screen.findByText(/Turns that begin from now on/);
+    await userEvent.click(await screen.findByRole("button", { name: "Overwrite with mine" }));
+    await screen.findByText(/Applies to new turns/);
     expect(there.agents.get("mine")?.settings.prompt).toBe("Theirs.?!");
   });
 
@@ -359,7 +359,7 @@ describe("the view", () => {
     await userEvent.click(screen.getByRole("link", { name: /default/ }));
     const dialog = within(await screen.findByRole("dialog"));
     expect(location.search).toBe("?agent=mine");
-    await userEvent.click(dialog.getByRole("button", { name: "Stay" }));
+    await userEvent.click(dialog.getByRole("button", { name: "Keep editing" }));
     expect(screen.getByLabelText("System prompt")).toHaveValue("Be brief. Yes.");
     await userEvent.click(screen.getByRole("link", { name: /default/ }));
     await userEvent.click(within(screen.getByRole("dialog")).getByRole("button", { name: "Save" }));
@@ -400,7 +400,7 @@ describe("the view", () => {
     expect(there.agents.get("fresh")?.settings).toMatchObject({ model: "mine/m" });
     await userEvent.click(screen.getByRole("button", { name: "Delete" }));
     expect(there.agents.has("fresh")).toBe(true);
-    await userEvent.click(screen.getByRole("button", { name: "Really delete?" }));
+    await userEvent.click(screen.getByRole("button", { name: "Confirm delete" }));
     await screen.findByRole("heading", { name: "default", level: 2 });
     expect(there.agents.has("fresh")).toBe(false);
   });
@@ -422,7 +422,7 @@ describe("the view", () => {
     // It is at the end: what is left is to move it up.
     expect(screen.getByRole("button", { name: "Move rule 2 up" })).toHaveFocus();
     await userEvent.click(screen.getByRole("button", { name: /^Save/ }));
-    await screen.findByText(/Turns that begin from now on/);
+    await screen.findByText(/Applies to new turns/);
     expect(there.agents.get("mine")?.settings.policy).toEqual([
       { decide: "allow", tool: "b" },
       { decide: "deny", tool: "a" },

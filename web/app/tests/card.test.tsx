@@ -90,7 +90,7 @@ test("arguments that arrive show their keys, a bar for what is still written, an
 
 test("arguments that cannot be run are named as what is wrong", () => {
   show({ status: "not_started", error: { code: "invalid_arguments", message: "at /when: no date" } });
-  expect(screen.getByRole("button", { name: /Bad arguments/ })).toBeInTheDocument();
+  expect(screen.getByRole("button", { name: /Invalid arguments/ })).toBeInTheDocument();
 });
 
 // R: A2
@@ -98,7 +98,7 @@ test("a question opens its card, and the answer is bound to what was shown", asy
   show(QUESTION);
   const question = await screen.findByRole("group", { name: /wants to run demo.calendar/ });
   expect(within(question).getByText(/"Tea"/)).toBeInTheDocument();
-  await userEvent.selectOptions(within(question).getByLabelText("Holds"), "conversation");
+  await userEvent.selectOptions(within(question).getByLabelText("Remember"), "conversation");
   await userEvent.click(within(question).getByRole("button", { name: /^Approve/ }));
   expect(asked).toEqual([
     {
@@ -111,22 +111,22 @@ test("a question opens its card, and the answer is bound to what was shown", asy
 test("a denial tells its reason", async () => {
   show(QUESTION);
   await userEvent.click(await screen.findByRole("button", { name: /^Deny/ }));
-  await userEvent.type(screen.getByRole("textbox", { name: /Why/ }), "not today{Enter}");
+  await userEvent.type(screen.getByRole("textbox", { name: /^Reason/ }), "not today{Enter}");
   expect(asked[0]?.body).toEqual({ decision: "deny", reason: "not today", arguments_hash: "h" });
 });
 
 test("arguments are edited before they run, and nonsense is not sent", async () => {
   show(QUESTION);
-  await userEvent.click(await screen.findByRole("button", { name: "Edit first" }));
+  await userEvent.click(await screen.findByRole("button", { name: "Edit arguments" }));
   const field = screen.getByRole("textbox", { name: "Arguments" });
   await userEvent.clear(field);
   await userEvent.type(field, "[[1]");
-  await userEvent.click(screen.getByRole("button", { name: /Approve as edited/ }));
+  await userEvent.click(screen.getByRole("button", { name: /Approve with edits/ }));
   expect(asked).toEqual([]);
-  expect(screen.getByRole("alert")).toHaveTextContent("no JSON object");
+  expect(screen.getByRole("alert")).toHaveTextContent("Must be a JSON object");
   await userEvent.clear(field);
   await userEvent.type(field, '{{"title":"Coffee"}');
-  await userEvent.click(screen.getByRole("button", { name: /Approve as edited/ }));
+  await userEvent.click(screen.getByRole("button", { name: /Approve with edits/ }));
   expect(asked[0]?.body).toMatchObject({ decision: "approve", arguments: { title: "Coffee" } });
 });
 
@@ -182,7 +182,7 @@ test("what a tool asks is a form, and its answer goes to the server", async () =
     },
   });
   await userEvent.type(await screen.findByLabelText("Your name"), "Ada");
-  await userEvent.click(screen.getByRole("button", { name: "Answer" }));
+  await userEvent.click(screen.getByRole("button", { name: "Submit" }));
   expect(asked).toContainEqual({
     path: "/v1/turns/turn_1/approvals/q2",
     body: expect.objectContaining({ decision: "approve", arguments: { name: "Ada" } }),
@@ -201,8 +201,8 @@ test("how a call ended, and the product's own reasons, are said in Chinese; what
   const reason = "The reply broke off inside this call.";
   show({ status: "not_started", error: { code: "interrupted" }, problem: reason, raw: "{" });
   await userEvent.click(screen.getByRole("button", { name: /demo.calendar/ }));
-  expect(screen.getByText("回复在调用写完之前断了，调用没有开始。")).toBeVisible();
-  expect(screen.getByText("回复断在这个调用里。")).toBeVisible();
+  expect(screen.getByText("回复在调用完整之前中断，调用没有开始。")).toBeVisible();
+  expect(screen.getByText("回复在这个调用中间中断了。")).toBeVisible();
 });
 
 // R: A1
@@ -213,5 +213,5 @@ test("an answer that the server refuses is explained in Chinese, with what helps
   show(QUESTION, () => Response.json({ error }, { status: 410 }));
   await userEvent.click(screen.getByRole("button", { name: /^批准/ }));
   const alert = await screen.findByRole("alert");
-  expect(alert).toHaveTextContent("这个问题已经关闭：时间到了，或它的调用已不在。 question `q1` is closed");
+  expect(alert).toHaveTextContent("这个问题已关闭：已超时，或对应的调用已结束。 question `q1` is closed");
 });

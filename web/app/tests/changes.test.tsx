@@ -88,14 +88,14 @@ describe("the card", () => {
       call("t.4", { status: "success", started_at: 4, tool_name: "other", arguments: {} }),
     );
     const items = screen.getAllByRole("listitem").map((item) => item.textContent);
-    expect(items).toEqual(['≠ changedtitle "Coffee" → "Tea"', "+ addedday 2", '− removedroom "A"']);
-    await userEvent.click(screen.getByRole("button", { name: "3 changes since the call before" }));
+    expect(items).toEqual(['≠ Changedtitle "Coffee" → "Tea"', "+ Addedday 2", '− Removedroom "A"']);
+    await userEvent.click(screen.getByRole("button", { name: "3 changes since the previous call" }));
     expect(screen.queryByRole("list")).toBeNull();
   });
 
   test("with the same arguments it says so, and without a call before it says nothing", () => {
     show(call("t.1", { status: "success", started_at: 1, arguments: { day: 2, title: "Tea" } }));
-    expect(document.body).toHaveTextContent("The same arguments as in the call before");
+    expect(document.body).toHaveTextContent("Same arguments as the previous call");
     document.body.replaceChildren();
     show(call("t.1", { status: "denied", arguments: {} }));
     expect(document.body).toHaveTextContent("");

@@ -169,16 +169,16 @@ describe("an address of one's own", () => {
       if (key ?? model) return undefined;
       return refusal("wrong_key", 422, { param: "key", why: "HTTP 401" });
     });
-    await user.click(await screen.findByRole("button", { name: /Another address/ }));
-    const address = screen.getByLabelText("Address");
+    await user.click(await screen.findByRole("button", { name: /Custom endpoint/ }));
+    const address = screen.getByLabelText("Base URL");
     expect(address).toHaveFocus();
     await user.type(address, "http://gpu:8000");
     expect(screen.getByLabelText("Name")).toHaveValue("gpu-8000");
     await user.keyboard("{Enter}");
-    expect(await screen.findByRole("alert")).toHaveTextContent("It wants a key.");
+    expect(await screen.findByRole("alert")).toHaveTextContent("An API key is required.");
     expect(screen.getByLabelText(/API key/)).toBeInvalid();
     await user.type(screen.getByLabelText(/API key/), "right{Enter}");
-    await screen.findByText("Which model is to answer?");
+    await screen.findByText("Choose a model");
     expect(sent).toHaveLength(4);
     const there = { to: "gpu-8000", base_url: "http://gpu:8000/v1", dialect: "openai-chat" };
     expect(sent.at(-1)).toEqual({ ...there, key: "right" });
@@ -192,13 +192,13 @@ describe("an address of one's own", () => {
     const { sent, user } = open([], ({ model }) =>
       model === undefined ? refusal("model_needed", 422, { param: "model" }) : undefined,
     );
-    await user.click(await screen.findByRole("button", { name: /Another address/ }));
-    await user.type(screen.getByLabelText("Address"), "https://gateway.example/v1");
+    await user.click(await screen.findByRole("button", { name: /Custom endpoint/ }));
+    await user.type(screen.getByLabelText("Base URL"), "https://gateway.example/v1");
     await user.type(screen.getByLabelText(/API key/), "k");
-    await user.selectOptions(screen.getByLabelText("API"), "Anthropic Messages");
+    await user.selectOptions(screen.getByLabelText("API format"), "Anthropic Messages");
     await user.click(screen.getByRole("button", { name: "Test and connect" }));
-    await screen.findByText(/does not say which models it has/);
-    expect(screen.queryByText("Nothing is found.")).toBeNull();
+    await screen.findByText(/doesn't list its models/);
+    expect(screen.queryByText("No results")).toBeNull();
     await user.type(screen.getByRole("searchbox"), "big-one{Enter}");
     await waitFor(() => expect(answering.get()).toBe("big-one"));
     const there = { to: "gateway.example", base_url: "https://gateway.example/v1", dialect: "anthropic" };
@@ -210,19 +210,19 @@ describe("an address of one's own", () => {
       "not_from_here",
       403,
       /throughline connect gpu --base-url 'http:\/\/gpu\/v1' --api openai-chat/,
-      "Address",
+      "Base URL",
     ],
-    ["bad_base_url", 400, /No\./, "Address"],
-    ["upstream_unreachable", 502, /It cannot be reached/, "Address"],
+    ["bad_base_url", 400, /No\./, "Base URL"],
+    ["upstream_unreachable", 502, /Can't connect/, "Base URL"],
     ["name_taken", 409, /No\./, "Name"],
   ])("%s is told with what helps, at its field", async (code, status, told, field) => {
     const param = code === "name_taken" || status === 502 ? {} : { param: "base_url" };
     const { user } = open([], () => refusal(code, status, param));
-    await user.click(await screen.findByRole("button", { name: /Another address/ }));
-    await user.type(screen.getByLabelText("Address"), "http://gpu/v1{Enter}");
+    await user.click(await screen.findByRole("button", { name: /Custom endpoint/ }));
+    await user.type(screen.getByLabelText("Base URL"), "http://gpu/v1{Enter}");
     expect((await screen.findByRole("alert")).textContent).toMatch(told);
     expect(screen.getByLabelText(field)).toBeInvalid();
-    expect(screen.getByLabelText(field === "Name" ? "Address" : "Name")).toBeValid();
+    expect(screen.getByLabelText(field === "Name" ? "Base URL" : "Name")).toBeValid();
   });
 });
 
@@ -233,7 +233,7 @@ test("what shows its models to everybody and its answers to nobody is given its 
   );
   await user.click(await screen.findByRole("button", { name: /Near/ }));
   await user.click(await screen.findByRole("button", { name: "two" }));
-  expect(await screen.findByRole("alert")).toHaveTextContent("It wants a key.");
+  expect(await screen.findByRole("alert")).toHaveTextContent("An API key is required.");
   await user.type(screen.getByLabelText("API key"), "right{Enter}");
   await screen.findByRole("button", { name: "two" });
   expect(sent.at(-1)).toEqual({ to: "near", key: "right" });

@@ -225,7 +225,7 @@ describe("states to choose from", () => {
         }}
       />,
     );
-    const all = within(screen.getByRole("group", { name: "State" })).getAllByRole("button");
+    const all = within(screen.getByRole("group", { name: "Status" })).getAllByRole("button");
     return {
       chips: all.map((chip) =>
         chip.getAttribute("aria-pressed") === "true" ? `[${chip.textContent}]` : chip.textContent,
@@ -242,21 +242,21 @@ describe("states to choose from", () => {
     const none = show({});
     expect(none.chips).toEqual([
       "[All 9]",
-      "Went wrong 3",
+      "Any failure 3",
       "Done 5",
       "Failed 2",
       "Timed out 1",
       "Denied 1",
       SLOW,
     ]);
-    expect(await none.click(/^Went wrong/)).toEqual({ status: "error,timed_out,unknown" });
+    expect(await none.click(/^Any failure/)).toEqual({ status: "error,timed_out,unknown" });
   });
 
   test("it is chosen by an address, too, whatever its order; a click on a part narrows it", async () => {
     const { chips, click } = show({ status: "timed_out,unknown,error", tool: "a" });
     expect(chips).toEqual([
       "All 9",
-      "[Went wrong 3]",
+      "[Any failure 3]",
       "Done 5",
       "[Failed 2]",
       "[Timed out 1]",
@@ -264,14 +264,14 @@ describe("states to choose from", () => {
       SLOW,
     ]);
     expect(await click(/^Failed/)).toEqual({ status: "error", tool: "a" });
-    expect(await click(/^Went wrong/)).toEqual({ tool: "a" });
+    expect(await click(/^Any failure/)).toEqual({ tool: "a" });
   });
 
   test("any others together are each shown as chosen, also where there are none", async () => {
     const { chips, click } = show({ status: "denied,unknown" });
     expect(chips).toEqual([
       "All 9",
-      "Went wrong 3",
+      "Any failure 3",
       "Done 5",
       "Failed 2",
       "Timed out 1",
@@ -288,7 +288,7 @@ describe("states to choose from", () => {
     expect(show({ status: "error" }, few).chips).toEqual(["All 9", "Done 5", "[Failed 2]", SLOW]);
     cleanup();
     const failed = show({ status: "error,timed_out,unknown" }, few);
-    expect(failed.chips).toEqual(["All 9", "[Went wrong 2]", "Done 5", "[Failed 2]", SLOW]);
+    expect(failed.chips).toEqual(["All 9", "[Any failure 2]", "Done 5", "[Failed 2]", SLOW]);
   });
 });
 
@@ -314,10 +314,10 @@ test.each([
 test.each([
   ["preparing", null, "Preparing", "准备中"],
   ["queued", null, "Queued", "排队中"],
-  ["success", null, "Done", "完成"],
+  ["success", null, "Done", "已完成"],
   ["error", "failed: no such city", "Failed", "失败"],
-  ["not_started", "invalid_arguments: /city: must be given", "Bad arguments", "参数有误"],
-  ["not_started", "unknown_tool", "No such tool", "没有这个工具"],
+  ["not_started", "invalid_arguments: /city: must be given", "Invalid arguments", "参数无效"],
+  ["not_started", "unknown_tool", "Unknown tool", "未知工具"],
   ["not_started", "stopped", "Not started", "未开始"],
   ["of_a_later_release", null, "Unknown", "未知"],
 ])("a call that is %s with %s is said to be %s, %s", (status, error, ...said) => {
@@ -373,16 +373,14 @@ describe("the waterfall", () => {
       ],
     };
     render(<Waterfall waterfall={waterfall} nameOf={(id) => `name of ${id}`} current="t.2" />);
-    const rows = within(screen.getByRole("table", { name: "Where the turn's time went" })).getAllByRole(
-      "row",
-    );
+    const rows = within(screen.getByRole("table", { name: "Turn time breakdown" })).getAllByRole("row");
     expect(rows.map((row) => row.textContent)).toEqual([
-      "WhatTime",
-      "To the first token100 ms",
+      "PhaseDuration",
+      "Time to first token100 ms",
       "Toolname of t.1500 ms",
       "Toolname of t.2300 ms",
       "Text400 ms",
-      "Together1,300 ms",
+      "Total1,300 ms",
     ]);
   });
 });

@@ -142,14 +142,14 @@ describe("the view", () => {
   test("has a tile for each figure, and each leads to the calls that it is of", async () => {
     show(() => Response.json(METRICS));
     const tile = (name: string): HTMLElement => screen.getByRole("listitem", { name });
-    await screen.findByRole("listitem", { name: "First token" });
-    expect(tile("First token")).toHaveTextContent(/212 ms.*1\.4 s|p50.*212 ms/);
+    await screen.findByRole("listitem", { name: "Time to first token" });
+    expect(tile("Time to first token")).toHaveTextContent(/212 ms.*1\.4 s|p50.*212 ms/);
     expect(tile("Tokens per second")).toHaveTextContent("–");
     expect(tile("Error rate")).toHaveTextContent("33 %");
     expect(tile("Error rate")).toHaveTextContent("1 of 3 failed");
     const leads = (name: string): string | null =>
       within(tile(name)).getByRole("link", { name }).getAttribute("href");
-    expect(leads("Tool time")).toBe("/history?slow=1&since=day");
+    expect(leads("Tool duration")).toBe("/history?slow=1&since=day");
     expect(leads("Error rate")).toBe("/history?status=error%2Ctimed_out%2Cunknown&since=day");
     expect(leads("Waiting for you")).toBe("/history?status=awaiting_approval");
     expect(screen.getByRole("link", { name: "demo.weather" })).toHaveAttribute(
@@ -160,15 +160,15 @@ describe("the view", () => {
 
   test("what the charts show stands in a table as well, without the parts in which nothing was done", async () => {
     show(() => Response.json(METRICS));
-    await userEvent.click(await screen.findByText("Over time, as a table", { selector: "summary" }));
-    const table = screen.getByRole("table", { name: "Over time, as a table" });
+    await userEvent.click(await screen.findByText("Values over time", { selector: "summary" }));
+    const table = screen.getByRole("table", { name: "Values over time" });
     expect(within(table).getAllByRole("row")).toHaveLength(2);
     expect(table).toHaveTextContent("684 ms");
   });
 
   test("says that it counts only the newest", async () => {
     show(() => Response.json({ ...METRICS, calls_cut: true }));
-    await screen.findByText(/figures of the newest 20,000/);
+    await screen.findByText(/newest 20,000 entries/);
   });
 
   test("says what does not work, and tries again when it is told to", async () => {
@@ -177,17 +177,17 @@ describe("the view", () => {
     await screen.findByRole("alert");
     isWell = true;
     await userEvent.click(screen.getByRole("button", { name: "Try again" }));
-    await screen.findByRole("listitem", { name: "First token" });
+    await screen.findByRole("listitem", { name: "Time to first token" });
     expect(screen.queryByRole("alert")).toBeNull();
   });
 
   test("figures of one time are never shown as those of another", async () => {
     show(() => Response.json(METRICS));
-    await screen.findByRole("listitem", { name: "First token" });
+    await screen.findByRole("listitem", { name: "Time to first token" });
     act(() => go("/stats?range=hour"));
-    expect(screen.queryByRole("listitem", { name: "First token" })).toBeNull();
+    expect(screen.queryByRole("listitem", { name: "Time to first token" })).toBeNull();
     act(() => go("/stats"));
-    await screen.findByRole("listitem", { name: "First token" });
+    await screen.findByRole("listitem", { name: "Time to first token" });
   });
 });
 

@@ -100,7 +100,7 @@ describe("announcements", () => {
     expect(said.at(-1)).toBe("And another! 还有一句。");
     announcements.end();
     vi.advanceTimersByTime(1_500);
-    expect(said.at(-1)).toBe("no end The answer is complete.");
+    expect(said.at(-1)).toBe("no end Answer complete.");
   });
 
   test("of whoever wants none are only the questions", () => {

@@ -170,7 +170,7 @@ test("values stand as they came, below what the code says", () => {
   expect(zh.remedyText("did you mean `x`?", "not_found")).toBe("did you mean `x`?");
   expect(zh.remedyText(undefined, "turns_per_minute_max", 12)).toBe("请在 12 秒后再试。");
   expect(zh.outcomeText({ code: "timed_out", limit_ms: 30_000 })).toContain("30 秒");
-  expect(zh.outcomeText({ code: "limit", limit: "iterations_max" })).toContain("工具轮数");
+  expect(zh.outcomeText({ code: "limit", limit: "iterations_max" })).toContain("工具调用轮数");
   expect(zh.outcomeText({ code: "limit", limit: "new_max" })).toContain("new_max");
   expect(Object.keys(OUTCOMES)).toContain("unknown");
 });

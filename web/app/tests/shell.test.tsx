@@ -34,7 +34,7 @@ describe("theme and language", () => {
     expect(document.documentElement.dataset.theme).toBe("dark");
     expect(localStorage.getItem(THEME_KEY)).toBe("dark");
     await userEvent.selectOptions(screen.getByLabelText("Language"), "zh-CN");
-    await waitFor(() => expect(screen.getByRole("navigation", { name: "视图" })).toBeInTheDocument());
+    await waitFor(() => expect(screen.getByRole("navigation", { name: "主导航" })).toBeInTheDocument());
     expect(document.documentElement.lang).toBe("zh-CN");
     expect(localStorage.getItem(LANGUAGE_KEY)).toBe("zh-CN");
   });

@@ -44,7 +44,7 @@ export async function scroll(asked: Asked, messages: number) {
   const tab = await Tab.open(asked.at(`/c/${conversation}`));
   const article = tab.page.getByRole("article", { name: "Assistant message" });
   await article.first().waitFor();
-  const older = tab.page.getByRole("button", { name: "Show what came before" });
+  const older = tab.page.getByRole("button", { name: "Load earlier messages" });
   while ((await older.count()) > 0) {
     const shown = await article.count();
     await older.click();
@@ -139,7 +139,7 @@ export async function growth(asked: Asked, first: number, turns: number) {
     await tab.page.getByRole("link", { name: "New conversation" }).click();
     await tab.ask(`growth ${turn} rate=0 seconds=1 cards=3 rows=40`);
     await tab.page.locator("article[aria-busy=false]").last().waitFor();
-    await tab.page.getByRole("button", { name: "Answer again" }).waitFor();
+    await tab.page.getByRole("button", { name: "Regenerate" }).waitFor();
     if (turn === first) before = await measure();
   }
   const after = await measure();

@@ -22,14 +22,14 @@ async function duplicated({ page }: Visitor, name: string): Promise<void> {
 
 async function saved({ page }: Visitor): Promise<void> {
   await page.keyboard.press("Control+s");
-  await page.getByText("Saved. Turns that begin from now on go by it.").waitFor();
+  await page.getByText("Saved. Applies to new turns.").waitFor();
 }
 
 // R: U4, A1
 test("an agent of the file is copied, changed, and answers so in the next turn", async () => {
   const somebody = await visitor();
   const { page } = somebody;
-  await page.getByText("written in the configuration file").waitFor();
+  await page.getByText("defined in the configuration file").waitFor();
   expect(await page.getByRole("textbox", { name: "System prompt" }).isDisabled()).toBe(true);
   expect(await page.getByRole("button", { name: "Delete" }).count()).toBe(0);
   await somebody.picture("agents-file");
@@ -37,7 +37,7 @@ test("an agent of the file is copied, changed, and answers so in the next turn",
   await duplicated(somebody, "careful");
 
   // What is typed is shown as the model would be told it, before it is saved.
-  const preview = page.getByRole("region", { name: "What the model is told" });
+  const preview = page.getByRole("region", { name: "What the model sees" });
   await page.getByRole("textbox", { name: "System prompt" }).fill("I am {{ agent }}.");
   await preview.getByText("I am careful.").waitFor();
   await preview.getByRole("button", { name: "VCP" }).click();
@@ -47,24 +47,24 @@ test("an agent of the file is copied, changed, and answers so in the next turn",
   await page.getByRole("button", { name: "Add a rule" }).click();
   const rule = page.getByRole("listitem", { name: "Rule 1" });
   await rule.getByRole("textbox", { name: "Tools" }).fill("demo.weather");
-  await rule.getByRole("button", { name: "Test of an argument" }).click();
+  await rule.getByRole("button", { name: "Argument condition" }).click();
   await rule.getByRole("textbox", { name: "Argument" }).fill("city");
   await rule.getByRole("textbox", { name: "Value" }).fill("Paris");
   await page.getByLabel("Choose a tool").selectOption("demo.weather");
   await page.getByText('rule:1 ask demo.weather city = "Paris"').waitFor();
-  await rule.getByText("decides").waitFor();
+  await rule.getByText("Matched").waitFor();
   await somebody.picture("agents-rule");
   await page.getByRole("textbox", { name: "Arguments" }).fill('{"city": "Oslo"}');
   await page.getByText("effect:read").waitFor();
 
-  await page.getByLabel("Switch of demo.fail").selectOption("off");
-  await page.getByText(/not offered: switched off/).waitFor();
+  await page.getByLabel("Switch for demo.fail").selectOption("off");
+  await page.getByText(/Not offered: switched off/).waitFor();
   await somebody.picture("agents");
   expect(await somebody.violations()).toEqual([]);
   await saved(somebody);
 
   // The next turn goes by it.
-  await page.getByRole("button", { name: "Chat with it" }).click();
+  await page.getByRole("button", { name: "Chat with this agent" }).click();
   await somebody.say("What's the weather in Paris?");
   await page
     .getByRole("button", { name: /^Approve/ })
@@ -99,7 +99,7 @@ test("nothing typed is lost: not by a save that fails, and not by leaving", asyn
   await page.getByRole("dialog").waitFor();
   await somebody.picture("agents-leave");
   expect(await somebody.violations()).toEqual([]);
-  await page.getByRole("button", { name: "Stay" }).click();
+  await page.getByRole("button", { name: "Keep editing" }).click();
   await page.getByRole("textbox", { name: "System prompt" }).fill("Hello {{ user }}");
   await page.getByRole("textbox", { name: "Rounds of tools" }).fill("");
   await page.goBack();
@@ -121,11 +121,11 @@ test("nothing typed is lost: not by a save that fails, and not by leaving", asyn
   await page.getByText("changed_meanwhile").waitFor();
   await somebody.picture("agents-conflict");
   expect(await somebody.violations()).toEqual([]);
-  await page.getByRole("button", { name: "Save mine over it" }).click();
+  await page.getByRole("button", { name: "Overwrite with mine" }).click();
   await page.getByText("Saved.").waitFor();
 
   await page.getByRole("button", { name: "Delete", exact: true }).click();
-  await page.getByRole("button", { name: "Really delete?" }).click();
+  await page.getByRole("button", { name: "Confirm delete" }).click();
   await page.getByRole("heading", { name: "default", level: 2 }).waitFor();
 });
 
@@ -139,7 +139,7 @@ test("in Chinese, in the dark and on a phone it is all there", async () => {
   expect(await somebody.violations()).toEqual([]);
   await page.getByRole("button", { name: "新建智能体" }).click();
   await page.getByRole("textbox", { name: "名称" }).fill("小助手");
-  await page.getByRole("button", { name: "创建" }).click();
+  await page.getByRole("button", { name: "创建", exact: true }).click();
   await page.getByRole("heading", { name: "小助手", level: 2 }).waitFor();
   await page.getByRole("button", { name: "添加规则" }).click();
   await page.getByLabel("选择工具").selectOption("demo.calendar");
@@ -159,7 +159,7 @@ test("in Chinese, in the dark and on a phone it is all there", async () => {
   await page.getByRole("dialog").getByRole("button", { name: "放弃" }).click();
   await page.getByRole("link", { name: /小助手/ }).click();
   await page.setViewportSize({ width: 1440, height: 900 });
-  await page.getByRole("region", { name: "模型会看到的内容" }).locator("pre").waitFor();
+  await page.getByRole("region", { name: "模型看到的内容" }).locator("pre").waitFor();
   await somebody.picture("agents-zh-dark");
   expect(await somebody.violations()).toEqual([]);
 });

@@ -18,7 +18,7 @@ test("one click on the printed link opens the page, and no key is left in the ad
   await page.evaluate("localStorage.clear()");
   await page.goto(own.link);
   await page.reload();
-  await page.getByText("Who are you?").waitFor();
+  await page.getByText("Sign in to Throughline").waitFor();
   await somebody.picture("sign-in");
 });
 
@@ -32,7 +32,7 @@ test("a first visitor asks with one click, and one message answers with its call
   await page.locator(".card").first().waitFor();
   await somebody.settled();
   expect(await page.getByRole("article", { name: "Assistant message" }).count()).toBe(1);
-  const group = page.getByRole("button", { name: /3 tools finished/ });
+  const group = page.getByRole("button", { name: /3 tool calls finished/ });
   await group.click();
   expect(await somebody.cards()).toEqual(Array(3).fill("demo.weather success"));
   await page.locator(".card-head").first().click();
@@ -52,7 +52,7 @@ test("a question is answered with one key, and the tool runs", async () => {
   await somebody.say("Put a meeting into my calendar tomorrow at 9");
   const question = page.getByRole("group", { name: /wants to run/ });
   await question.waitFor();
-  expect(await page.title()).toContain("needs you");
+  expect(await page.title()).toContain("Waiting for you");
   await somebody.picture("approval");
   expect(await somebody.violations()).toEqual([]);
   // While it is typed into, a letter is a letter.
@@ -73,7 +73,7 @@ test("a denial with its reason reaches the model", async () => {
   await page.getByRole("group", { name: /wants to run/ }).waitFor();
   await page.keyboard.press("F6");
   await page.keyboard.press("d");
-  await page.getByRole("textbox", { name: /Why/ }).fill("not on a Monday");
+  await page.getByRole("textbox", { name: /^Reason/ }).fill("not on a Monday");
   await page.keyboard.press("Enter");
   await somebody.settled();
   expect(await somebody.cards()).toEqual(["time.now success", "demo.calendar denied"]);
@@ -89,10 +89,10 @@ test("arguments are edited before they run", async () => {
   const somebody = await house.visitor();
   const { page } = somebody;
   await somebody.say("Put a meeting into my calendar tomorrow at 9");
-  await page.getByRole("button", { name: "Edit first" }).click();
+  await page.getByRole("button", { name: "Edit arguments" }).click();
   const field = page.getByRole("textbox", { name: "Arguments" });
   await field.fill((await field.inputValue()).replace("Meeting", "Breakfast"));
-  await page.getByRole("button", { name: "Approve as edited" }).click();
+  await page.getByRole("button", { name: "Approve with edits" }).click();
   await somebody.settled();
   await page.locator(".part[data-kind=text]").filter({ hasText: "Breakfast" }).waitFor();
   expect((await somebody.cards()).at(-1)).toBe("demo.calendar success");
@@ -138,7 +138,7 @@ test("what is said in mid-turn is taken in, or begins the next turn", async () =
   await page.locator(".part[data-kind=text]").first().waitFor();
   await page.locator("textarea").first().fill("What time is it?");
   await page.keyboard.press("Alt+Enter");
-  await page.getByText("asked after this turn").waitFor();
+  await page.getByText("Sends after this turn").waitFor();
   await somebody.picture("queued");
   await page.getByRole("article", { name: "Your message" }).nth(1).waitFor();
   await somebody.settled();
@@ -150,9 +150,9 @@ test("the avatar acts in mid-reply, and what is only shown again moves nothing",
   const somebody = await house.visitor();
   const { page } = somebody;
   const face = (name: string) => page.getByRole("img", { name: `Twine: ${name}`, exact: true });
-  await face("neutral").waitFor();
+  await face("Neutral").waitFor();
   await page.getByRole("button", { name: /Wink at me/ }).click();
-  await face("wink").waitFor();
+  await face("Wink").waitFor();
   await somebody.settled();
   expect(await somebody.cards()).toEqual(["live2d.expression success"]);
   await page.getByText("The avatar says: done.").first().waitFor();
@@ -160,30 +160,30 @@ test("the avatar acts in mid-reply, and what is only shown again moves nothing",
   expect(await somebody.violations()).toEqual([]);
   await page.reload();
   await page.locator(".card").waitFor();
-  await face("neutral").waitFor();
+  await face("Neutral").waitFor();
   const faces = page.getByRole("list", { name: "Expressions" });
-  expect(await faces.getByRole("button", { pressed: true }).allInnerTexts()).toEqual(["neutral"]);
+  expect(await faces.getByRole("button", { pressed: true }).allInnerTexts()).toEqual(["Neutral"]);
   // Unless somebody wants to see it again.
   await page.locator(".card-head").click();
   await page.getByRole("button", { name: "Replay" }).click();
-  await face("wink").waitFor();
+  await face("Wink").waitFor();
 });
 
 // R: U2
 test("on a phone the avatar is a bubble that opens; whoever does not want it hides it, for good", async () => {
   const somebody = await house.visitor({ width: 360, height: 740 });
   const { page } = somebody;
-  const bubble = page.getByRole("button", { name: "Avatar: neutral" });
+  const bubble = page.getByRole("button", { name: "Avatar: Neutral" });
   await bubble.click();
   const sheet = page.getByRole("dialog", { name: "Avatar" });
-  await sheet.getByRole("button", { name: "smile", exact: true }).click();
-  await sheet.getByRole("img", { name: "Twine: smile" }).waitFor();
+  await sheet.getByRole("button", { name: "Smile", exact: true }).click();
+  await sheet.getByRole("img", { name: "Twine: Smile" }).waitFor();
   const close = await sheet.getByRole("button", { name: "Close" }).boundingBox();
   expect((close?.x ?? 0) + (close?.width ?? 0) / 2, "it is closed in the middle").toBeCloseTo(180, 0);
   await somebody.picture("avatar-sheet-phone");
   expect(await somebody.violations()).toEqual([]);
   await sheet.getByRole("button", { name: "Close" }).click();
-  await page.getByRole("button", { name: "Avatar: smile" }).waitFor();
+  await page.getByRole("button", { name: "Avatar: Smile" }).waitFor();
 
   await page.getByRole("button", { name: "Settings" }).click();
   await page.getByRole("combobox", { name: "Avatar" }).selectOption("hidden");
@@ -195,7 +195,7 @@ test("on a phone the avatar is a bubble that opens; whoever does not want it hid
   expect(await page.getByRole("complementary", { name: "Avatar" }).count()).toBe(0);
   await page.getByRole("button", { name: "Settings" }).click();
   await page.getByRole("combobox", { name: "Avatar" }).selectOption("shown");
-  await page.getByRole("img", { name: "Twine: neutral" }).waitFor();
+  await page.getByRole("img", { name: "Twine: Neutral" }).waitFor();
 });
 
 // R: S4
@@ -207,10 +207,10 @@ test("an edit is another branch, and both can be gone to", async () => {
   await somebody.settled();
   await page.getByRole("button", { name: "Edit" }).first().click();
   await page.getByRole("textbox", { name: "Your message" }).fill("Smile at me");
-  await page.getByRole("button", { name: "Ask again" }).click();
+  await page.getByRole("list", { name: "Chat" }).getByRole("button", { name: "Send" }).click();
   await page.getByText("2 of 2").waitFor();
   expect((await somebody.cards()).join()).toContain("live2d.");
-  await page.getByRole("button", { name: "Answer before" }).click();
+  await page.getByRole("button", { name: "Previous answer" }).click();
   await page.getByText("1 of 2").waitFor();
   expect(await somebody.cards()).toEqual(["time.now success"]);
 });
@@ -234,8 +234,8 @@ test("conversations are listed, found, renamed and deleted", async () => {
   await page.keyboard.press("Enter");
   await page.locator("dialog li").filter({ hasText: "Stripes" }).hover();
   await page.getByRole("button", { name: /Delete: Stripes/ }).click();
-  await page.getByRole("button", { name: /Really delete/ }).click();
-  await page.getByText("Nothing is found.").waitFor();
+  await page.getByRole("button", { name: /Confirm delete/ }).click();
+  await page.getByText("No results").waitFor();
 });
 
 // R: S2
@@ -261,7 +261,7 @@ test("a server that is killed and comes back goes on with the same message", asy
 test("language and theme are chosen, hold at once and stay", async () => {
   const somebody = await house.visitor({ locale: "zh-CN", colorScheme: "dark" });
   const { page } = somebody;
-  await page.getByRole("heading", { name: "问一件需要工具的事" }).waitFor();
+  await page.getByRole("heading", { name: "试着问一个需要用到工具的问题" }).waitFor();
   expect(await page.evaluate("document.documentElement.dataset.theme")).toBe("dark");
   await somebody.picture("first-run-zh-dark");
   expect(await somebody.violations()).toEqual([]);
@@ -332,7 +332,7 @@ test("a picture goes along with a question", async () => {
   // It is said at once: the picture may still be on its way.
   await somebody.say("What is in this picture?");
   await somebody.settled();
-  await page.getByRole("img", { name: "Picture" }).first().waitFor();
+  await page.getByRole("img", { name: "Image" }).first().waitFor();
 });
 
 // R: T3
@@ -345,10 +345,10 @@ test("a model without tools is said to be one, and text mode is one click away",
   const somebody = await house.visitor({}, own);
   const { page } = somebody;
   await somebody.say("Hello");
-  await page.getByRole("button", { name: "Switch to text" }).waitFor();
+  await page.getByRole("button", { name: "Switch to text mode" }).waitFor();
   await somebody.picture("error");
   expect(await somebody.violations()).toEqual([]);
-  await page.getByRole("button", { name: "Switch to text" }).click();
+  await page.getByRole("button", { name: "Switch to text mode" }).click();
   await page.getByText("Without tools I say this.").first().waitFor();
   expect(await page.getByRole("radio", { name: "text" }).isChecked()).toBe(true);
 });
@@ -362,7 +362,7 @@ test("a browser whose key is revoked is out at once", async () => {
   await page.locator(".part[data-kind=text]").first().waitFor();
   const key_id = (await own.key()).split("_")[1] ?? "";
   await (await own.client()).call("DELETE /v1/keys/{key_id}", { path: { key_id } });
-  await page.getByText("Who are you?").waitFor();
+  await page.getByText("Sign in to Throughline").waitFor();
   expect(await page.evaluate("localStorage.getItem('throughline.key')")).toBeNull();
 });
 

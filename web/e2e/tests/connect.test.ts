@@ -47,17 +47,17 @@ test("from the first run: a wrong key, the right one, a model, and it answers; t
   );
   await dialog.getByLabel("API key").fill("sk-wrong-0123456789");
   await page.keyboard.press("Enter");
-  await dialog.getByRole("alert").getByText("This key is not accepted").waitFor();
+  await dialog.getByRole("alert").getByText("The key was rejected").waitFor();
   await somebody.picture("connect-wrong-key");
   expect(await somebody.violations(), "a wrong key").toEqual([]);
 
   await dialog.getByLabel("API key").fill(KEY);
   await dialog.getByRole("button", { name: "Test and connect" }).click();
-  await dialog.getByText("Which model is to answer?").waitFor();
+  await dialog.getByText("Choose a model").waitFor();
   await somebody.picture("connect-models");
   expect(await somebody.violations(), "the models").toEqual([]);
   await dialog.getByRole("button", { name: "costs" }).click();
-  await dialog.getByRole("alert").getByText("nothing is left on its account").waitFor();
+  await dialog.getByRole("alert").getByText("no credit left").waitFor();
   await dialog.getByRole("button", { name: "talks" }).click();
   await dialog.waitFor({ state: "detached" });
 
@@ -92,9 +92,9 @@ test("from the first run: a wrong key, the right one, a model, and it answers; t
   await dialog.getByRole("button", { name: /default/ }).click();
   await page.getByRole("button", { name: "demo", exact: true }).click();
   await dialog.getByRole("button", { name: /DeepSeek/ }).click();
-  await dialog.getByText("Which model is to answer?").waitFor();
-  await dialog.getByRole("button", { name: "Forget the key" }).click();
-  await dialog.getByRole("button", { name: /DeepSeek\s*needs a key/ }).waitFor();
+  await dialog.getByText("Choose a model").waitFor();
+  await dialog.getByRole("button", { name: "Delete key" }).click();
+  await dialog.getByRole("button", { name: /DeepSeek\s*Needs a key/ }).waitFor();
   await page.keyboard.press("Escape");
   await dialog.waitFor({ state: "detached" });
 });
@@ -105,7 +105,7 @@ test("what cannot be reached says so; on a phone, in Chinese, in the dark", asyn
   const { page } = somebody;
   await page.getByRole("main").getByRole("button", { name: "连接模型" }).first().click();
   const dialog = page.getByRole("dialog", { name: "连接模型" });
-  await dialog.getByRole("button", { name: /在本机找到/ }).waitFor();
+  await dialog.getByRole("button", { name: /在本机发现/ }).waitFor();
   await somebody.picture("connect-list-zh-dark-phone");
   expect(await somebody.violations(), "the list").toEqual([]);
   await dialog.getByRole("button", { name: /Groq/ }).click();
@@ -144,28 +144,28 @@ test("an address of one's own: what is wrong is said there, then it is connected
   await page.getByRole("button", { name: "demo", exact: true }).click();
   const dialog = page.getByRole("dialog", { name: "Connect a model" });
   await dialog.getByRole("searchbox").fill("my own");
-  await dialog.getByRole("button", { name: /Another address/ }).click();
-  await dialog.getByRole("heading", { name: "Another address" }).waitFor();
+  await dialog.getByRole("button", { name: /Custom endpoint/ }).click();
+  await dialog.getByRole("heading", { name: "Custom endpoint" }).waitFor();
   const alert = dialog.getByRole("alert");
   await page.keyboard.type("http://127.0.0.1:9/v1");
   await page.keyboard.press("Enter");
-  await alert.getByText("It cannot be reached").waitFor();
+  await alert.getByText("Can't connect").waitFor();
   await somebody.picture("connect-own-unreachable");
   expect(await somebody.violations(), "unreachable").toEqual([]);
 
   const { port } = new URL(house.server.upstream);
   const name = `local-${port}`;
-  const address = dialog.getByLabel("Address");
+  const address = dialog.getByLabel("Base URL");
   await address.fill("http://169.254.169.254/v1");
   await page.keyboard.press("Enter");
   await alert.getByText(/^nothing is asked there/).waitFor();
   await address.fill(house.server.upstream);
   expect(await dialog.getByLabel("Name").inputValue()).toBe(name);
   await page.keyboard.press("Enter");
-  await alert.getByText("It wants a key.").waitFor();
+  await alert.getByText("An API key is required.").waitFor();
   await dialog.getByLabel(/API key/).fill(KEY);
   await page.keyboard.press("Enter");
-  await dialog.getByText("Which model is to answer?").waitFor();
+  await dialog.getByText("Choose a model").waitFor();
   await dialog.getByRole("searchbox").fill("talk");
   await dialog.getByRole("button", { name: "talks" }).click();
   await dialog.waitFor({ state: "detached" });
@@ -175,10 +175,10 @@ test("an address of one's own: what is wrong is said there, then it is connected
   await somebody.settled();
 
   await page.getByRole("button", { name: `${name}/talks` }).click();
-  await dialog.getByRole("button", { name: new RegExp(`^${name}\\s*connected`) }).click();
-  await dialog.getByText("Which model is to answer?").waitFor();
-  await dialog.getByRole("button", { name: "Forget this address" }).click();
-  await dialog.getByRole("button", { name: /Another address/ }).waitFor();
+  await dialog.getByRole("button", { name: new RegExp(`^${name}\\s*Connected`) }).click();
+  await dialog.getByText("Choose a model").waitFor();
+  await dialog.getByRole("button", { name: "Delete endpoint" }).click();
+  await dialog.getByRole("button", { name: /Custom endpoint/ }).waitFor();
   await dialog.getByRole("button", { name: new RegExp(`^${name}`) }).waitFor({ state: "detached" });
 });
 
@@ -192,9 +192,9 @@ test("who is not at the server's machine is told what to do there; on a phone, i
   });
   await page.getByRole("main").getByRole("button", { name: "连接模型" }).first().click();
   const dialog = page.getByRole("dialog", { name: "连接模型" });
-  await dialog.getByRole("button", { name: /其他地址/ }).waitFor();
+  await dialog.getByRole("button", { name: /自定义接口/ }).waitFor();
   await somebody.picture("connect-list-own-zh-dark-phone");
-  await dialog.getByRole("button", { name: /其他地址/ }).click();
+  await dialog.getByRole("button", { name: /自定义接口/ }).click();
   await somebody.picture("connect-own-zh-dark-phone");
   await page.keyboard.type("http://gpu-box:8000/v1");
   await page.keyboard.press("Enter");

@@ -41,7 +41,7 @@ test("calls of the chat are listed, newest first, filtered, and the address keep
   await expect.poll(() => rows(somebody)).toEqual(["demo.weather Done"]);
   expect(await page.getByRole("searchbox").inputValue()).toBe("tokyo");
   await page.getByRole("searchbox").fill("no such thing");
-  await page.getByText("No call matches.").waitFor();
+  await page.getByText("No matching calls").waitFor();
   await page.getByRole("button", { name: "Clear filters" }).click();
   await expect.poll(() => rows(somebody)).toEqual(all);
   await page.getByLabel("Tool", { exact: true }).selectOption("demo.weather");
@@ -55,9 +55,9 @@ test("details say what happened, what the model saw, and where the turn's time w
   await page.locator("[data-row] a").first().focus();
   await page.keyboard.press("ArrowDown");
   await page.keyboard.press("Enter");
-  const detail = page.getByRole("region", { name: "Details of the call" });
+  const detail = page.getByRole("region", { name: "Call details" });
   await detail.getByText("Arguments complete").waitFor();
-  await detail.getByText("Seen by the model as").waitFor();
+  await detail.getByText("What the model saw").waitFor();
   const waterfall = detail.locator(".waterfall");
   await waterfall.waitFor();
   const ms = (place: string) =>
@@ -77,9 +77,9 @@ test("details say what happened, what the model saw, and where the turn's time w
   expect(await somebody.violations()).toEqual([]);
 
   await detail.getByRole("button", { name: "Run again" }).click();
-  await detail.getByRole("heading", { name: /^Run again ·/ }).waitFor();
-  await detail.getByRole("button", { name: "Only this: Turn" }).click();
-  await page.getByRole("button", { name: "No longer only: One turn" }).waitFor();
+  await detail.getByRole("heading", { name: /^Rerun output ·/ }).waitFor();
+  await detail.getByRole("button", { name: "Show only this turn" }).click();
+  await page.getByRole("button", { name: "Remove filter: This turn" }).waitFor();
   await detail.getByRole("link", { name: "Close" }).click();
   await detail.waitFor({ state: "detached" });
   await page.goBack();
@@ -97,11 +97,11 @@ test("a call that waits for somebody is seen to go on, and its conversation is o
   await chat.getByRole("button", { name: /^Approve/ }).waitFor();
   await page.bringToFront();
   await page.getByRole("button", { name: "Refresh" }).click();
-  await expect.poll(async () => (await rows(somebody))[0]).toBe("demo.calendar Needs you");
+  await expect.poll(async () => (await rows(somebody))[0]).toBe("demo.calendar Waiting for you");
   await page.getByRole("link", { name: "demo.calendar" }).click();
   await page
-    .getByRole("region", { name: "Details of the call" })
-    .getByText("Asks", { exact: true })
+    .getByRole("region", { name: "Call details" })
+    .getByText("Approval requested", { exact: true })
     .waitFor();
   await somebody.picture("history-waiting");
   expect(await page.getByRole("button", { name: "Run again" }).count()).toBe(0);
@@ -109,7 +109,7 @@ test("a call that waits for somebody is seen to go on, and its conversation is o
   await chat.getByRole("button", { name: /^Approve/ }).click();
   await page.bringToFront();
   await expect.poll(async () => (await rows(somebody))[0]).toBe("demo.calendar Done");
-  await page.getByText("Ended · Done").waitFor();
+  await page.getByText("Finished · Done").waitFor();
   // It changes something: what it would do is looked at first.
   expect(await page.getByRole("button", { name: "Run again" }).count()).toBe(0);
   await page.getByRole("link", { name: "Try other arguments" }).click();
@@ -118,7 +118,7 @@ test("a call that waits for somebody is seen to go on, and its conversation is o
     .poll(() => page.locator("main input").evaluateAll((all) => all.map((one) => one.getAttribute("value"))))
     .toContain("Meeting");
   await page.goBack();
-  await page.getByRole("link", { name: "Open the conversation" }).click();
+  await page.getByRole("link", { name: "Open conversation" }).click();
   await page.locator(".card").first().waitFor();
 });
 

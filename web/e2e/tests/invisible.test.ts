@@ -50,12 +50,12 @@ test("what is approved is shown as it runs: question, head, diff, edit, history,
   expect(await somebody.violations()).toEqual([]);
 
   // What is edited is what is there, and comes back as it was.
-  await page.getByRole("button", { name: "Edit first" }).click();
+  await page.getByRole("button", { name: "Edit arguments" }).click();
   const field = page.getByRole("textbox", { name: "Arguments" });
   const text = await field.inputValue();
   expect(text).toContain(`"when": "${SHOWN}"`);
   await field.fill(text.replace("Tea", "Cake"));
-  await page.getByRole("button", { name: "Approve as edited" }).click();
+  await page.getByRole("button", { name: "Approve with edits" }).click();
   await somebody.settled();
   const client = await house.server.client();
   const { items } = await client.call("GET /v1/history/calls", { query: { limit: 1 } });

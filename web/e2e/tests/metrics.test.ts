@@ -21,7 +21,7 @@ test("tiles show the figures of turns just made, and lead to the calls that they
   const [calls, turns] = await figures("Tool calls");
   expect(turns).toBe("2");
   expect(Number(calls)).toBeGreaterThanOrEqual(4);
-  for (const figure of await figures("First token")) expect(figure).toMatch(/^[\d.]+ m?s$/);
+  for (const figure of await figures("Time to first token")) expect(figure).toMatch(/^[\d.]+ m?s$/);
   for (const figure of await figures("Tokens per second")) expect(figure).toMatch(/^[\d.]+$/);
   expect((await figures("Error rate"))[0]).toMatch(/^[1-9]\d* %$/);
   expect(await figures("Waiting for you")).toEqual(["0"]);
@@ -32,7 +32,7 @@ test("tiles show the figures of turns just made, and lead to the calls that they
   expect(await somebody.violations()).toEqual([]);
 
   await tile("Error rate").getByRole("link").click();
-  await page.getByRole("button", { name: /^Went wrong/, pressed: true }).waitFor();
+  await page.getByRole("button", { name: /^Any failure/, pressed: true }).waitFor();
   await page.locator("[data-row]").first().waitFor();
   const states = await page.locator("[data-row] .pill").allTextContents();
   expect(new Set(states)).toEqual(new Set(["Failed"]));
@@ -40,7 +40,7 @@ test("tiles show the figures of turns just made, and lead to the calls that they
   await page.getByRole("link", { name: "demo.weather" }).click();
   await expect.poll(() => page.locator("[data-row]").count()).toBe(3);
   await page.goBack();
-  await tile("Tool time").getByRole("link").click();
+  await tile("Tool duration").getByRole("link").click();
   await page.getByRole("button", { name: "Longer than 1 s", pressed: true }).click();
   await expect.poll(() => page.locator("[data-row]").count()).toBe(Number(calls));
 });

@@ -86,7 +86,7 @@ test("tools are found, tried, told and read out of a text", async () => {
   await page.getByRole("button", { name: /demo\.weather/ }).click();
   const run = panel(/Run a tool/);
   await run.getByRole("button", { name: /^Run/ }).click();
-  await run.getByText("It must be given.").waitFor();
+  await run.getByText("This field is required.").waitFor();
   await run.getByLabel("city").fill("成都");
   await run.getByText("would run").waitFor();
   await page.keyboard.press("Control+Enter");
@@ -113,23 +113,23 @@ test("tools are found, tried, told and read out of a text", async () => {
   expect(await somebody.violations()).toEqual([]);
 
   const step = await played(parse);
-  await parse.getByRole("slider", { name: "Piece" }).fill("64");
+  await parse.getByRole("slider", { name: "Chunk size" }).fill("64");
   await step.click();
-  await parse.getByText("arriving", { exact: true }).waitFor();
+  await parse.getByText("Arriving", { exact: true }).waitFor();
   await somebody.picture("tester-play");
   expect(await somebody.violations()).toEqual([]);
   while (await step.isEnabled()) await step.click();
   await parse.getByText("would ask").waitFor();
-  await parse.getByRole("button", { name: "Back to the text" }).click();
+  await parse.getByRole("button", { name: "Back to text" }).click();
 
   // What a text calls is tried with its arguments; what changes something is agreed to first.
   await parse.getByRole("button", { name: "Try demo.calendar with these arguments" }).click();
   expect(await run.getByLabel("title").inputValue()).toBe("早餐");
   await run.getByRole("button", { name: /^Run/ }).click();
-  await run.getByRole("group", { name: /asks first/ }).waitFor();
+  await run.getByRole("group", { name: /needs your approval/ }).waitFor();
   await somebody.picture("tester-asks");
   expect(await somebody.violations()).toEqual([]);
-  await run.getByRole("button", { name: "Run it", exact: true }).click();
+  await run.getByRole("button", { name: "Approve and run", exact: true }).click();
   await run.getByText(/^Done/).waitFor();
 });
 
@@ -143,7 +143,7 @@ test("an address fills the form in, and a tool that fails says so", async () => 
   await page.getByLabel("lines").waitFor();
   expect(await page.getByLabel("path").inputValue()).toBe("no.txt");
   expect(await page.getByLabel("lines").inputValue()).toBe("3");
-  await page.getByText("Also given, without a field: why").waitFor();
+  await page.getByText("Also sent, without a field: why").waitFor();
   await page.getByRole("button", { name: /^Run/ }).click();
   await page.getByRole("alert").getByText("invalid_arguments").waitFor();
   await page.getByRole("button", { name: "JSON", exact: true }).click();
@@ -177,7 +177,7 @@ test("in Chinese, in the dark and on a phone it is all there", async () => {
   await page.getByRole("button", { name: /demo\.weather/ }).click();
   await page.getByLabel("city").fill("巴黎");
   await page.keyboard.press("Control+Enter");
-  await page.getByText(/^完成/).waitFor();
+  await page.getByText(/^已完成/).waitFor();
   await page.getByRole("button", { name: "插入示例" }).click();
   await page.getByText("找到 1 个调用 · 0 条警告").waitFor();
   await somebody.picture("tester-phone");

@@ -92,7 +92,7 @@ test("several calls ask, all are listed, and one answer approves them", async ()
   const somebody = await demo.visitor({}, await demo.own(Server.scripted(rules)));
   const { page } = somebody;
   await somebody.say("Two meals");
-  const bar = page.getByText("2 calls need you");
+  const bar = page.getByText("2 calls are waiting for you");
   await bar.waitFor();
   await page.setViewportSize({ width: 360, height: 740 });
   expect((await bar.boundingBox())?.height, "on a phone it is one line").toBeLessThan(30);
@@ -103,7 +103,7 @@ test("several calls ask, all are listed, and one answer approves them", async ()
   await page.getByRole("button", { name: "Approve all 2" }).first().click();
   await text(somebody, "Both are in.").waitFor();
   await somebody.settled();
-  await page.getByRole("button", { name: /2 tools finished/ }).click();
+  await page.getByRole("button", { name: /2 tool calls finished/ }).click();
   expect(await somebody.cards()).toEqual(["demo.calendar success", "demo.calendar success"]);
   expect(await page.title()).not.toContain("(");
 });
@@ -296,7 +296,7 @@ test("an error in mid-reply keeps what was there, says what helps, and the answe
   await somebody.say("Hello");
   await page.getByRole("alert").filter({ hasText: "the model is on fire" }).waitFor();
   await text(somebody, "This much was said.").waitFor();
-  expect(await page.getByRole("button", { name: "Switch to text" }).count()).toBe(0);
+  expect(await page.getByRole("button", { name: "Switch to text mode" }).count()).toBe(0);
   await page.getByRole("button", { name: "Try again" }).click();
   await text(somebody, "This time it works.").waitFor();
   await page.getByText("2 of 2").waitFor();
@@ -315,7 +315,7 @@ test("what failed and what helps is said in the language of the page, the upstre
   const error = page.getByRole("alert");
   await error.getByText("上游报告了错误。", { exact: true }).waitFor();
   await error.getByText("the model is on fire (server_error)", { exact: true }).waitFor();
-  await error.getByText("已显示的内容会保留。发送“继续”就能接着往下。", { exact: true }).waitFor();
+  await error.getByText("已显示的内容会保留。发送“继续”即可接着生成。", { exact: true }).waitFor();
   // Whoever reads on in English is told so at once.
   await page.getByRole("button", { name: zh.settings }).click();
   await page.getByLabel(zh.language).selectOption("en");

@@ -109,7 +109,7 @@ export function Editor({ agent, parts, upstreams, refresh }: EditorProps) {
               <>
                 {refused.status !== 404 && (
                   <button type="button" className="button" onClick={() => void editing.takeTheirs()}>
-                    {words.takeTheirs}
+                    {words.useSaved}
                   </button>
                 )}
                 <button
@@ -148,7 +148,9 @@ export function Editor({ agent, parts, upstreams, refresh }: EditorProps) {
           textOf={(way) =>
             way.protocol
               ? way.prompt
-              : [way.prompt, definitionsOf(way, tools)].filter(Boolean).join(`\n\n— ${words.beside} —\n\n`)
+              : [way.prompt, definitionsOf(way, tools)]
+                  .filter(Boolean)
+                  .join(`\n\n— ${words.nativeDefinitions} —\n\n`)
           }
         >
           {preview.error !== undefined && (
@@ -258,7 +260,7 @@ function Head({ agent, refresh, leave }: { agent: AgentDetail; refresh(): void; 
             onClick={() => void remove()}
             onBlur={() => setAsks(false)}
           >
-            {asks ? common.removeReally : common.remove}
+            {asks ? common.confirmRemove : common.remove}
           </button>
         )}
       </div>

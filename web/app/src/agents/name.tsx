@@ -44,7 +44,7 @@ export function NameDialog({ title, first, make, close }: NameDialogProps) {
             {common.cancel}
           </button>
           <button type="submit" className="button primary">
-            {words.make}
+            {words.create}
           </button>
         </div>
       </form>

@@ -23,7 +23,7 @@ export function Waterfall({ waterfall, nameOf, current }: WaterfallProps) {
         <caption className="sr-only">{own.turn}</caption>
         <thead className="sr-only">
           <tr>
-            <th scope="col">{own.stretch}</th>
+            <th scope="col">{own.phase}</th>
             <th scope="col">{own.time}</th>
           </tr>
         </thead>

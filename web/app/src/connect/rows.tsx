@@ -52,7 +52,7 @@ export function Rows({ items, hint, isOpen, choose }: RowsProps) {
           </li>
         ))}
       </ul>
-      {fits.length === 0 && (wanted || !isOpen) && <p>{page.nothingFound}</p>}
+      {fits.length === 0 && (wanted || !isOpen) && <p>{page.noResults}</p>}
     </>
   );
 }

@@ -76,7 +76,7 @@ export function Detail({ toolId, status, filter, filterBy, close }: DetailProps)
         )}
         {detail === undefined && (error === undefined || isGone) && (
           <p role="status" className="p-4 text-[13px] text-muted">
-            {isGone ? own.goneCall : words.loading}
+            {isGone ? own.callNotFound : words.loading}
           </p>
         )}
       </div>
@@ -156,7 +156,7 @@ function SeenByModel({ seen }: { seen: string | null | undefined }) {
   return (
     <Section title={own.seenByModel} side={seen != null && <CopyButton text={() => seen} />}>
       {seen == null ? (
-        <p className="text-[12.5px] text-muted">{own.seenNothing}</p>
+        <p className="text-[12.5px] text-muted">{own.notSeenByModel}</p>
       ) : (
         // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, so the keyboard must reach it
         <pre className="pre" tabIndex={0}>

@@ -108,7 +108,7 @@ function States({ state, filter, choose }: StatesProps) {
           data-look="bad"
           onClick={() => choose(isFailed ? undefined : FAILED.join(","))}
         >
-          {own.wentWrong} {countOf(state.statuses, new Set(FAILED))}
+          {own.failures} {countOf(state.statuses, new Set(FAILED))}
         </button>
       )}
       {statesThere(state, isFailed ? [] : chosen).map(({ name, count }) => (
@@ -160,7 +160,13 @@ function Search({ filter, filterBy }: Omit<FiltersProps, "state">) {
 function Only({ what, leave }: { what: string; leave(): void }) {
   const own = useHistoryWords();
   return (
-    <button type="button" className="chip" aria-pressed="true" aria-label={own.showAll(what)} onClick={leave}>
+    <button
+      type="button"
+      className="chip"
+      aria-pressed="true"
+      aria-label={own.removeFilter(what)}
+      onClick={leave}
+    >
       {what}
       <X aria-hidden size={13} />
     </button>

@@ -35,7 +35,7 @@ export function SignedIn({ session, children }: { session: Session; children: Re
     case "unreachable":
       return (
         <main className="grid h-dvh place-items-center p-6 text-center">
-          <p role="status">{words.unreachable}</p>
+          <p role="status">{words.unreachableRetrying}</p>
         </main>
       );
   }

@@ -22,7 +22,7 @@ export function Controls({ playing, perSecond, setPerSecond, isOver, said, child
       <div className="flex gap-2">
         <button type="button" className="button" onClick={playing.isRunning ? playing.pause : playing.goOn}>
           {playing.isRunning ? <Pause aria-hidden size={13} /> : <Play aria-hidden size={13} />}
-          {playing.isRunning ? words.pause : words.goOn}
+          {playing.isRunning ? words.pause : words.resume}
         </button>
         <button type="button" className="button" disabled={isOver} onClick={playing.step}>
           <StepForward aria-hidden size={13} />

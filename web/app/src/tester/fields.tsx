@@ -34,7 +34,7 @@ export function Fields({ form, draft, flaws, change, at = "" }: FieldsProps) {
           change={(one) => change({ ...draft, fields: { ...draft.fields, [name]: one } })}
         />
       ))}
-      {rest.length > 0 && <p className="text-[12.5px] text-muted">{words.alsoGiven(rest.join(", "))}</p>}
+      {rest.length > 0 && <p className="text-[12.5px] text-muted">{words.extraArguments(rest.join(", "))}</p>}
     </div>
   );
 }
@@ -145,7 +145,7 @@ function Control({ field, draft, change, id, about }: ControlProps) {
         onChange={(event) => type(event.currentTarget.value)}
         className="field"
       >
-        <option value="">{words.notGiven}</option>
+        <option value="">{words.notSet}</option>
         {choices.map((choice) => (
           <option key={JSON.stringify(choice)} value={JSON.stringify(choice)}>
             {field.kind === "boolean" ? (choice === true ? words.yes : words.no) : said(choice)}
@@ -250,10 +250,10 @@ function ObjectView(props: FieldProps<ObjectField> & { draft: ObjectDraft }) {
     <button
       type="button"
       className="button quiet"
-      aria-label={`${draft.isGiven ? words.leaveOut : words.give}: ${props.name}`}
+      aria-label={`${draft.isGiven ? words.unset : words.set}: ${props.name}`}
       onClick={() => change({ ...draft, isGiven: !draft.isGiven })}
     >
-      {draft.isGiven ? words.leaveOut : words.give}
+      {draft.isGiven ? words.unset : words.set}
     </button>
   );
   return (

@@ -104,7 +104,7 @@ export function ParsePanel({ agent, example }: { agent: string | undefined; exam
             <button
               type="button"
               className="button"
-              onClick={() => setText(exampleReply(example, words.exampleBefore, words.exampleBehind))}
+              onClick={() => setText(exampleReply(example, words.exampleBefore, words.exampleAfter))}
             >
               {words.example}
             </button>
@@ -143,7 +143,7 @@ function useParsed(
 
 function Findings({ parsed, text, isWhole }: { parsed: ParsedReply; text: string; isWhole: boolean }) {
   const words = useTesterWords();
-  const { serverText } = useWords();
+  const page = useWords();
   const warnings = warningsOf(parsed, isWhole);
   const title = words.found(parsed.requests.length, warnings.length);
   return (
@@ -161,7 +161,7 @@ function Findings({ parsed, text, isWhole }: { parsed: ParsedReply; text: string
               className="rounded-control bg-waiting-soft px-3 py-2 text-[12.5px]"
             >
               <code className="font-semibold text-waiting">{warning.kind}</code>{" "}
-              {serverText(warning.message, warning.kind)}{" "}
+              {page.serverText(warning.message, warning.kind)}{" "}
               <span className="text-muted">{words.atLine(warning.line, warning.column)}</span>
             </li>
           ))}
@@ -179,9 +179,9 @@ function Findings({ parsed, text, isWhole }: { parsed: ParsedReply; text: string
 
 function RequestRow({ request, number, fate }: { request: ParsedRequest; number: number; fate: Fate }) {
   const words = useTesterWords();
-  const { serverText } = useWords();
+  const page = useWords();
   const { tool } = request;
-  const reason = request.why ? serverText(request.why) : request.rule && words.by(request.rule);
+  const reason = request.why ? page.serverText(request.why) : request.rule && page.rule(request.rule);
   const why = fate === "arriving" ? undefined : reason;
   const facts = [
     request.format,

@@ -88,7 +88,7 @@ export function WaysPanel({ title, ways, first, textOf, children }: WaysProps) {
         {way && (
           // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, so the keyboard must reach it
           <pre className="pre max-h-125 min-h-24 flex-1" tabIndex={0}>
-            {text || words.noneTold}
+            {text || words.noneIncluded}
           </pre>
         )}
         {way && way.unmatched.length > 0 && (

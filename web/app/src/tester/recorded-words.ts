@@ -1,42 +1,42 @@
-// The words of recorded streams alone: they are fetched with them. As in `i18n`, what one language lacks does not compile.
+// The words of recorded streams, fetched with them.
 
 import { lazyWords } from "../i18n/use.ts";
 
 const en = {
   recording: "Recording",
-  api: "API",
-  anyApi: "as it looks",
+  api: "API format",
+  anyApi: "Auto-detect",
   choose: "Choose a file",
-  how: "Or drop it here: the body of a reply, as `curl -sN … -o reply.sse` records it. It is read and not kept.",
+  how: "Or drop it here: a response body, as recorded by `curl -sN … -o reply.sse`. It is read but not stored.",
   end: (end: string): string =>
-    end === "complete" ? "complete" : end === "error" ? "ends in an error" : "breaks off before its end",
+    end === "complete" ? "Complete" : end === "error" ? "Ends with an error" : "Cut off before the end",
   usage: (read: number | null | undefined, written: number | null | undefined) =>
-    `${read ?? "?"} → ${written ?? "?"} tok`,
+    `${read ?? "?"} → ${written ?? "?"} tokens`,
   found: (calls: number, problems: number) =>
-    `${calls} ${calls === 1 ? "call" : "calls"} · ${problems} ${problems === 1 ? "deviation" : "deviations"}`,
-  line: (line: number) => `line ${line}`,
+    `${calls} ${calls === 1 ? "call" : "calls"} · ${problems} ${problems === 1 ? "problem" : "problems"}`,
+  line: (line: number) => `Line ${line}`,
   calls: "Calls",
-  drawn: "As the chat draws it",
-  whole: "All of it",
-  cut: "It is long: the end of it is not drawn.",
+  drawn: "As shown in the chat",
+  whole: "Show all",
+  cut: "The recording is too long to show in full; its end is left out.",
 };
 
 export type RecordedWords = typeof en;
 
 const zh: RecordedWords = {
   recording: "录制",
-  api: "API",
+  api: "接口格式",
   anyApi: "自动识别",
   choose: "选择文件",
   how: "或拖到这里：用 `curl -sN … -o reply.sse` 录下的响应体。只读取，不保存。",
-  end: (end) => (end === "complete" ? "完整" : end === "error" ? "以错误结束" : "没到结尾就断了"),
-  usage: (read, written) => `${read ?? "?"} → ${written ?? "?"} 词元`,
+  end: (end) => (end === "complete" ? "完整" : end === "error" ? "以错误结束" : "中途断开"),
+  usage: (read, written) => `${read ?? "?"} → ${written ?? "?"} Token`,
   found: (calls, problems) => `${calls} 个调用 · ${problems} 处异常`,
   line: (line) => `第 ${line} 行`,
   calls: "调用",
-  drawn: "在对话里的样子",
+  drawn: "在对话中的样子",
   whole: "显示全部",
-  cut: "内容很长：末尾没有画出来。",
+  cut: "录制内容太长，末尾未显示。",
 };
 
 export const useRecordedWords = lazyWords(en, zh);

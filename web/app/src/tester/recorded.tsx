@@ -3,12 +3,12 @@ import { FileUp, Play } from "lucide-react";
 import { type DragEvent, lazy, Suspense, useCallback, useMemo, useState } from "react";
 import { Section } from "../chat/card/section.tsx";
 import { size } from "../chat/clock.ts";
+import { useWords } from "../i18n/use.ts";
 import { language } from "../preferences.ts";
 import { useClient } from "../session/context.tsx";
 import { useAsked } from "../ui/asked.ts";
 import { Failure } from "../ui/failure.tsx";
 import { Panel } from "../ui/panel.tsx";
-import { usePartWords } from "../ui/words.ts";
 import { Controls } from "./controls.tsx";
 import { usePlaying } from "./play.ts";
 import { useRecordedWords } from "./recorded-words.ts";
@@ -106,7 +106,7 @@ async function decode(
 /** What it is, what is wrong with it and where, and what helps. */
 function Findings({ decoded }: { decoded: DecodedRecording }) {
   const own = useRecordedWords();
-  const parts = usePartWords();
+  const page = useWords();
   const { usage, calls, problems, mistakes } = decoded;
   const facts = [
     decoded.api,
@@ -127,7 +127,7 @@ function Findings({ decoded }: { decoded: DecodedRecording }) {
         <p key={code} className="rounded-control bg-error-soft px-3 py-2 text-[13px]">
           <code className="font-semibold text-error">{code}</code> {what}
           <br />
-          <strong>{parts.remedy}: </strong>
+          <strong>{page.remedy}: </strong>
           {remedy}
         </p>
       ))}

@@ -37,7 +37,7 @@ export function Result({ result }: { result: ToolCallResult }) {
       {result.output_media?.map((media, at) => (
         <MediaView key={at} media={{ ...media, media_type: String(media.media_type) }} />
       ))}
-      <Section title={own.told} side={<CopyButton text={() => result.told_to_model} />}>
+      <Section title={own.seenByModel} side={<CopyButton text={() => result.told_to_model} />}>
         {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, so the keyboard must reach it */}
         <pre className="pre" tabIndex={0}>
           {result.told_to_model}

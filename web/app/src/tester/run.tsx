@@ -122,6 +122,7 @@ function Runner({
   given: RunPanelProps["given"];
 }) {
   const words = useTesterWords();
+  const page = useWords();
   const args = useArguments(tool, given);
   const { run, start, agree, stop, dismiss } = useRun(agent, tool);
   const [isTried, setTried] = useState(false);
@@ -187,7 +188,7 @@ function Runner({
             {run.phase === "running" ? (
               <button type="button" className="button" onClick={stop}>
                 <Square aria-hidden size={12} fill="currentColor" />
-                {words.stop}
+                {page.stop}
               </button>
             ) : (
               <button type="submit" className="button primary">
@@ -198,7 +199,7 @@ function Runner({
             )}
             {run.phase === "running" ? (
               <span className="pill" data-look="running" role="status">
-                {words.running} <Elapsed since={run.since} />
+                {page.callStatus.running} <Elapsed since={run.since} />
               </span>
             ) : (
               <Outlook agent={agent} tool={tool} value={args.value} />
@@ -255,7 +256,7 @@ function Outlook({
   value: Record<string, unknown> | undefined;
 }) {
   const words = useTesterWords();
-  const { serverText } = useWords();
+  const page = useWords();
   const outlook = useOutlook(agent, tool, value);
   if (outlook === undefined) return null;
   const { fate, why, rule } = outlook;
@@ -264,13 +265,14 @@ function Outlook({
       <span className="pill" data-look={LOOKS[fate]}>
         {words.fate[fate]}
       </span>
-      <span className="[overflow-wrap:anywhere]">{why ? serverText(why) : rule && words.by(rule)}</span>
+      <span className="[overflow-wrap:anywhere]">{why ? page.serverText(why) : rule && page.rule(rule)}</span>
     </span>
   );
 }
 
 function Agree({ why, agree, cancel }: { why: ApiError; agree(): void; cancel(): void }) {
   const words = useTesterWords();
+  const page = useWords();
   const place = useRef<HTMLButtonElement>(null);
   useEffect(() => place.current?.focus(), []);
   const rule = typeof why.content.rule === "string" ? why.content.rule : undefined;
@@ -283,14 +285,14 @@ function Agree({ why, agree, cancel }: { why: ApiError; agree(): void; cancel():
     >
       <div className="question border-t-0">
         <p className="font-semibold">{words.asks}</p>
-        {rule && <span className="ml-auto text-[12px] text-muted">{words.by(rule)}</span>}
+        {rule && <span className="ml-auto text-[12px] text-muted">{page.rule(rule)}</span>}
       </div>
       <div className="flex gap-2 p-3">
         <button ref={place} type="button" className="button primary" onClick={agree}>
-          {words.reallyRun}
+          {words.approveAndRun}
         </button>
         <button type="button" className="button" onClick={cancel}>
-          {words.cancel}
+          {page.cancel}
         </button>
       </div>
     </div>

@@ -14,6 +14,7 @@ interface ToolsPanelProps {
 /** All tools by their source, with what is wrong with it. */
 export function ToolsPanel({ found, chosen, choose }: ToolsPanelProps) {
   const words = useTesterWords();
+  const { noResults } = useWords();
   const [filter, setFilter] = useState("");
   const wanted = filter.trim().toLowerCase();
   const shown = found.tools.filter((tool) =>
@@ -44,7 +45,7 @@ export function ToolsPanel({ found, chosen, choose }: ToolsPanelProps) {
     >
       {found.tools.length === 0 && <p className="p-4 text-[13px] text-muted">{words.noTools}</p>}
       {found.tools.length > 0 && shown.length === 0 && (
-        <p className="p-4 text-[13px] text-muted">{words.nothingFound}</p>
+        <p className="p-4 text-[13px] text-muted">{noResults}</p>
       )}
       {found.unknown_toggles.length > 0 && (
         <p className="px-4 pt-3 text-[12.5px] text-waiting">

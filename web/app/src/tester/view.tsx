@@ -1,5 +1,6 @@
 import type { Throughline } from "@throughline/client";
 import { lazy, Suspense, useCallback, useState, useSyncExternalStore } from "react";
+import { useWords } from "../i18n/use.ts";
 import { useClient } from "../session/context.tsx";
 import { Link } from "../shell/link.tsx";
 import { go, hash, onPath, search } from "../shell/router.ts";
@@ -20,6 +21,7 @@ const RECORDED = "?recorded";
 /** Tools without a model: what there is, how it is told, what a reply would do, and one call by hand. R: U3 */
 export default function TesterView() {
   const words = useTesterWords();
+  const { tester } = useWords();
   const client = useClient();
   const [agent, setAgent] = useState<string>();
   const found = useAsked(useCallback((signal) => discover(client, agent, signal), [client, agent]));
@@ -31,8 +33,8 @@ export default function TesterView() {
   return (
     <>
       <header className="flex min-h-13 flex-none flex-wrap items-center gap-x-3 border-b border-line px-4 py-1.5 min-[720px]:px-6">
-        <h1 className="text-[15px] font-semibold">{words.title}</h1>
-        <nav aria-label={words.title} className="segments">
+        <h1 className="text-[15px] font-semibold">{tester}</h1>
+        <nav aria-label={tester} className="segments">
           <Link href="/tester" aria-current={isRecorded ? undefined : "page"}>
             {words.workbench}
           </Link>

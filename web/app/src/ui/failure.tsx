@@ -1,22 +1,21 @@
 import { ApiError } from "@throughline/client";
 import { useWords } from "../i18n/use.ts";
-import { type PartWords, usePartWords } from "./words.ts";
+import type { Words } from "../i18n/words.ts";
 
 /** What the server refused, and what can be done about it. */
 export function Failure({ error, again }: { error: unknown; again?: () => void }) {
   const words = useWords();
-  const own = usePartWords();
   const isRefusal = error instanceof ApiError;
   const remedy = isRefusal && words.remedyText(error.remedy, error.code, error.retryAfter);
   return (
     <div role="alert" className="rounded-control bg-error-soft px-3 py-2 text-[13px]">
       {isRefusal && <code className="font-semibold text-error">{error.code}</code>}
       <p className="break-words whitespace-pre-wrap">
-        {isRefusal ? words.serverText(error.message, error.code) : messageOf(error, own)}
+        {isRefusal ? words.serverText(error.message, error.code) : messageOf(error, words)}
       </p>
       {remedy && (
         <p className="mt-1">
-          <strong>{own.remedy}: </strong>
+          <strong>{words.remedy}: </strong>
           {remedy}
         </p>
       )}
@@ -30,7 +29,7 @@ export function Failure({ error, again }: { error: unknown; again?: () => void }
 }
 
 /** Of what is no refusal: the server was not reached, or the page is wrong. */
-function messageOf(error: unknown, own: PartWords): string {
-  if (error instanceof TypeError) return own.unreachable;
+function messageOf(error: unknown, words: Words): string {
+  if (error instanceof TypeError) return words.unreachable;
   return error instanceof Error ? error.message : String(error);
 }

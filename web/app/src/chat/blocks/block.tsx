@@ -54,7 +54,7 @@ function Content({ block }: { block: Readonly<Block> }) {
     case "user_message":
       return (
         <>
-          <p className="mb-1 text-right text-[12px] text-muted">{words.saidMeanwhile}</p>
+          <p className="mb-1 text-right text-[12px] text-muted">{words.sentWhileRunning}</p>
           <UserParts parts={block.input} />
         </>
       );

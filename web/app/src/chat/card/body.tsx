@@ -34,7 +34,7 @@ export function CardBody({ call }: { call: Readonly<CallBlock> }) {
       ))}
       <Facts call={call} />
       {call.seen_by_model === false && isFinal(call.status) && (
-        <p className="text-[12.5px] text-muted">{words.notTold}</p>
+        <p className="text-[12.5px] text-muted">{words.notSeenByModel}</p>
       )}
       <Actions call={call} />
     </div>

@@ -9,17 +9,17 @@ import { argumentsOf } from "./look.ts";
 const en = {
   since: (n: number) =>
     n === 0
-      ? "The same arguments as in the call before"
-      : `${n} ${n === 1 ? "change" : "changes"} since the call before`,
-  added: "added",
-  changed: "changed",
-  removed: "removed",
+      ? "Same arguments as the previous call"
+      : `${n} ${n === 1 ? "change" : "changes"} since the previous call`,
+  added: "Added",
+  changed: "Changed",
+  removed: "Removed",
 };
 const zh: typeof en = {
-  since: (n) => (n === 0 ? "参数与上次调用相同" : `与上次调用相比有 ${n} 处不同`),
+  since: (n) => (n === 0 ? "参数与上次调用相同" : `与上次调用相比有 ${n} 处变化`),
   added: "新增",
-  changed: "改动",
-  removed: "删去",
+  changed: "修改",
+  removed: "删除",
 };
 const useChangeWords = lazyWords(en, zh);
 

@@ -40,7 +40,7 @@ export function RunAgain({ call }: { call: Readonly<CallBlock> }) {
           onClick={again.run}
         >
           <RotateCcw aria-hidden size={13} />
-          {again.asks ? words.runAgainReally : words.runAgain}
+          {again.asks ? words.confirmRunAgain : words.runAgain}
         </button>
         <Link href={testerAddress(call.tool_name, objectOf(argumentsOf(call)))} className="button quiet">
           {words.tryOther}
@@ -87,7 +87,7 @@ function RanAgain({ result }: { result: ToolCallResult }) {
   const words = useWords();
   return (
     <Output
-      title={`${words.ranAgain} · ${duration(result.duration_ms)}`}
+      title={`${words.rerunOutput} · ${duration(result.duration_ms)}`}
       text={result.output ?? ""}
       value={result.output_value}
       size={undefined}

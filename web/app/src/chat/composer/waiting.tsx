@@ -22,8 +22,8 @@ export function Waiting() {
           </span>
           <button
             type="button"
-            aria-label={words.takeBack}
-            title={words.takeBack}
+            aria-label={words.unsend}
+            title={words.unsend}
             onClick={() => void conversation.takeBack(id)}
             className="grid size-6 flex-none place-items-center rounded-full hover:bg-sunken"
           >

@@ -62,7 +62,7 @@ export default function Drawer({ list, current, isOpen, close }: DrawerProps) {
         />
         <div className="min-h-0 flex-1 overflow-auto">
           {items.length === 0 && !isLoading && (
-            <p className="p-2 text-[13px] text-muted">{query === "" ? own.nothing : words.nothingFound}</p>
+            <p className="p-2 text-[13px] text-muted">{query === "" ? own.nothing : words.noResults}</p>
           )}
           {byDay(items, own).map(([day, items]) => (
             <section key={day}>
@@ -146,11 +146,11 @@ function Row({ one, list, isCurrent, close }: RowProps) {
         <button
           type="button"
           className={asks ? "button danger" : "icon-button"}
-          aria-label={`${asks ? words.removeReally : words.remove}: ${one.title}`}
+          aria-label={`${asks ? words.confirmRemove : words.remove}: ${one.title}`}
           onClick={remove}
           onBlur={() => setAsks(false)}
         >
-          {asks ? words.removeReally : <Trash2 aria-hidden size={13} />}
+          {asks ? words.confirmRemove : <Trash2 aria-hidden size={13} />}
         </button>
       </span>
     </li>

@@ -55,7 +55,7 @@ function UserMessage({ isRunning }: { isRunning: boolean }) {
             {words.cancel}
           </button>
           <button type="submit" className="button primary">
-            {words.editAndAsk}
+            {words.sendEdited}
           </button>
         </div>
       </form>
@@ -117,8 +117,10 @@ function Ending() {
   const head = useHead(entry.store);
   const { entries, running } = useSyncExternalStore(conversation.subscribe, conversation.get);
   const isLast = entries.at(-1) === entry && running === undefined;
-  const goOn = (): void =>
-    void conversation.send([{ type: "text", text: words.goOnPrompt }], mode.chosen()).catch(() => undefined);
+  const continueAnswer = (): void =>
+    void conversation
+      .send([{ type: "text", text: words.continuePrompt }], mode.chosen())
+      .catch(() => undefined);
   const cut =
     head.status === "length"
       ? words.statusLength
@@ -131,8 +133,8 @@ function Ending() {
         <p className="mb-2 flex flex-wrap items-center gap-3 text-[13px] text-muted">
           {cut}
           {isLast && (
-            <button type="button" className="button" onClick={goOn}>
-              {words.goOn}
+            <button type="button" className="button" onClick={continueAnswer}>
+              {words.continue}
             </button>
           )}
         </p>
