@@ -89,7 +89,7 @@ describe("what recorded turns say", () => {
 
 describe("what the API refuses", () => {
   /** Rooms that the page never enters: OpenAI clients, WebSockets, conversations as files. */
-  const ELSEWHERE = /^(compat|surface|portable|api\/ws|api\/conversations\/travelling)/;
+  const ELSEWHERE = /^(compat|surface|portable|api\/ws|api\/conversations\/transfer)/;
   /** What a program has done wrong, and not whoever uses the page. */
   const OF_PROGRAMS = new Set([
     "bad_form",
