@@ -1,4 +1,4 @@
-//! Who answers: prompt, models and the use of tools under one name.
+//! Agents: a prompt, models and tool settings under one name.
 
 use crate::config::{AgentLimitsSection, ResultsAs, SteeringMode, TextProtocolKind, ToolMode};
 use crate::prompt::PromptTemplate;
@@ -14,21 +14,27 @@ pub struct Agent {
     pub name: String,
     /// The model, then those to fall back on.
     pub models: Vec<UpstreamChoice>,
-    /// How calls travel. R: T3
+    /// Transport of tool calls: native, text or chosen by upstream.
+    // R: T3
     pub mode: ToolMode,
-    /// Template of the system prompt. R: X5
+    /// Template of the system prompt.
+    // R: X5
     pub prompt: Option<PromptTemplate>,
     /// Sampling.
     pub settings: throughline_wire::ModelSettings,
     /// Use of tools.
     pub tool_call: AgentTools,
-    /// What may run unasked, and what may not run at all; the first rule that fits decides. R: A1
+    /// Rules for what may run without approval and what may not run at all; the first rule that matches decides.
+    // R: A1
     pub policy: Vec<PolicyRule>,
-    /// When the model goes in circles. R: T10
+    /// Limits on a model that repeats itself without progress.
+    // R: T10
     pub guard: LoopGuard,
-    /// What becomes of a message that comes while a reply runs. R: T14
+    /// Handling of messages that arrive while a reply is running.
+    // R: T14
     pub steering: SteeringMode,
-    /// What becomes of a turn whose process died, when another takes it over. R: S3
+    /// Continue or end a turn when another process takes it over from one that died.
+    // R: S3
     pub on_interrupted: OnInterrupted,
     /// Bounds that differ from those of all agents.
     pub limits: AgentLimitsSection,
@@ -52,59 +58,65 @@ impl Agent {
         }
     }
 
-    /// Its rules and what is asked about beside them, as the machine takes them. R: A1
+    /// The rules and the confirmation mode, as the turn machine takes them.
+    // R: A1
     pub fn policy(&self) -> Policy {
         Policy { rules: self.policy.clone(), confirm: self.tool_call.confirm() }
     }
 }
 
-/// How an agent uses tools.
+/// Settings of an agent's tool use.
 #[derive(Clone, Debug)]
 pub struct AgentTools {
-    /// Whether it has any.
+    /// On if the agent has any tools.
     pub tools: ToolToggle,
-    /// Who starts calls.
+    /// Automatic calls, or calls that a person starts.
     pub mode: CallStartMode,
-    /// Which of them.
+    /// The tools that are switched on.
     pub toggles: ToolToggles,
     /// Steps with calls in a turn.
     pub max_iterations: u32,
     /// Time limit of a tool that has none of its own, in milliseconds.
     pub timeout_ms: u64,
-    /// What is asked about beside what the rules say. R: A1
+    /// Calls that ask for approval beyond what the rules say.
+    // R: A1
     pub confirmation: ConfirmationMode,
-    /// How many run at once.
+    /// One call at a time, or several in parallel.
     pub execution: ExecutionMode,
-    /// The protocol of text mode. R: X1
+    /// The protocol of text mode.
+    // R: X1
     pub protocol: TextProtocolKind,
-    /// When those that change nothing start.
+    /// The moment at which tools without side effects start.
     pub start: StartRule,
-    /// Who says results in text mode.
+    /// Role of tool results in text mode.
     pub results: ResultsAs,
 }
 
-/// Who starts calls: `tool_call.mode` of seed 002 (T3). How calls travel is [`ToolMode`].
+/// Calls run automatically or are started by a person: `tool_call.mode`. The transport of calls is
+/// [`ToolMode`](crate::config::ToolMode).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CallStartMode {
-    /// They run as the rules say.
+    /// Calls run as the rules allow.
     #[default]
     Auto,
     /// Each waits for a person, without expiry; nothing runs by itself.
     Manual,
 }
 
-/// `require_confirmation`. R: A1
+/// Calls that ask for approval: `require_confirmation`.
+// R: A1
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ConfirmationMode {
     /// The rules decide.
     #[default]
     ByPolicy,
-    /// Every call asks, whatever it may do.
+    /// Every call asks, whatever its effect.
     Everything,
 }
 
 impl AgentTools {
-    /// What is asked about beside what the rules say. R: T3, A1
+    /// Calls that ask for approval beyond what the rules say, as the turn machine takes it.
+    // R: T3, A1
     pub fn confirm(&self) -> ConfirmMode {
         match (self.mode, self.confirmation) {
             (CallStartMode::Manual, _) => ConfirmMode::Manual,
@@ -115,7 +127,7 @@ impl AgentTools {
 }
 
 impl Default for AgentTools {
-    /// Tools on, everything else as in seed 002: what an agent that is not written in a file has.
+    /// Tools on and the defaults of the configuration file: the settings of an agent that no file describes.
     fn default() -> Self {
         Self {
             tools: ToolToggle::On,

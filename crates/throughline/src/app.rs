@@ -35,8 +35,8 @@ use throughline_tools::{SourceFault, ToolExecutor, ToolRegistry, ToolSource, Too
 use throughline_wire::{CallId, Message, ToolChoice};
 use tokio::sync::OnceCell;
 
-/// How long the first turn waits for sources of tools that have said nothing yet, unless `[tools] wait_ms` says otherwise.
-/// Later turns take the tools that there are when they begin.
+/// Longest time that the first turn waits for sources of tools that have not reported yet, unless `[tools] wait_ms`
+/// sets another. Later turns take the tools available when they start.
 pub const SOURCES_WAIT_MAX: Duration = Duration::from_secs(10);
 
 /// An application. Cheap to clone; all clones share connections, tools and the log.
@@ -85,15 +85,15 @@ pub(crate) struct AppInner {
     pub(crate) plan: RwLock<Arc<AppPlan>>,
     pub(crate) overrides: BuilderOverrides,
     pub(crate) toolbox: Toolbox,
-    /// Sources that nobody has started yet: that takes a runtime.
+    /// Sources that have not been started: starting them takes a runtime.
     pub(crate) pending_sources: Mutex<Vec<Arc<dyn ToolSource>>>,
     pub(crate) initial_source_wait: OnceCell<()>,
     pub(crate) spawn_context: SpawnContext,
     pub(crate) pins: PinStore,
     pub(crate) approval_stores: Arc<dyn ApprovalStores>,
-    /// Why the last answer that should always hold was not kept.
+    /// The error of the last attempt to store a permanent approval; `None` if it succeeded.
     pub(crate) approval_store_error: Mutex<Option<ApprovalStoreError>>,
-    /// What the last configuration said of sources and built-in tools. Held while one is being loaded.
+    /// Sources and built-in tools of the last configuration. Locked while one is being loaded.
     pub(crate) configured_sources: tokio::sync::Mutex<(BTreeMap<String, ConfiguredSource>, ToolsSection)>,
     pub(crate) prompts: prompt::ToolsTextCache,
     pub(crate) executor: ToolExecutor,
@@ -103,18 +103,18 @@ pub(crate) struct AppInner {
     pub(crate) clients: ClientRegistry,
     pub(crate) user_agents: UserAgents,
     pub(crate) observer: Option<Arc<dyn TurnObserver>>,
-    /// Where content is that is too large for the log; `None` = nothing is.
+    /// Store for content that is too large for the log; `None` = it stays in the log.
     pub(crate) media: Option<Arc<dyn MediaStore>>,
-    /// Of every turn, whatever its request says.
+    /// Applies to every turn, in addition to its request's own setting.
     pub(crate) keep_raw: KeepRaw,
 }
 
-/// What loading a configuration again has changed.
+/// Changes made by loading a configuration again.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReloadReport {
     /// Sources of tools that are new, or whose settings have changed: they were started anew.
     pub started: Vec<String>,
-    /// Sources that are gone.
+    /// Sources that were removed.
     pub stopped: Vec<String>,
     /// Sections that have changed and take effect only when the program starts again.
     pub restart_required: Vec<&'static str>,
@@ -123,51 +123,55 @@ pub struct ReloadReport {
 /// One turn to be run, with everything that can differ from the application's own settings.
 #[derive(Clone, Debug, Default)]
 pub struct TurnRequest {
-    /// What the user says.
+    /// The user's input.
     pub input: UserInput,
-    /// What was said before, oldest first.
+    /// Messages before this turn, oldest first.
     pub history: Vec<Message>,
-    /// Who answers; `None` = the application's own.
+    /// Name of the agent that answers; `None` = the application's default agent.
     pub agent: Option<String>,
-    /// `upstream/model` in place of the agent's models.
+    /// `upstream/model` instead of the agent's models.
     pub model: Option<String>,
-    /// How calls travel; `None` = as the agent says. The history fits any. R: T3
+    /// Transport of tool calls; `None` = as the agent sets. The history works with any.
+    // R: T3
     pub mode: Option<ToolMode>,
-    /// Who answers questions; `None` = as the application says.
+    /// The approval mode; `None` = the application's.
     pub approval: Option<ApprovalMode>,
     /// Told in the events.
     pub conversation_id: Option<ConversationId>,
-    /// What people have said before that holds for this turn, beside what always holds. R: A2
+    /// Remembered decisions that apply to this turn, in addition to the permanent ones.
+    // R: A2
     pub remembered: Vec<RememberedDecision>,
-    /// Whose turn it is, in an application with several users: only their own clients run tools for them.
+    /// The user who owns the turn, in an application with several users: only the same user's clients run tools for
+    /// it.
     pub user: Option<String>,
     /// Its id, unique everywhere; `None` = a new one.
     pub turn_id: Option<TurnId>,
-    /// Instructions behind the agent's own.
+    /// Instructions appended to the agent's own.
     pub instructions: Option<String>,
     /// Sampling that differs from the agent's.
     pub settings: wire::ModelSettings,
-    /// Tools of whoever asks, offered under exactly their names. A call of one waits until it is answered by
-    /// [`Throughline::answer_client_call`], at most `own_tool_ms_max`. What they leave open of effect and time does not
-    /// matter: they run where they were declared.
+    /// Tools declared by the requester, offered under exactly their names. A call of one waits until
+    /// [`Throughline::answer_client_call`] answers it, at most `own_tool_ms_max`. Their effect and timeout settings
+    /// are ignored: they run where they were declared.
     pub request_tools: Vec<ClientToolSpec>,
-    /// Whether the model may or must call tools. A call is forced in the first step only, and of `request_tools` if there are
-    /// any; [`ToolChoice::None`] holds for the whole turn, and no tool is offered in it.
+    /// Permits, requires or forbids tool calls. A call is forced in the first step only, and from `request_tools` if
+    /// there are any; [`ToolChoice::None`] applies to the whole turn, and no tool is offered in it.
     pub tool_choice: ToolChoice,
-    /// Whether the agent's tools are offered beside `request_tools`; its own switches hold besides.
+    /// On if the agent's tools are offered together with `request_tools`; the agent's toggles apply as well.
     pub tools: ToolToggle,
-    /// Who speaks.
+    /// The agent, or the bare model.
     pub persona: PersonaMode,
-    /// Fewer tries of the first model call than the agent would make, for whoever tries again by itself.
+    /// Upper bound on attempts of the first model call, for requesters that retry by themselves.
     pub first_step_attempts_max: Option<u32>,
-    /// Whether the raw bytes of the upstreams are given to the [`TurnObserver`].
+    /// Passes the raw bytes of the upstreams to the [`TurnObserver`].
     pub keep_raw: KeepRaw,
-    /// The span of whoever asks, as W3C Trace Context writes it (`traceparent`): kept with the turn and told to the
-    /// [`TurnObserver`], and of no other effect. R: O1
+    /// The requester's span as W3C Trace Context (`traceparent`): stored with the turn and passed to the
+    /// [`TurnObserver`], with no other effect.
+    // R: O1
     pub trace_parent: Option<String>,
 }
 
-/// Who speaks in a turn.
+/// The agent, or the model without the agent's prompt and tools.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PersonaMode {
     /// The agent: with its prompt, its tools and its sampling.
@@ -186,22 +190,24 @@ impl Throughline {
     /// Asks once, without history.
     ///
     /// # Errors
-    /// Only what keeps a turn from beginning; everything later is told by its events.
+    /// Only what keeps a turn from starting; everything later is reported by its events.
     pub async fn ask(&self, input: impl Into<UserInput>) -> Result<TurnHandle, Error> {
         self.start(TurnRequest { input: input.into(), ..TurnRequest::default() }).await
     }
 
-    /// A conversation with the application's own agent: turns that know what was said before.
+    /// A conversation with the application's default agent: each turn sees the ones before it.
     pub fn conversation(&self) -> Conversation {
         Conversation::new(self.clone())
     }
 
-    /// A page or app connects that runs tools of its own: `client.<name>`, or the avatar's. In turns of the same user that
-    /// begin from now on they are offered; an agent's toggles hold for them as for all. A client of this id that was
-    /// connected before is the same client: what it was asked and has not answered is asked again. R: L2
+    /// Connects a page or app that runs tools of its own: `client.<name>`, or the avatar's. Turns of the same user
+    /// that start from now on are offered them; an agent's toggles apply to them as to all tools. A client that
+    /// connects again under the same id is the same client: calls that it received and has not answered are sent
+    /// again.
     ///
     /// # Errors
     /// Tools that cannot be declared; an id that no client can have.
+    // R: L2
     pub fn connect_client(
         &self,
         client_id: impl Into<String>,
@@ -222,7 +228,7 @@ impl Throughline {
         self.inner.clients.answer(&user, call, None, answer).await
     }
 
-    /// The tools that there are now: those of the program and of the sources that have told theirs.
+    /// The tools available now: the program's own, and those that sources have reported.
     pub fn tools(&self) -> Arc<ToolRegistry> {
         self.inner.toolbox.registry()
     }
@@ -232,19 +238,19 @@ impl Throughline {
         self.inner.clients.registry(&self.tools(), user)
     }
 
-    /// The fixed tools and the sources, to add some or to be told of changes.
+    /// The fixed tools and the sources, for adding tools and subscribing to changes.
     pub fn toolbox(&self) -> &Toolbox {
         &self.inner.toolbox
     }
 
-    /// Starts the sources of tools, and waits until each has said something, but no longer than `limit`. The names of
-    /// those that have not are returned; their tools come when they come.
+    /// Starts the sources of tools and waits until each has reported, at most `limit`. Returns the names of those
+    /// that have not; their tools are added when they report.
     pub async fn wait_ready(&self, limit: Duration) -> Vec<String> {
         self.start_sources();
         self.inner.toolbox.wait_ready(limit).await
     }
 
-    /// What is not as it should be with sources and their tools.
+    /// Faults of sources and their tools.
     pub fn source_faults(&self) -> Vec<SourceFault> {
         self.inner.toolbox.faults()
     }
@@ -255,11 +261,12 @@ impl Throughline {
         self.inner.toolbox.stop().await;
     }
 
-    /// What an agent (`None` = the application's own) would be told and offered now, and why the rest is not. Mode and
-    /// protocol are the agent's unless they are given. R: L3, X5
+    /// The prompt and tools that an agent (`None` = the application's default) would get now, with the reason for
+    /// each tool left out. Mode and protocol default to the agent's.
     ///
     /// # Errors
-    /// There is no agent of that name; its prompt cannot be rendered.
+    /// No agent has that name; its prompt cannot be rendered.
+    // R: L3, X5
     pub fn select_tools(
         &self,
         agent: Option<&str>,
@@ -294,10 +301,12 @@ impl Throughline {
         })
     }
 
-    /// The same of an agent that need not be known here: one that is being written. Nothing of it is kept. R: U4
+    /// Like [`select_tools`](Self::select_tools), for an agent that need not exist yet, such as one being edited.
+    /// Stores nothing.
     ///
     /// # Errors
     /// Its prompt cannot be rendered.
+    // R: U4
     pub fn select_tools_for_agent(
         &self,
         agent: &Agent,
@@ -308,8 +317,8 @@ impl Throughline {
         agent.select_tools(&self.tools_for(user), &self.plan().user, mode, protocol)
     }
 
-    /// Takes a configuration in place of the one before. Turns that are running go on with what they began with; sources
-    /// whose settings are the same are left alone. What the program said with [`ThroughlineBuilder`] stays on top.
+    /// Replaces the configuration. Running turns continue with the one they started with; sources whose settings are
+    /// unchanged keep running. Settings made with [`ThroughlineBuilder`] still override the configuration.
     ///
     /// # Errors
     /// As in [`ThroughlineBuilder::build`]; then nothing has changed.
@@ -341,11 +350,12 @@ impl Throughline {
         Ok(reloaded)
     }
 
-    /// Turns that begin from now on may name models of this upstream, which takes the place of one that had its name. Until
-    /// the next [`reload`](Self::reload), whose settings say again which there are. R: O4
+    /// Adds an upstream, or replaces the one of the same name, for turns that start from now on. The next
+    /// [`reload`](Self::reload) resets upstreams to those of its settings.
     ///
     /// # Errors
     /// No connection to it can be set up.
+    // R: O4
     pub fn set_upstream(&self, upstream: Upstream) -> Result<(), Error> {
         let mut plan = self.inner.plan.write().unwrap_or_else(PoisonError::into_inner);
         *plan = Arc::new(plan.with_upstream(upstream)?);
@@ -358,8 +368,8 @@ impl Throughline {
         *plan = Arc::new(plan.without_upstream(name));
     }
 
-    /// Toggles that switch nothing, as (agent, name): no registered tool or group is called so. Worth a warning, and no
-    /// error, since tools come and go with what is configured besides.
+    /// Toggles that match no registered tool or group, as (agent, name). Worth a warning and no error, because tools
+    /// come and go with the rest of the configuration.
     pub fn unknown_toggles(&self) -> Vec<(String, String)> {
         let (plan, registry) = (self.plan(), self.tools());
         let mut unknown = Vec::new();
@@ -392,7 +402,7 @@ impl Throughline {
         self.plan().upstreams.values().map(|client| client.upstream().clone()).collect()
     }
 
-    /// What is known of a model at an upstream.
+    /// Context size and prices of a model at an upstream, as far as known.
     pub fn model_facts(&self, upstream: &str, model: &str) -> ModelFacts {
         models::model_facts(&self.plan().models, upstream, model)
     }
@@ -402,23 +412,24 @@ impl Throughline {
         self.plan().agents.values().cloned().collect()
     }
 
-    /// Who answers questions in turns that do not say it themselves.
+    /// The approval mode of turns that do not set one.
     pub fn approval(&self) -> &ApprovalMode {
         &self.inner.approval
     }
 
-    /// Where answers are kept that always hold, in a program that knows no users.
+    /// Store of permanent approvals, in a program without users.
     pub fn approval_store(&self) -> Arc<dyn ApprovalStore> {
         self.inner.approval_stores.for_user(None)
     }
 
-    /// Why the last answer that should always hold was not kept; `None` = it was.
+    /// The error of the last attempt to store a permanent approval; `None` = it succeeded.
     pub fn approval_store_error(&self) -> Option<ApprovalStoreError> {
         self.inner.approval_store_error.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The agent that answers this user under a name (`None` = the application's own). The configuration's come first: nobody
-    /// can put another in the place of one of them. R: O4
+    /// The agent of this name that answers this user (`None` = the application's default). Agents of the
+    /// configuration take precedence: a user's agent cannot replace one.
+    // R: O4
     pub fn agent_for(&self, name: Option<&str>, user: &Option<String>) -> Result<Arc<Agent>, Error> {
         let plan = self.plan();
         match (plan.agent(name), name) {
@@ -428,8 +439,9 @@ impl Throughline {
         }
     }
 
-    /// What a user said should always hold was changed in the store, and not by a turn of this application: the next turn
-    /// reads it again. R: A2
+    /// Tells the application that a user's permanent approvals were changed in the store by something other than its
+    /// own turns: the next turn reads them again.
+    // R: A2
     pub fn invalidate_permanent_approvals(&self, user: Option<&str>) {
         self.inner.approval_stores.for_user(user).invalidate();
     }
@@ -450,7 +462,8 @@ impl Throughline {
         Ok(stored.into_iter().map(|stored| stored.answer).collect())
     }
 
-    /// What becomes of an answer that holds longer than the turn. R: A2
+    /// Stores the decisions of a turn that outlive it.
+    // R: A2
     pub(crate) fn approval_sink(
         &self,
         clock: TurnClock,

@@ -1,4 +1,4 @@
-//! What configuration and program decide together: which upstreams there are, who answers, within which bounds.
+//! Combined result of configuration and builder: upstreams, agents and limits.
 
 use crate::agent::{Agent, AgentTools};
 use crate::config::{AppSettings, ResultsAs, TextProtocolKind, ToolMode};
@@ -16,7 +16,7 @@ use throughline_wire::DecodeLimits;
 pub(crate) struct AppPlan {
     pub(crate) upstreams: BTreeMap<String, Arc<UpstreamClient>>,
     pub(crate) agents: BTreeMap<String, Agent>,
-    /// What the configuration says of models.
+    /// Model facts from the configuration.
     pub(crate) models: BTreeMap<String, ModelFacts>,
     /// The agent that answers when none is named.
     pub(crate) agent: String,
@@ -26,7 +26,7 @@ pub(crate) struct AppPlan {
     decode_limits: DecodeLimits,
 }
 
-/// What the program says on top of any configuration.
+/// Builder settings that override any configuration.
 #[derive(Default)]
 pub(crate) struct BuilderOverrides {
     pub(crate) upstreams: Vec<Upstream>,
@@ -107,7 +107,7 @@ impl AppPlan {
         })
     }
 
-    /// The same with this upstream, in place of one that had its name.
+    /// A copy with this upstream, replacing the one of the same name.
     pub(crate) fn with_upstream(&self, upstream: Upstream) -> Result<Self, Error> {
         let mut plan = self.clone();
         let name = upstream.name().to_owned();

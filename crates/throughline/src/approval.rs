@@ -1,4 +1,4 @@
-//! Who answers when a tool wants to change something.
+//! Approvals: questions about tools with side effects, and their answers.
 
 use serde_json::Value;
 use throughline_engine::{
@@ -6,7 +6,7 @@ use throughline_engine::{
 };
 use throughline_wire::{CallId, ToolName};
 
-/// Who answers the questions of a turn.
+/// Handling of the approval questions of a turn.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum ApprovalMode {
     /// A person, through [`Turn::approve`](crate::Turn::approve), or the program, through
@@ -15,9 +15,9 @@ pub enum ApprovalMode {
     Ask,
     /// Everything is allowed beforehand.
     AllowAll,
-    /// Everything that would ask is denied; the reason is told to the model and shown.
+    /// Denies everything that would ask; the model receives the reason, and viewers see it.
     DenyAll {
-        /// For example "nobody is there to ask".
+        /// For example "no user is available to ask".
         reason: String,
     },
 }
@@ -38,13 +38,13 @@ impl From<ApprovalMode> for ApprovalRule {
 pub struct ApprovalRequest {
     /// The key of the answer.
     pub approval_id: ApprovalId,
-    /// Which call asks.
+    /// The call that asks.
     pub call: CallId,
-    /// Which tool.
+    /// Its tool.
     pub tool: ToolName,
-    /// What people call it.
+    /// Display name of the tool.
     pub title: String,
-    /// What it would be run with.
+    /// Arguments of the call.
     pub arguments: Value,
     /// The question in words.
     pub question: String,
@@ -56,8 +56,8 @@ pub struct ApprovalRequest {
     pub fingerprint: String,
 }
 
-/// An answer. It holds for one call, its arguments and its tool as they are now; if one of them changes before the tool
-/// starts, the question comes again. R: A2, A3
+/// An answer. It applies to one call, with its arguments and its tool as they are now; if one of them changes before
+/// the tool starts, the question is asked again.
 ///
 /// ```
 /// use throughline::{ApprovalResponse, ArgumentConstraints, RememberRequest, Scope};
@@ -73,17 +73,18 @@ pub struct ApprovalRequest {
 /// # assert!(with_care.arguments.is_some() && for_now.remember.is_some());
 /// # Ok::<(), serde_json::Error>(())
 /// ```
+// R: A2, A3
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct ApprovalResponse {
     /// Run it or not.
     pub decision: ApprovalDecision,
-    /// Why; a denial's reason is told to the model.
+    /// The reason; the model receives the reason of a denial.
     pub reason: Option<String>,
-    /// Run it with these arguments instead. They are checked first: if they do not fit the tool's schema, the question
-    /// stays open and a `problem` of code `invalid_edit` says why. The model is told of the change.
+    /// Runs the call with these arguments instead. They are checked first: if they do not fit the tool's schema, the
+    /// question stays open and a `problem` of code `invalid_edit` explains why. The model is informed of the change.
     pub arguments: Option<Value>,
-    /// What is to be kept of the answer for later calls.
+    /// Scope and constraints under which the answer applies to later calls.
     pub remember: Option<RememberRequest>,
     /// Hash of the arguments that were looked at; if they are others by now, the answer is refused with a `problem` of
     /// code `stale_answer`.
@@ -96,7 +97,7 @@ impl ApprovalResponse {
         Self::from_decision(ApprovalDecision::Approve, None)
     }
 
-    /// Do not run it; the model is told why.
+    /// Do not run it; the model receives the reason.
     pub fn deny(reason: impl Into<String>) -> Self {
         Self::from_decision(ApprovalDecision::Deny, Some(reason.into()))
     }
@@ -113,7 +114,7 @@ impl ApprovalResponse {
         self
     }
 
-    /// To be kept for later calls.
+    /// Remembers the answer for later calls.
     #[must_use]
     pub fn remember(mut self, remember: RememberRequest) -> Self {
         self.remember = Some(remember);

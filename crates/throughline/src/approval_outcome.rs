@@ -1,9 +1,10 @@
-//! What became of something that was said to a running turn, answered when its log has it. R: A3
+//! Outcomes of commands to a running turn, reported once its log has them.
+// R: A3
 
 use crate::approval::ApprovalResponse;
 use throughline_engine::{ApprovalDecision, QuestionResolution};
 
-/// What became of the answer to a question. Over HTTP: 200, 202, 200, 409, 410, 422, 404, 410.
+/// Outcome of an answer to an approval question. Over HTTP: 200, 202, 200, 409, 410, 422, 404, 410.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use = "somebody else may have answered, or time has"]
 pub enum ApprovalOutcome {
@@ -15,11 +16,11 @@ pub enum ApprovalOutcome {
     AlreadyResolved,
     /// Something else had been answered before.
     Conflict,
-    /// The question is no longer open, and nobody answered it: its time was over, or its call went away.
+    /// The question closed unanswered: it timed out, or its call was cancelled.
     Expired,
-    /// What was filled in or changed does not fit, or the call is another one by now; the question is still open.
+    /// The edited arguments or form values do not fit, or the call has changed; the question is still open.
     Invalid {
-        /// What, and where.
+        /// The fields at fault and the reason.
         message: String,
     },
     /// The turn has not asked such a question.
@@ -29,7 +30,8 @@ pub enum ApprovalOutcome {
 }
 
 impl ApprovalOutcome {
-    /// What an answer is told whose question has been answered: the same whether the turn runs or is over.
+    /// Outcome for an answer to a question that has already been answered: the same while the turn runs and
+    /// afterwards.
     pub fn from_resolution(answer: &ApprovalResponse, resolution: &QuestionResolution) -> Self {
         if matches!(resolution.by.as_str(), "timer" | "stop" | "cancel" | "end" | "reset") {
             return Self::Expired;
@@ -40,20 +42,20 @@ impl ApprovalOutcome {
             (Some(_), None) => true,
             (None, given) => given.as_ref().is_none_or(serde_json::Value::is_null),
         };
-        match answer.decision == resolution.decision
-            && (answer.decision == ApprovalDecision::Deny || same_content)
-        {
-            true => Self::AlreadyResolved,
-            false => Self::Conflict,
+        let same_decision = answer.decision == resolution.decision;
+        if same_decision && (answer.decision == ApprovalDecision::Deny || same_content) {
+            Self::AlreadyResolved
+        } else {
+            Self::Conflict
         }
     }
 }
 
-/// What became of the wish to stop one call.
+/// Outcome of a request to cancel one call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[must_use = "the call may have ended before"]
 pub enum CancelCallResult {
-    /// It ends now, or as soon as its tool has said how it ended.
+    /// It ends now, or as soon as its tool has reported how it ended.
     Cancelled,
     /// It had an outcome before.
     AlreadyEnded,

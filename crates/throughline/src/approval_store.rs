@@ -1,7 +1,9 @@
-//! What people have said should always hold: `always` answers, kept beyond the turn and the program. R: A2
+//! Permanent approvals: `always` answers, stored beyond the turn and the program.
 //!
-//! Never decides anything: which call an answer fits is [`engine::RememberedDecision`](throughline_engine::Remembered)'s, bound
-//! to the tool's definition. What holds for a conversation only lives with the [`Conversation`](crate::Conversation).
+//! Never decides anything: matching calls is the task of
+//! [`engine::RememberedDecision`](throughline_engine::RememberedDecision), which is bound to the tool's definition.
+//! Decisions that apply to one conversation live with the [`Conversation`](crate::Conversation).
+// R: A2
 
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
@@ -13,22 +15,22 @@ use throughline_tools::private_file::{PrivateFile, PrivateFileError, VersionedDo
 
 /// Largest file that is read, in bytes: what is larger was not written by us.
 pub const APPROVALS_FILE_BYTES_MAX: u64 = 16 << 20;
-/// Most answers that are kept; one more takes the place of the oldest.
+/// Largest number of stored approvals; one more replaces the oldest.
 pub const STORED_APPROVALS_MAX: usize = 1_000;
 
-/// An answer that is kept, with the number by which it can be taken back.
+/// A stored approval, with the number by which it can be revoked.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StoredApproval {
     /// Never used again, not even for another answer.
     pub number: u64,
-    /// When it was given, in milliseconds since 1970.
+    /// Time of the answer, in milliseconds since 1970.
     pub at_ms: i64,
     /// The answer, and what it is bound to.
     pub answer: RememberedDecision,
 }
 
-/// Where answers are kept that hold for ever. Its calls may block their thread for a file.
+/// Store of permanent approvals. Its methods may block their thread on a file.
 pub trait ApprovalStore: Send + Sync + fmt::Debug {
     /// All of them, oldest first.
     ///
@@ -41,7 +43,7 @@ pub trait ApprovalStore: Send + Sync + fmt::Debug {
         None
     }
 
-    /// What is kept was changed past this memory: what it has at hand counts no more.
+    /// The data were changed by somebody else: anything cached is out of date.
     fn invalidate(&self) {}
 
     /// Keeps one more. One that says the same about the same is replaced.
@@ -57,13 +59,14 @@ pub trait ApprovalStore: Send + Sync + fmt::Debug {
     fn remove(&self, number: u64) -> Result<Option<StoredApproval>, ApprovalStoreError>;
 }
 
-/// Whose memory: in a program with several users nobody's answer may hold for another. R: A2, R3
+/// The stores of a program with several users: an approval never applies to another user.
+// R: A2, R3
 pub trait ApprovalStores: Send + Sync + fmt::Debug {
     /// The memory of a user; `None` = of a program that knows no users.
     fn for_user(&self, user: Option<&str>) -> Arc<dyn ApprovalStore>;
 }
 
-/// One memory, whoever asks: for programs with one user.
+/// One store for every user: for programs with one user.
 #[derive(Debug)]
 pub(crate) struct SharedApprovalStore(pub Arc<dyn ApprovalStore>);
 
@@ -87,38 +90,38 @@ impl ApprovalStores for InMemoryApprovalStores {
     }
 }
 
-/// Why answers cannot be kept.
+/// Reasons why approvals cannot be read or stored.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ApprovalStoreError {
     /// The file system says no.
     #[error("remembered answers cannot be kept in {}: {why}", path.display())]
     File {
-        /// Which file.
+        /// Path of the file.
         path: PathBuf,
-        /// Why.
+        /// The operating system's error.
         why: String,
     },
     /// They are not in a file, and what they are in says no.
     #[error("remembered answers cannot be kept: {why}")]
     Store {
-        /// Why.
+        /// The store's error.
         why: String,
     },
     /// One of them cannot be read. It may be a denial, so nothing is decided without it.
     #[error("the remembered answer {number} cannot be read: {why}")]
     Unreadable {
-        /// Which.
+        /// The number that is not there.
         number: u64,
-        /// What is wrong.
+        /// The mistake.
         why: String,
     },
     /// It is no such file, or one of a later version.
     #[error("{} is not a file of remembered answers: {why}; mend it, or remove it to be asked again", path.display())]
     Format {
-        /// Which file.
+        /// Path of the file.
         path: PathBuf,
-        /// What is wrong.
+        /// The mistake.
         why: String,
     },
 }
@@ -202,7 +205,7 @@ pub struct FileApprovalStore {
 }
 
 impl FileApprovalStore {
-    /// In this file. It is made, with its folder, when something is first kept.
+    /// A store in this file, which is created with its folder when the first approval is stored.
     pub fn at(path: impl Into<PathBuf>) -> Self {
         Self { file: PrivateFile::at(path, APPROVALS_FILE_BYTES_MAX) }
     }

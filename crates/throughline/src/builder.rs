@@ -24,7 +24,7 @@ use throughline_tools::{ExecutorLimits, OutputSpool, Tool, ToolExecutor, ToolSou
 use throughline_wire::DecodeLimits;
 use tokio::sync::OnceCell;
 
-/// Puts an application together. Every call says one thing; what is not said has a default.
+/// Builds a [`Throughline`]. Every setting that is not called has a default.
 #[derive(Default)]
 pub struct ThroughlineBuilder {
     settings: Option<AppSettings>,
@@ -46,7 +46,7 @@ pub struct ThroughlineBuilder {
 }
 
 impl ThroughlineBuilder {
-    /// Everything that a configuration says; what is said here besides is on top of it.
+    /// Applies a whole configuration; the builder's other methods override it.
     pub fn settings(mut self, settings: AppSettings) -> Self {
         self.settings = Some(settings);
         self
@@ -64,50 +64,59 @@ impl ThroughlineBuilder {
         self
     }
 
-    /// A model to go on with when those before cannot be had, before the first token only. R: T11
+    /// A model to fall back to when the ones before it are unavailable, before the first token only.
+    // R: T11
     pub fn fallback(mut self, model: impl Into<String>) -> Self {
         self.overrides.fallbacks.push(model.into());
         self
     }
 
-    /// The template of the system prompt; `{{ tools }}`, `{{ date }}` and the others of [`prompt`] are known. Text with
-    /// braces of its own stands between `{% raw %}` and `{% endraw %}`. R: X5
+    /// The template of the system prompt, with `{{ tools }}`, `{{ date }}` and the other values of [`prompt`]. Wrap
+    /// literal braces in `{% raw %}` and `{% endraw %}`.
+    // R: X5
     pub fn prompt(mut self, prompt: impl Into<String>) -> Self {
         self.overrides.prompt = Some(prompt.into());
         self
     }
 
-    /// How calls travel. Default: in the upstream's own field; [`ToolMode::Text`] for models that cannot call tools. R: T3
+    /// Transport of tool calls. Default: native, in the upstream's own field; [`ToolMode::Text`] for models that
+    /// cannot call tools.
+    // R: T3
     pub fn mode(mut self, mode: ToolMode) -> Self {
         self.overrides.mode = Some(mode);
         self
     }
 
-    /// The grammar of text mode. Default: `vcp`. R: X1
+    /// The grammar of text mode. Default: `vcp`.
+    // R: X1
     pub fn protocol(mut self, protocol: TextProtocolKind) -> Self {
         self.overrides.protocol = Some(protocol);
         self
     }
 
-    /// Who says the results of calls in text mode. Default: the user, in a frame. R: T9
+    /// Role of tool results in text mode. Default: the user's, in a frame.
+    // R: T9
     pub fn results_as(mut self, results: ResultsAs) -> Self {
         self.overrides.results = Some(results);
         self
     }
 
-    /// Calls of one step run beside each other, as far as the tools' concurrency classes allow. R: T7
+    /// Runs the calls of a step in parallel, as far as the tools' concurrency classes allow.
+    // R: T7
     pub fn parallel(mut self) -> Self {
         self.overrides.execution = ExecutionMode::Parallel;
         self
     }
 
-    /// When tools that change nothing start. Default: while the model still talks. R: T6
+    /// The moment at which tools without side effects start. Default: while the model is still streaming.
+    // R: T6
     pub fn start_rule(mut self, start: StartRule) -> Self {
         self.overrides.start = start;
         self
     }
 
-    /// Registers a tool. Models may call it only if it says so (`agent_callable`). R: L1
+    /// Registers a tool. Models may call it only if it allows that (`agent_callable`).
+    // R: L1
     pub fn tool(mut self, tool: impl Tool + 'static) -> Self {
         self.tools.push(Arc::new(tool));
         self
@@ -119,14 +128,14 @@ impl ThroughlineBuilder {
         self
     }
 
-    /// Adds a source of tools that come and go. It is started by the first turn, or by
-    /// [`Throughline::ready`]. R: L2
+    /// Adds a source of tools that come and go. The first turn starts it, or [`Throughline::wait_ready`].
+    // R: L2
     pub fn source(mut self, source: Arc<dyn ToolSource>) -> Self {
         self.sources.push(source);
         self
     }
 
-    /// Where programs of the configuration are started: environment, folder, helper. Default: as this process.
+    /// Environment, folder and helper of the programs that the configuration starts. Default: as this process.
     pub fn spawn_context(mut self, spawn_context: SpawnContext) -> Self {
         self.spawn_context = Some(spawn_context);
         self
@@ -138,19 +147,20 @@ impl ThroughlineBuilder {
         self
     }
 
-    /// Where answers are kept that always hold, in a program with one user. Default: in memory, until the program ends,
-    /// and for each user apart. R: A2
+    /// Store of permanent approvals, in a program with one user. Default: in memory until the program ends,
+    /// separately for each user.
+    // R: A2
     pub fn approval_store(self, store: Arc<dyn ApprovalStore>) -> Self {
         self.approval_stores(Arc::new(SharedApprovalStore(store)))
     }
 
-    /// Where answers are kept that always hold, for each user apart.
+    /// Store of permanent approvals, separate for each user.
     pub fn approval_stores(mut self, stores: Arc<dyn ApprovalStores>) -> Self {
         self.approval_stores = Some(stores);
         self
     }
 
-    /// Who answers when a tool wants to change something. Default: whoever holds the turn is asked.
+    /// The approval mode. Default: the holder of the turn is asked.
     pub fn approval(mut self, approval: ApprovalMode) -> Self {
         self.approval = approval;
         self
@@ -173,7 +183,7 @@ impl ThroughlineBuilder {
         self
     }
 
-    /// Where turns are logged. Default: in memory.
+    /// The log of turns. Default: in memory.
     pub fn log(mut self, log: Arc<dyn Log>) -> Self {
         self.log = Some(log);
         self
@@ -197,37 +207,42 @@ impl ThroughlineBuilder {
         self
     }
 
-    /// Retries of a model call before its first token. R: T11
+    /// Retries of a model call before its first token.
+    // R: T11
     pub fn retry(mut self, retry: RetryPolicy) -> Self {
         self.overrides.retry = Some(retry);
         self
     }
 
-    /// Where outputs too large for the log are kept. Default: nowhere, only head and tail are.
+    /// Folder for outputs that are too large for the log. Default: none, only head and tail are stored.
     pub fn spool(mut self, directory: impl Into<PathBuf>) -> Self {
         self.spool = Some(directory.into());
         self
     }
 
-    /// How long the tools of a client stay offered after its connection is lost. Default 60 s. R: L2
+    /// Time for which a client's tools stay offered after its connection is lost. Default 60 s.
+    // R: L2
     pub fn client_grace(mut self, grace: Duration) -> Self {
         self.client_grace = Some(grace);
         self
     }
 
-    /// Who watches all turns: for metrics, histories of calls, raw bytes. Default: nobody. R: O1
+    /// An observer of all turns: for metrics, call histories and raw bytes. Default: none.
+    // R: O1
     pub fn observer(mut self, observer: Arc<dyn TurnObserver>) -> Self {
         self.observer = Some(observer);
         self
     }
 
-    /// Where pictures, sounds and files are kept that are too large for the log. Default: nowhere, they stand in it. R: T12
+    /// Store for images, audio and files that are too large for the log. Default: none, they stay in the log.
+    // R: T12
     pub fn media(mut self, media: Arc<dyn MediaStore>) -> Self {
         self.media = Some(media);
         self
     }
 
-    /// The bytes of upstreams are told to the observer, of every turn. Default: of those that ask for it. R: S5
+    /// Passes the raw bytes of upstreams to the observer, for every turn. Default: for turns that request it.
+    // R: S5
     pub fn keep_raw(mut self, keep_raw: KeepRaw) -> Self {
         self.keep_raw = keep_raw;
         self

@@ -1,8 +1,8 @@
-//! Connected pages and apps that run tools of their own: what they declare, what they are asked to run, what they answer.
-//! R: L2
+//! Connected pages and apps that run tools of their own: declarations, calls and answers.
 //!
-//! A client is somebody's: its tools are offered in turns of its own user only, and only that user may answer for it.
-//! Whether an answer is the first and in time is decided by the machine of the turn; here are only addresses.
+//! A client belongs to one user: its tools are offered in that user's turns only, and only that user may answer for
+//! it. The turn machine decides which answer is first and in time; this module only routes.
+// R: L2
 
 mod closed_calls;
 mod handle;
@@ -31,10 +31,10 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 use tool_spec::DeclaredTools;
 
-/// How long a client's tools stay offered after its connection is lost, unless the application says otherwise.
+/// Time for which a client's tools stay offered after its connection is lost, unless the application sets another.
 pub const CLIENT_GRACE_DEFAULT: Duration = Duration::from_secs(60);
 
-/// Who a client belongs to. `None` = the one user of an application without accounts.
+/// Owner of a client. `None` = the one user of an application without accounts.
 pub(crate) type ClientOwner = Option<String>;
 
 /// The clients of an application. Cheap to clone; all clones are one.
@@ -50,11 +50,11 @@ struct ClientRegistryInner {
 struct ClientRegistryState {
     /// By user and id: what two users call their clients is nothing to each other.
     clients: BTreeMap<(ClientOwner, String), ConnectedClient>,
-    /// Turns that are running: whose, and how they are told something.
+    /// Running turns: owner and command channel.
     turns: HashMap<TurnId, (ClientOwner, mpsc::Sender<Box<TurnCommand>>)>,
     /// Calls that are offered and have no outcome.
     open_calls: HashMap<CallId, OfferedCall>,
-    /// How calls ended that are no longer open.
+    /// Recently closed calls, with how they ended.
     closed_calls: ClosedCalls,
     /// Counts connections: a later one comes before an earlier one.
     connections: u64,
@@ -77,7 +77,7 @@ enum ClientConnection {
 }
 
 struct OfferedCall {
-    /// Whose client, and which.
+    /// Owner and id of the client.
     client: (ClientOwner, String),
     commands: mpsc::Sender<Box<TurnCommand>>,
     call: IncomingCall,
@@ -158,7 +158,8 @@ impl ClientRegistry {
         }
     }
 
-    /// The tools of a turn of this user: those that there are, and those of the user's clients in their place.
+    /// The tools of a turn of this user: those of `base`, with the user's clients' tools replacing any of the same
+    /// name.
     pub(crate) fn registry(&self, base: &Arc<ToolRegistry>, user: &ClientOwner) -> Arc<ToolRegistry> {
         let mut state = self.state();
         let revision = state.revision;
@@ -191,7 +192,7 @@ impl ClientRegistry {
         registry
     }
 
-    /// Who runs a client-side tool in a turn of this user: of several the one that connected last.
+    /// The client that runs a client-side tool in a turn of this user: of several, the one that connected last.
     pub(crate) fn client_of(&self, tool: &ToolName, user: &ClientOwner) -> Option<String> {
         let state = self.state();
         let newest = state
@@ -268,7 +269,7 @@ impl ClientRegistryState {
     }
 }
 
-/// Whether a client was asked to run this start before.
+/// Distinguishes a first delivery from a repeated one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OfferOrigin {
     ThisProcess,
@@ -322,7 +323,7 @@ impl TurnClients {
         None
     }
 
-    /// A call is no longer wanted; its client may still say how it ended.
+    /// The call is cancelled; its client may still report how it ended.
     pub(crate) fn cancel_call(&self, call: &CallId) {
         let state = self.clients.state();
         if let Some(open) = state.open_calls.get(call) {

@@ -1,4 +1,4 @@
-//! Turns that know what was said before.
+//! Conversations: turns that share a history.
 
 use crate::app::{Throughline, TurnRequest};
 use crate::config::ToolMode;
@@ -12,8 +12,8 @@ use throughline_engine::{ConversationId, MessageTiming, QueuedMessage, Remembere
 use throughline_wire::{Message, UserPart};
 use uuid::Uuid;
 
-/// A conversation: each turn is given what the ones before it added. The history is made of closed steps, in which
-/// every call has exactly one outcome, so it can be sent to any model of any dialect. R: T9
+/// A conversation: each turn sees what the ones before it added. The history consists of closed steps in which every
+/// call has exactly one outcome, so it can be sent to any model in any dialect.
 ///
 /// ```
 /// # use throughline_testkit as testkit;
@@ -32,16 +32,18 @@ use uuid::Uuid;
 /// # Ok::<(), Box<dyn std::error::Error>>(()) })?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
+// R: T9
 pub struct Conversation {
     app: Throughline,
     id: ConversationId,
     history: Arc<Mutex<Vec<Message>>>,
-    /// What people have said in it that holds until its end. R: A2
+    /// Decisions that apply until the end of this conversation.
+    // R: A2
     remembered: Arc<Mutex<Vec<RememberedDecision>>>,
     last_turn: Option<TurnControl>,
-    /// What was said to earlier turns and not taken in.
+    /// Messages sent to earlier turns that those did not read.
     leftover: Vec<QueuedMessage>,
-    /// What all turns of this conversation have in common.
+    /// Settings common to all turns of this conversation.
     request_template: TurnRequest,
 }
 
@@ -78,7 +80,8 @@ impl Conversation {
         self.request_template.model = model;
     }
 
-    /// From now on calls travel this way; `None` = as the agent says. The history fits any. R: T3, T9
+    /// Sets the transport of tool calls from now on; `None` = as the agent sets. The history works with any.
+    // R: T3, T9
     pub fn set_mode(&mut self, mode: Option<ToolMode>) {
         self.request_template.mode = mode;
     }
@@ -88,8 +91,9 @@ impl Conversation {
         self.request_template.user = user;
     }
 
-    /// Says something while a turn runs. See [`TurnControl::send`]; what the turn does not take in is kept for
-    /// [`next_turn`](Self::next_turn). R: T14
+    /// Sends a message to the running turn. See [`TurnControl::send`]; a message that the turn does not read is
+    /// queued for [`next_turn`](Self::next_turn).
+    // R: T14
     pub async fn send(&self, input: impl Into<UserInput>, when: MessageTiming) -> SendResult {
         match &self.last_turn {
             Some(turn) => turn.send(input, when).await,
@@ -97,14 +101,14 @@ impl Conversation {
         }
     }
 
-    /// Waits for the end of the turn that runs, and starts the next one with what was said and not taken in, everything
-    /// together as one input. `None` if there is nothing.
+    /// Waits for the end of the running turn, and starts the next one with all queued messages as one input. `None`
+    /// if there are none.
     ///
-    /// A turn that was stopped or failed leaves its queue, too: whoever wants to look at it first takes it with
-    /// [`take_queued`](Self::take_queued). So does a new question by [`ask`](Self::ask): it comes first.
+    /// A turn that was stopped or failed leaves its queue as well: use [`take_queued`](Self::take_queued) to look at
+    /// it first. A new question by [`ask`](Self::ask) also takes precedence over the queue.
     ///
     /// # Errors
-    /// As in [`ask`](Self::ask); what was said stays queued.
+    /// As in [`ask`](Self::ask); the messages stay queued.
     pub async fn next_turn(&mut self) -> Result<Option<TurnHandle>, Error> {
         if let Some(last) = &self.last_turn {
             last.wait_for_end().await;
@@ -123,8 +127,8 @@ impl Conversation {
         }
     }
 
-    /// What was said and no turn has taken in, oldest first; whoever takes it has it. While a turn runs, what waits for it
-    /// is the turn's and stays there.
+    /// Takes the queued messages that no turn has read, oldest first. While a turn runs, messages waiting for it
+    /// belong to that turn and stay there.
     pub fn take_queued(&mut self) -> Vec<QueuedMessage> {
         let mut leftover = std::mem::take(&mut self.leftover);
         leftover.extend(self.last_turn.iter().flat_map(TurnControl::take_queued));
@@ -134,8 +138,8 @@ impl Conversation {
     /// Starts the next turn. If the one before was dropped and is still being stopped, waits for its end.
     ///
     /// # Errors
-    /// [`Error::TurnRunning`] while the turn before goes on; else as in [`Throughline::ask`]. The conversation stays as
-    /// it was.
+    /// [`Error::TurnRunning`] while the previous turn runs; otherwise as in [`Throughline::ask`]. The conversation
+    /// stays unchanged.
     pub async fn ask(&mut self, input: impl Into<UserInput>) -> Result<TurnHandle, Error> {
         if let Some(last) = &self.last_turn {
             if !last.is_over() && !last.is_abandoned() {
@@ -165,12 +169,13 @@ impl Conversation {
         Ok(turn)
     }
 
-    /// What has been said, as far as turns have ended.
+    /// The history of all ended turns.
     pub fn history(&self) -> Vec<Message> {
         self.history.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// What people have said should hold until the end of this conversation, oldest first. R: A2
+    /// Decisions that apply until the end of this conversation, oldest first.
+    // R: A2
     pub fn remembered(&self) -> Vec<RememberedDecision> {
         self.remembered.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -180,7 +185,7 @@ impl Conversation {
         self.remembered = Arc::default();
     }
 
-    /// Forgets what has been said, and what should hold.
+    /// Clears the history and the remembered decisions.
     pub fn clear(&mut self) {
         self.forget_approvals();
         // A turn that is still running adds to the old history, which nobody reads any more.

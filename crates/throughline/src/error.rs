@@ -1,4 +1,4 @@
-//! Why something cannot be set up or begun. What goes wrong inside a turn is told by its events.
+//! Setup and start errors. Errors inside a turn are reported by its events.
 
 use crate::approval_store::ApprovalStoreError;
 use crate::clients::REQUEST_TOOLS_MAX;
@@ -9,7 +9,7 @@ use throughline_engine::TurnId;
 use throughline_store::LogError;
 use throughline_tools::RegistryError;
 
-/// Why an application cannot be built or a turn not begun.
+/// Reasons why an application cannot be built or a turn not started.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -25,7 +25,7 @@ pub enum Error {
     /// The tools.
     #[error(transparent)]
     Tools(#[from] RegistryError),
-    /// What people have said should always hold cannot be read, so no turn is begun without it.
+    /// The permanent approvals cannot be read, so no turn is started without them.
     #[error(transparent)]
     ApprovalStore(#[from] ApprovalStoreError),
     /// The log refused the turn.
@@ -57,12 +57,12 @@ pub enum Error {
     MissingKey {
         /// The upstream.
         upstream: String,
-        /// Where the key should be.
+        /// Variable that should hold the key.
         variable: String,
     },
-    /// The conversation's last turn goes on, and what it will add to the history is not known.
+    /// The conversation's last turn is still running, and its contribution to the history is unknown.
     #[error(
-        "the turn before is still running; read it to its end, stop it, or wait for it with `control().ended()`"
+        "the turn before is still running; read it to its end, stop it, or wait for it with `control().wait_for_end()`"
     )]
     TurnRunning,
     /// The text protocol of an agent is none that is built in.
@@ -78,7 +78,7 @@ pub enum Error {
     ToolNameTaken {
         /// The name.
         name: String,
-        /// Where the other one comes from.
+        /// Origin of the other one.
         from: String,
     },
     /// The request declares too many tools of its own.
@@ -92,15 +92,15 @@ pub enum Error {
     BadToolName {
         /// The name.
         name: String,
-        /// What is wrong with it.
+        /// The mistake.
         why: &'static str,
     },
     /// The stored turn was written by a later release.
     #[error("turn `{turn}` was stored by a later release (version {version}); go on with it there")]
     LaterRelease {
-        /// Which.
+        /// The turn.
         turn: TurnId,
-        /// What it says of itself.
+        /// Its version.
         version: u32,
     },
     /// There is no agent of that name.
@@ -116,7 +116,7 @@ pub enum Error {
     BadProxy {
         /// The upstream.
         upstream: String,
-        /// What is wrong with it.
+        /// The mistake.
         why: String,
     },
     /// There is no way to speak HTTPS, usually because the system has no certificates.
@@ -124,7 +124,7 @@ pub enum Error {
     NoHttpClient {
         /// The upstream.
         upstream: String,
-        /// What is missing.
+        /// The missing part.
         why: String,
     },
 }

@@ -1,29 +1,29 @@
-//! Who wants to know what comes of a turn.
+//! Callbacks for the end of a turn.
 
 use std::fmt;
 use std::sync::Arc;
 use throughline_engine::{RememberedDecision, TurnId, TurnStatus, UnixMillis};
 use throughline_wire::{Message, Usage};
 
-/// Who wants to know what comes of a turn, beside whoever reads its events.
+/// Callbacks of a turn, in addition to its events.
 pub struct TurnHooks {
-    /// Called once, when the log holds the last event and before anyone who follows the turn is told that it is over. Must not
-    /// wait: what takes long belongs into a task of its own.
+    /// Called once, when the log holds the last event and before any viewer sees the end of the turn. Must not block:
+    /// move slow work into a task of its own.
     pub on_end: Box<dyn FnOnce(TurnResult) + Send>,
     /// Gets each answer that holds for the conversation from now on, once the log has it. May block its thread; the turn
     /// does not end before it has returned.
     pub on_remembered: Arc<dyn Fn(RememberedDecision) + Send + Sync>,
 }
 
-/// What a turn has come to.
+/// Result of a turn.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TurnResult {
-    /// Which.
+    /// Id of the turn.
     pub turn_id: TurnId,
-    /// How it ended. `None` = not here: another process has taken it over, or its log was lost. Then nothing else of this
-    /// is known either, and nothing of it should be kept.
+    /// Final status. `None` = unknown here, because another process has taken the turn over or its log was lost. Then
+    /// the other fields are unknown as well and must not be stored.
     pub status: Option<TurnStatus>,
-    /// What it adds to the history of its conversation.
+    /// Messages that it adds to the history of its conversation.
     pub added_messages: Vec<Message>,
     /// The visible text of the model, steps joined by an empty line.
     pub text: String,
@@ -31,14 +31,14 @@ pub struct TurnResult {
     pub usage: Usage,
     /// From its beginning to the first content, in milliseconds.
     pub first_content_ms: Option<u64>,
-    /// How long a model wrote: thinking, text and arguments, in milliseconds.
+    /// Time that models spent writing thinking, text and arguments, in milliseconds.
     pub writing_ms: u64,
-    /// When, in milliseconds since 1970.
+    /// Time of the end, in milliseconds since 1970.
     pub ended_at: UnixMillis,
 }
 
 impl TurnHooks {
-    /// With somebody who is told the end.
+    /// Hooks with a callback for the end.
     #[must_use]
     pub fn on_end(mut self, on_end: impl FnOnce(TurnResult) + Send + 'static) -> Self {
         self.on_end = Box::new(on_end);

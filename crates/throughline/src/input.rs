@@ -1,10 +1,11 @@
-//! What the user says. // R: T12
+//! User input.
+// R: T12
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use throughline_wire::{Media, UserPart};
 
-/// What the user says: text, pictures and files in any order.
+/// User input: text, images and files in any order.
 ///
 /// ```
 /// use throughline::UserInput;
@@ -26,13 +27,13 @@ impl UserInput {
         self
     }
 
-    /// Appends a picture. Models that cannot see get a note instead (T12).
+    /// Appends an image. Models without image input get a note instead.
     pub fn image(mut self, media_type: impl Into<String>, bytes: impl AsRef<[u8]>) -> Self {
         self.0.push(UserPart::Image(Media::new(media_type.into(), STANDARD.encode(bytes))));
         self
     }
 
-    /// Appends any other file. Upstreams that cannot take it get a note instead (T12).
+    /// Appends any other file. Upstreams that cannot take it get a note instead.
     pub fn file(
         mut self,
         name: impl Into<String>,

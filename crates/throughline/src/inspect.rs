@@ -1,5 +1,6 @@
-//! What would become of a reply: the calls in a pasted text, which of them would run, and what is wrong with the others.
-//! Runs nothing. R: X2, X3, W8, A1
+//! Dry run of a reply: the calls in a pasted text, which of them would run, and the errors in the others. Runs
+//! nothing.
+// R: X2, X3, W8, A1
 
 use crate::agent::Agent;
 use crate::config::TextProtocolKind;
@@ -11,7 +12,7 @@ use throughline_tools::{ToolAvailability, ToolRegistry};
 use throughline_wire::text::{self, MarkupFinding, ParsedCall, TextProtocol, find_leaked, line_and_column};
 use throughline_wire::{CallArguments, ToolDefinition, ToolName, WireName};
 
-/// What a text is read as.
+/// The grammars that a text is searched for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProtocolFilter {
     /// All text protocols, each where it finds something.
@@ -20,23 +21,23 @@ pub enum ProtocolFilter {
     Only(TextProtocolKind),
 }
 
-/// What a text holds.
+/// Contents of a text.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReplyInspection {
     /// Calls and refused blocks, in the order of the text.
     pub calls: Vec<InspectedCall>,
-    /// What else there is to know, in the order of the text.
+    /// Other findings, in the order of the text.
     pub warnings: Vec<MarkupFinding>,
-    /// What a reader would see: all but markup. Calls that leaked are in it.
+    /// The text that a reader would see: everything but markup. Leaked calls are part of it.
     pub visible_text: String,
 }
 
 /// A call in a text, or a block that is none.
 #[derive(Clone, Debug, PartialEq)]
 pub struct InspectedCall {
-    /// How it is written: a text protocol, or the format of a leaked call.
+    /// Its syntax: a text protocol, or the format of a leaked call.
     pub format: &'static str,
-    /// Whether it is written in a protocol that is read, or is another model's markup.
+    /// Written in the protocol that is read, or in another model's markup.
     pub origin: CallOrigin,
     /// The name as it was written; empty if none was.
     pub name: String,
@@ -44,7 +45,7 @@ pub struct InspectedCall {
     pub tool: Option<ToolName>,
     /// The arguments, if they could be read.
     pub arguments: Option<Value>,
-    /// What would become of it.
+    /// Prediction of its fate in a turn.
     pub prediction: CallPrediction,
     /// The block, in bytes of the text.
     pub span: Range<usize>,
@@ -54,7 +55,7 @@ pub struct InspectedCall {
     pub column: u32,
 }
 
-/// Where a call comes from.
+/// Origin of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CallOrigin {
     /// A text protocol.
@@ -64,7 +65,7 @@ pub enum CallOrigin {
     Leaked,
 }
 
-/// What would become of a call.
+/// Prediction of a call's fate in a turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CallPrediction {
     /// It would run.
@@ -98,16 +99,16 @@ impl CallPrediction {
     }
 }
 
-/// Who would be asked: an agent, the tools that there are, and what was said before.
+/// Context of an inspection: an agent, the available tools, and earlier decisions.
 #[derive(Clone, Copy, Debug)]
 pub struct InspectionContext<'a> {
-    /// Whose rules hold.
+    /// The agent whose rules apply.
     pub agent: &'a Agent,
     /// All tools.
     pub registry: &'a ToolRegistry,
-    /// What the agent is offered of them.
+    /// The tools that the agent is offered.
     pub selection: &'a ToolSelection,
-    /// What people have said before.
+    /// Remembered decisions.
     pub remembered: &'a [RememberedDecision],
 }
 
@@ -144,7 +145,8 @@ pub fn inspect(text: &str, filter: ProtocolFilter, context: InspectionContext<'_
     inspection
 }
 
-/// What would become of one call: the answer of [`inspect`] without a text around it. Runs nothing. R: A1, U4
+/// Predicts the fate of one call: the answer of [`inspect`] without surrounding text. Runs nothing.
+// R: A1, U4
 pub fn predict_call(tool: &ToolName, arguments: Value, context: InspectionContext<'_>) -> CallPrediction {
     predict(tool.as_str(), Some(tool), Ok(&CallArguments::from_value(arguments)), context)
 }
@@ -207,8 +209,8 @@ impl InspectedCall {
     }
 }
 
-/// The same questions in the same order as in a turn: is it a call, is there such a tool, is it offered, do the arguments
-/// fit, what do the rules say.
+/// The same checks in the same order as in a turn: is it a call, does the tool exist, is it offered, do the arguments
+/// fit, what do the rules decide.
 fn predict(
     name: &str,
     tool: Option<&ToolName>,

@@ -1,18 +1,18 @@
 //! One turn, one message, one stream: ask a model, run the tools that it calls, and read ONE message that begins with
 //! the first token and never breaks off.
 //!
-//! This crate never serves HTTP, never prints, never reads configuration or the environment unless told to, and never
+//! This crate never serves HTTP, never prints, reads configuration and the environment only on request, and never
 //! decides anything about a turn: every rule is in [`engine`], which is pure.
 //!
 //! - [`Throughline`]: the application, with a worked example.
-//! - [`TurnHandle`]: events as they come ([`Event`]), and the message that they add up to.
-//! - [`Conversation`]: turns that know what was said before.
-//! - [`Upstream`]: where models are; [`providers`] has seventeen of them by name.
+//! - [`TurnHandle`]: the events of a turn ([`Event`]), and the message that they add up to.
+//! - [`Conversation`]: turns that share a history.
+//! - [`Upstream`]: a model endpoint; [`providers`] has seventeen of them by name.
 //! - [`config`]: `throughline.toml`, the environment and flags.
-//! - [`tools`]: how a Rust function becomes a tool.
+//! - [`tools`]: Rust functions as tools.
 //!
-//! Tools that change something ask first; see [`ApprovalMode`]. A turn that fails says so in its events and in its message,
-//! never by a panic and never by an `Err` in mid-stream.
+//! Tools with side effects ask for approval first; see [`ApprovalMode`]. A turn that fails reports it in its events
+//! and in its message, never by a panic and never by an `Err` in mid-stream.
 
 pub mod approval_store;
 pub mod config;
@@ -90,7 +90,8 @@ pub use throughline_store as store;
 pub use throughline_tools as tools;
 pub use throughline_wire as wire;
 
-/// The examples of the README run like those of the documentation. // R: D2
+/// The examples of the README run as doctests.
+// R: D2
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 mod readme {}

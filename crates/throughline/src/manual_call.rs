@@ -1,5 +1,6 @@
-//! A tool run by a person instead of a model: the same registry, the same checks of arguments, the same rules of the agent,
-//! the same executor. Nothing of it goes into a conversation. R: L1, A1
+//! A tool run by a person instead of a model: with the same registry, argument checks, rules and executor as an
+//! agent's call. Nothing of it becomes part of a conversation.
+// R: L1, A1
 
 use crate::app::Throughline;
 use crate::clock::TurnClock;
@@ -11,10 +12,10 @@ use throughline_wire::{CallArguments, CallOutcome, ToolName};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-/// Whether whoever runs the tool has said that it may change something.
+/// The person's consent to side effects.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ManualConsent {
-    /// Nothing was said.
+    /// No consent was given.
     #[default]
     NotGiven,
     /// Said so, having seen tool and arguments.
@@ -24,36 +25,37 @@ pub enum ManualConsent {
 /// A tool to be run by hand.
 #[derive(Clone, Debug)]
 pub struct ManualCall {
-    /// Whose rules hold; `None` = the application's own agent.
+    /// The agent whose rules apply; `None` = the application's default agent.
     pub agent: Option<String>,
-    /// Who runs it.
+    /// The user who runs it.
     pub user: Option<String>,
-    /// Which tool.
+    /// The tool.
     pub tool: ToolName,
     /// With what.
     pub arguments: Value,
-    /// Whether it may change something.
+    /// Consent to side effects.
     pub consent: ManualConsent,
-    /// What the user has said before, beside what always holds. R: A2
+    /// The user's remembered decisions, in addition to the permanent ones.
+    // R: A2
     pub remembered: Vec<RememberedDecision>,
     /// Stops it.
     pub cancel: CancellationToken,
 }
 
-/// How a tool that was run by hand ended.
+/// Result of a tool that a person ran.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ManualCallResult {
-    /// How.
+    /// Outcome of the call.
     pub outcome: CallOutcome,
     /// The rule that let it run, or that asked for the consent.
     pub rule: String,
-    /// When, in milliseconds since 1970.
+    /// Time of the start, in milliseconds since 1970.
     pub started_at: i64,
     /// For how long, in milliseconds.
     pub duration_ms: u64,
 }
 
-/// Why a tool was not run.
+/// Reasons why a tool was not run.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ManualCallError {
@@ -74,7 +76,7 @@ pub enum ManualCallError {
     /// The arguments are not what its schema says.
     #[error("the arguments do not fit: {message}")]
     InvalidArguments {
-        /// Where, and why.
+        /// The fields at fault and the reason.
         message: String,
     },
     /// A rule says no, and no consent can change that.
@@ -85,25 +87,25 @@ pub enum ManualCallError {
         /// Its reason.
         reason: String,
     },
-    /// It may change something, or a rule asks, and nobody has said yes.
+    /// It has side effects or a rule asks for approval, and consent was not given.
     #[error("it may change something, and nobody has agreed to that")]
     NeedsConsent {
         /// The rule that asks.
         rule: String,
-        /// What it may do.
+        /// Its effect.
         effect: Effect,
     },
-    /// The agent, or what was said before, cannot be read.
+    /// The agent or the remembered decisions cannot be read.
     #[error(transparent)]
     App(#[from] Error),
 }
 
 impl Throughline {
-    /// Runs a tool by hand, to its end or until `cancel` fires. Questions that the tool itself asks are declined: there is
-    /// nobody to put them to. Dropping the future aborts the tool.
+    /// Runs a tool to its end or until `cancel` fires. Questions that the tool itself asks are declined, because
+    /// nobody is there to answer. Dropping the future aborts the tool.
     ///
     /// # Errors
-    /// It was not run. Whatever happens once it runs is an outcome.
+    /// The tool was not run. Everything that happens once it runs is an outcome.
     pub async fn run_manual_call(&self, call: ManualCall) -> Result<ManualCallResult, ManualCallError> {
         let agent = self.agent_for(call.agent.as_deref(), &call.user)?;
         let registry = self.tools_for(&call.user);
@@ -151,7 +153,7 @@ impl Throughline {
         Ok(ManualCallResult { outcome, rule, started_at, duration_ms })
     }
 
-    /// Whether models may call a tool at all, however an agent's switches stand.
+    /// True if models may call a tool at all, independent of an agent's toggles.
     pub fn is_callable(&self, tool: &ToolName) -> bool {
         self.tools().get(tool).is_some_and(|entry| entry.spec().agent_callable == AgentCallable::Yes)
     }

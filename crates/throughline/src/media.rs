@@ -1,7 +1,8 @@
-//! Pictures, sounds and files that are too large for the log: they are kept in a store of files, events speak of them by
-//! their file, and a model is given their content again. R: T12, S4
+//! Images, audio and files that are too large for the log: they go to a file store, events reference the file, and
+//! models receive the content again.
 //!
-//! Without a [`MediaStore`] everything stays in the events, as suits a program whose log is its memory.
+//! Without a [`MediaStore`] everything stays in the events, which suits a program whose log is in memory.
+// R: T12, S4
 
 use async_trait::async_trait;
 use base64::Engine;
@@ -11,31 +12,31 @@ use std::sync::Arc;
 use throughline_engine::TurnId;
 use throughline_wire::{CallOutcome, Media, MediaContent, Message, ModelRequest, UserPart};
 
-/// Whose content it is, and what it belongs to.
+/// Owner of stored content.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MediaOwner {
-    /// Whose turn it is, in an application with several users.
+    /// The user who owns the turn, in an application with several users.
     pub user: Option<String>,
-    /// The turn; `None` = it is being prepared, and whoever keeps the turn names the files of
-    /// [`PreparedTurn::files`](crate::Prepared::files) with it.
+    /// The turn; `None` = it is being prepared, and the program assigns the files of
+    /// [`PreparedTurn::file_ids`](crate::PreparedTurn::file_ids) to it.
     pub turn_id: Option<TurnId>,
 }
 
-/// Why content cannot be kept or had.
+/// Reason why content cannot be stored or loaded.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct MediaError(pub String);
 
-/// Where content is kept that is too large for the log.
+/// Store for content that is too large for the log.
 #[async_trait]
 pub trait MediaStore: Send + Sync {
     /// Most bytes of content that stand in an event themselves.
     fn inline_bytes_max(&self) -> u64;
 
-    /// Keeps content, and gives the id of its file.
+    /// Stores content and returns the id of its file.
     ///
     /// # Errors
-    /// It cannot be kept. It stays in the event then: nothing is lost.
+    /// It cannot be stored. It stays in the event then: nothing is lost.
     async fn save(&self, owner: &MediaOwner, media_type: &str, bytes: Vec<u8>) -> Result<String, MediaError>;
 
     /// The content of a file; `None` = there is no such file of this user.
@@ -67,7 +68,7 @@ impl MediaOffloader {
         Self { store, owner: MediaOwner { user, turn_id } }
     }
 
-    /// Content over the limit into a file. What cannot be kept stays where it is.
+    /// Moves content over the limit into a file. Content that cannot be stored stays in the event.
     pub(crate) async fn offload(&self, media: &mut Media) {
         let Some(store) = &self.store else { return };
         let MediaContent::Inline { data } = &media.content else { return };
@@ -101,7 +102,8 @@ impl MediaOffloader {
         }
     }
 
-    /// Content out of its files, for a model. What is not there any more stays a reference, which is told as a note.
+    /// Loads content from its files for a model. Content that is no longer there stays a reference, which becomes a
+    /// note.
     pub(crate) async fn hydrate(&self, request: &mut ModelRequest) {
         let Some(store) = &self.store else { return };
         for media in request.messages.iter_mut().flat_map(Message::media_mut) {

@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// What is known of a model. Absent = not known.
+/// Facts about a model. `None` = unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ModelFacts {
@@ -26,7 +26,7 @@ pub struct ModelFacts {
 }
 
 impl ModelFacts {
-    /// What is known here, and for the rest there.
+    /// These facts, with gaps filled from `other`.
     pub fn or(self, other: Self) -> Self {
         Self {
             context_tokens: self.context_tokens.or(other.context_tokens),
@@ -43,15 +43,15 @@ impl ModelFacts {
 pub struct KnownModel {
     /// Its maker's name of it, without a date.
     pub name: &'static str,
-    /// What is known.
+    /// The facts.
     pub facts: ModelFacts,
-    /// Where that stands.
+    /// Page that states them.
     pub source: &'static str,
-    /// When it was looked up, as `YYYY-MM-DD`.
+    /// Date of the lookup, as `YYYY-MM-DD`.
     pub as_of: &'static str,
 }
 
-/// When the table was last looked through.
+/// Date of the table's last review.
 const AS_OF: &str = "2026-11-23";
 const CLAUDE_SONNET_5: &str = "https://platform.claude.com/docs/en/models/sonnet-5/overview";
 const CLAUDE_OPUS_5: &str = "https://platform.claude.com/docs/en/models/opus-5/overview";
@@ -92,8 +92,8 @@ pub fn all() -> Vec<KnownModel> {
     ]
 }
 
-/// What is known of a model at an upstream: what the configuration says of `upstream/model` or `model`, then the table. A date at
-/// the end of a name (`gpt-4o-2024-08-06`, `claude-sonnet-4-5-20250929`) and a maker in front (`anthropic/…`) say nothing else.
+/// Facts about a model at an upstream: the configuration's for `upstream/model` or `model`, then the table's. A date
+/// suffix (`gpt-4o-2024-08-06`, `claude-sonnet-4-5-20250929`) and a maker's prefix (`anthropic/…`) are ignored.
 pub fn model_facts(configured: &BTreeMap<String, ModelFacts>, upstream: &str, model: &str) -> ModelFacts {
     let configured_facts = |name: &str| configured.get(name).copied().unwrap_or_default();
     let bare = strip_date(model.rsplit('/').next().unwrap_or(model));

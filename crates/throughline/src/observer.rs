@@ -1,8 +1,8 @@
-//! Who watches all turns of an application: metrics, histories of calls, raw bytes of upstreams are made of what is told
-//! here. R: O1
+//! Observation of all turns of an application, for metrics, call histories and raw bytes of upstreams.
 //!
-//! An observer never changes anything and is never waited for. It is called by the tasks that run the turns: what it does
-//! must be short, and what takes long belongs to a queue of its own.
+//! An observer never changes anything and is never waited for. The tasks that run the turns call it: it must return
+//! quickly and move slow work to a queue of its own.
+// R: O1
 
 use serde::{Deserialize, Serialize};
 use std::time::Instant;
@@ -16,14 +16,14 @@ pub trait TurnObserver: Send + Sync {
         let _ = (turn, events);
     }
 
-    /// This process goes on with a turn that another one had begun: these events were in its log by then. Told once, before
-    /// anything else about the turn. Whoever counted them has done so already.
+    /// This process continues a turn that another one started: these events were in its log by then. Called once,
+    /// before anything else about the turn. The process that wrote them has already reported them.
     fn resumed(&self, turn: &TurnFacts, events: &[Event]) {
         let _ = (turn, events);
     }
 
-    /// Nothing more comes of this turn here: its last event is in the log, the log refuses it, another process has it, or this
-    /// one stops. Told once, whatever happened, so that nothing needs to be held for it any longer.
+    /// The end of this turn's notifications here: its last event is in the log, the log refuses it, another process
+    /// has taken it over, or this one stops. Called once in every case, so that an observer can release its state.
     fn turn_ended(&self, turn: &TurnFacts) {
         let _ = turn;
     }
@@ -40,7 +40,7 @@ pub trait TurnObserver: Send + Sync {
     }
 }
 
-/// Which turn, and whose. The same value for the whole turn.
+/// Identity and owner of a turn. The same value for the whole turn.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TurnFacts {
     /// Its id.
@@ -49,82 +49,84 @@ pub struct TurnFacts {
     pub conversation_id: Option<ConversationId>,
     /// The message that it writes.
     pub message_id: MessageId,
-    /// Whose turn it is.
+    /// The user who owns the turn, in an application with several users.
     pub user: Option<String>,
-    /// Who answers.
+    /// The agent that answers.
     pub agent: String,
     /// `native`, `text` or `auto`.
     pub mode: String,
-    /// How replies of its first model are asked for; `None` = that model is not there any more.
+    /// Transfer mode of replies of its first model; `None` = that model no longer exists.
     pub transfer: Option<TransferMode>,
-    /// The span of whoever asked for it: [`TurnRequest::trace_parent`](crate::TurnRequest::trace_parent).
+    /// The requester's span: [`TurnRequest::trace_parent`](crate::TurnRequest::trace_parent).
     pub trace_parent: Option<String>,
-    /// Whether the bytes of its upstreams are told.
+    /// Passes the raw bytes of its upstreams to the observer.
     pub keep_raw: KeepRaw,
 }
 
-/// Whether the raw bytes of upstreams are told to the observer. R: S5
+/// Passes the raw bytes of upstreams to the observer, or not.
+// R: S5
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum KeepRaw {
-    /// No: nobody copies them.
+    /// Not passed on, and not copied.
     #[default]
     No,
     /// Yes.
     Yes,
 }
 
-/// Which model call. The same value for the whole call.
+/// Identity of a model call. The same value for the whole call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ModelCallFacts {
     /// The step that asks, from 1.
     pub step: u32,
-    /// Which try of it, from 1.
+    /// Number of this attempt, from 1.
     pub attempt: u32,
     /// Name of the upstream.
     pub upstream: String,
     /// The upstream's name of the model.
     pub model: String,
-    /// How it is spoken to.
+    /// Its wire format.
     pub dialect: Dialect,
 }
 
-/// How far a model call is. Each moment at most once a call, in this order, except that a request which is repeated at once
-/// is [`Sent`](Self::Sent) again. A call that is given up (the turn was stopped) has no [`Ended`](Self::Ended).
+/// Progress of a model call. Each event occurs at most once per call, in this order, except that a request that is
+/// repeated at once is [`Sent`](Self::Sent) again. A call that is given up because the turn was stopped has no
+/// [`Ended`](Self::Ended).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ModelCallEvent {
     /// The request goes out.
     Sent {
-        /// When.
+        /// Time of the event.
         at: Instant,
         /// Its body, in bytes.
         bytes: u64,
     },
     /// The status line and headers of an answer are there.
     HeadersReceived {
-        /// When.
+        /// Time of the event.
         at: Instant,
         /// HTTP status.
         status: u16,
     },
     /// The first bytes of the body are there.
     FirstByte {
-        /// When.
+        /// Time of the event.
         at: Instant,
     },
-    /// The model has said the first thing that a person can see, or begun a call.
+    /// The first visible output of the model, or the start of its first call.
     FirstToken {
-        /// When.
+        /// Time of the event.
         at: Instant,
     },
     /// The call is over.
     Ended {
-        /// When.
+        /// Time of the event.
         at: Instant,
         /// Bytes of the body.
         bytes: u64,
-        /// What went wrong outside the decoder; `None` = the body was read to its end.
+        /// A failure outside the decoder; `None` = the body was read to its end.
         failure: Option<FailureKind>,
     },
 }

@@ -7,23 +7,23 @@ use throughline_wire::{Dialect, ReasoningEcho, ToolIdFormat, UpstreamProfile};
 /// One row of the table.
 #[derive(Clone, Debug)]
 pub struct KnownProvider {
-    /// What it is called in configuration and on the command line: `deepseek`.
+    /// Name in configuration and on the command line: `deepseek`.
     pub name: &'static str,
-    /// What it calls itself.
+    /// The provider's own name.
     pub title: &'static str,
-    /// Where the dialect's path is appended.
+    /// Base URL, to which the dialect's path is appended.
     pub base_url: &'static str,
     /// The environment variable that holds the key; none = it needs no key.
     pub key_env: Option<&'static str>,
-    /// Where a person gets a key.
+    /// Page where a person gets a key.
     pub key_url: Option<&'static str>,
-    /// What only a good key is shown, where the list of models is shown to everybody.
+    /// Path that only a valid key can read, where the list of models is public.
     pub key_check: Option<&'static str>,
     /// Its wire format.
     pub dialect: Dialect,
     /// Its quirks.
     pub profile: UpstreamProfile,
-    /// What a person should know.
+    /// A note for people.
     pub note: &'static str,
 }
 
@@ -179,7 +179,7 @@ impl KnownProvider {
         Self { key_url: Some(url), ..self }
     }
 
-    /// Whether it runs on this machine, where the table looks for it.
+    /// True if it runs on this machine at the table's address.
     pub fn is_local(&self) -> bool {
         ["//localhost", "//127.0.0.1"].iter().any(|here| self.base_url.contains(here))
     }

@@ -1,5 +1,6 @@
-//! The kept bytes of a turn's upstreams, decoded again by this release and compared with what the turn's log says was
-//! understood then: what a new decoder changes is seen on real replies. R: S5
+//! Recorded bytes of a turn's upstreams, decoded again by this release and compared with the turn's log: shows on
+//! real replies what a new decoder changes.
+// R: S5
 
 use crate::error::Error;
 use crate::stored_turn::{DecodeProfile, StoredTurn};
@@ -13,11 +14,11 @@ use throughline_wire::{
 
 /// Source of calls that the provider ran itself; they are not the model's to write.
 const HOSTED: &str = "upstream";
-/// Characters of a text that a difference shows, from a little before the place.
+/// Characters of a text that a difference shows, starting a little before the position.
 const SHOWN_CHARS_MAX: usize = 80;
-/// How [`unreadable_arguments`] begins.
+/// Prefix of [`unreadable_arguments`].
 const UNREADABLE: &str = "unreadable: ";
-/// Characters in front of the place.
+/// Characters shown before the position.
 const BEFORE_CHARS: usize = 20;
 
 /// Bytes of one answer of an upstream.
@@ -25,15 +26,15 @@ const BEFORE_CHARS: usize = 20;
 pub struct RecordedBytes {
     /// The step that asked, from 1.
     pub step: u32,
-    /// Which try of it, from 1.
+    /// Number of its attempt, from 1.
     pub attempt: u32,
-    /// Whether that is all.
+    /// Complete or cut off.
     pub extent: RecordedExtent,
     /// As they came.
     pub bytes: Vec<u8>,
 }
 
-/// Whether all bytes of an answer are kept.
+/// Completeness of the recorded bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RecordedExtent {
     /// All.
@@ -47,25 +48,25 @@ pub enum RecordedExtent {
 pub struct RedecodedReply {
     /// The step that asked, from 1.
     pub step: u32,
-    /// Which try of it, from 1.
+    /// Number of its attempt, from 1.
     pub attempt: u32,
-    /// Who answered.
+    /// The upstream that answered.
     pub upstream: String,
     /// The upstream's name of the model.
     pub model: String,
     /// Bytes that were decoded.
     pub bytes: usize,
-    /// What came out.
+    /// Result of the comparison.
     pub outcome: RedecodeOutcome,
 }
 
-/// What decoding again says of an answer.
+/// Result of decoding a recorded answer again.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RedecodeOutcome {
-    /// What was understood then is understood now.
+    /// The result is the same as then.
     Same,
-    /// As far as both go: the call was broken off, or not all of its bytes are kept.
+    /// The same as far as both go: the call was broken off, or not all of its bytes were recorded.
     #[serde(rename = "same_so_far")]
     SamePrefix,
     /// Something is understood otherwise.
@@ -73,7 +74,7 @@ pub enum RedecodeOutcome {
     /// The log knows no such call.
     #[serde(rename = "not_in_the_log")]
     NotInLog,
-    /// How it is to be read was not kept.
+    /// The decode profile was not recorded.
     #[serde(rename = "how_unknown")]
     NoDecodeProfile,
 }
@@ -81,18 +82,18 @@ pub enum RedecodeOutcome {
 /// Something that is understood otherwise.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct DecodeDifference {
-    /// What: `text`, `thinking`, `refusal`, `call 1`, `call_format`, `finish`, `usage`.
+    /// The part that differs: `text`, `thinking`, `refusal`, `call 1`, `call_format`, `finish`, `usage`.
     pub what: String,
     /// The character at which two texts part, from 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub at: Option<usize>,
-    /// Then; around the place.
+    /// Recorded then; around the position.
     pub recorded: String,
-    /// Now; around the place.
+    /// Decoded now; around the position.
     pub decoded: String,
 }
 
-/// Decodes kept answers of a turn again, and compares each with the turn's events.
+/// Decodes recorded answers of a turn again and compares each with the turn's events.
 ///
 /// # Errors
 /// The turn's calls travelled as text of a protocol that this release does not know.
@@ -152,7 +153,7 @@ struct LoggedCall {
     content: ReplyContent,
 }
 
-/// What a reply says, in the order of the message.
+/// Contents of a reply, in the order of the message.
 #[derive(Debug, Default)]
 struct ReplyContent {
     text: String,
@@ -190,12 +191,12 @@ impl ReplyContent {
     }
 }
 
-/// What stands for arguments that nobody can read.
+/// Placeholder for arguments that cannot be parsed.
 fn unreadable_arguments(why: &BrokenCall) -> String {
     format!("{UNREADABLE}{}", to_json(why))
 }
 
-/// Where a call was decoded: step and attempt of its reply; step and place among the calls of the step.
+/// Identity of a decoded call: step and attempt of its reply; step and slot of the call.
 type CallKey = ((u32, u32), (u32, CallSlot));
 
 /// Every model call of a log, by step and attempt.
@@ -276,7 +277,7 @@ fn input_text(input: &ToolInput) -> Option<String> {
     }
 }
 
-/// How much of both there is to compare.
+/// Extent of the comparison: everything, or a common prefix.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ComparisonExtent {
     /// All.
@@ -355,7 +356,7 @@ fn to_json(value: &impl Serialize) -> String {
     serde_json::to_string(value).unwrap_or_default()
 }
 
-/// Where two texts part, if they do.
+/// Position of the first difference of two texts.
 fn text_difference(
     what: &str,
     then: &str,

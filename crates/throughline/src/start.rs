@@ -29,12 +29,12 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 impl Throughline {
-    /// Decides everything about a turn and mints its ids. Nothing has happened then: nothing is logged, no model is asked.
-    /// What [`PreparedTurn::stored_turn`] says is to be kept before the turn begins, if it is to survive this process.
+    /// Decides everything about a turn and assigns its ids, without side effects: nothing is logged and no model is
+    /// called. To survive this process, store [`PreparedTurn::stored`] before the turn starts.
     ///
     /// # Errors
-    /// Only what keeps a turn from beginning: an agent, model, upstream or key that is not there, a tool of the request
-    /// whose name is taken.
+    /// Only what keeps a turn from starting: an unknown agent, model or upstream, a missing key, a tool of the
+    /// request whose name is taken.
     pub async fn prepare(&self, request: TurnRequest) -> Result<PreparedTurn, Error> {
         let inner = &self.inner;
         self.wait_for_sources().await;
@@ -167,15 +167,16 @@ impl Throughline {
         self.spawn_driver(stored, history, upstreams, claim, TurnOrigin::New, hooks).await
     }
 
-    /// Goes on with a turn whose process is gone. It belongs to this process from now on: whoever else still writes it is
-    /// fenced off. What was in flight is settled truthfully, then the turn goes on or ends as its agent's `on_interrupted`
-    /// says. `history` is what the conversation held before the turn; it counts if the stored turn does not have its own.
+    /// Continues a turn whose process is gone. It belongs to this process from now on: any other writer is fenced
+    /// off. Calls in flight are settled truthfully, then the turn continues or ends as its agent's `on_interrupted`
+    /// sets. `history` is the conversation's history before the turn; it is used if the stored turn does not have its
+    /// own.
     ///
-    /// Upstreams and tools are those of today, by name. One that is gone is told in the turn, as any other failure. A turn
-    /// that has ended already is read to its end, and the hooks are told.
+    /// Upstreams and tools are looked up by name among today's. A missing one is reported in the turn, as any other
+    /// failure. A turn that has already ended is read to its end, and the hooks are called.
     ///
     /// # Errors
-    /// The log cannot be read or written; the stored turn is a later release's.
+    /// The log cannot be read or written; the stored turn is from a later release.
     // R: S3, E3
     pub async fn resume(
         &self,
@@ -282,8 +283,8 @@ impl Throughline {
     }
 }
 
-/// The agent as far as the request wants it. Of a tool of its own and one of the agent's that have the same name on the wire
-/// the request's is offered: it is the one that whoever asks knows of.
+/// The agent as modified by the request. If a request's tool and an agent's tool have the same name on the wire, the
+/// request's is offered: it is the one that the requester knows.
 fn apply_request<'a>(agent: &'a Agent, request: &TurnRequest, registry: &ToolRegistry) -> Cow<'a, Agent> {
     let mut agent = Cow::Borrowed(agent);
     if request.persona == PersonaMode::BareModel {
@@ -351,8 +352,8 @@ fn offered_tools(
     offered
 }
 
-/// How much an old result may keep once the history was too long: a small model gets less of it. A token is about four bytes, and a
-/// sixty-fourth of what the model reads leaves room for all that a turn can have.
+/// Bounds shortened old results by the model's context size. A token is about four bytes, and a sixty-fourth of the
+/// context leaves room for all results of a turn.
 fn fit_limits_to_context(limits: TurnLimits, facts: Option<ModelFacts>) -> TurnLimits {
     const BYTES_PER_TOKEN: u64 = 4;
     const RESULTS: u64 = 64;

@@ -1,15 +1,16 @@
-//! What the user says while a turn runs, as its sender keeps it. R: T14
+//! Messages sent while a turn runs, as the sender stores them.
+// R: T14
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use throughline_engine::{Event, EventKind, QueuedMessage, UserMessageId};
 use throughline_wire::UserPart;
 
-/// Messages that were sent and that the turn has not taken in, oldest first. Kept outside the turn's task: whatever
-/// becomes of that, what a person has written is not lost.
+/// Messages that were sent and that the turn has not read, oldest first. Stored outside the turn's task, so that they
+/// survive it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SteeringQueue(Arc<Mutex<Vec<QueuedMessage>>>);
 
-/// What became of a message sent to a running turn.
+/// Outcome of sending a message to a running turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use = "a message that is not queued is not heard"]
 pub enum SendResult {
@@ -17,11 +18,11 @@ pub enum SendResult {
     Queued(UserMessageId),
     /// Too many wait already (`messages_queued_max`).
     QueueFull,
-    /// The turn is over: say it to the next one.
+    /// The turn is over: send the message to the next one.
     TurnEnded,
 }
 
-/// What became of the wish to take a message back.
+/// Outcome of retracting a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use = "it may be too late"]
 pub enum RetractResult {
@@ -74,7 +75,7 @@ impl SteeringQueue {
     }
 }
 
-/// Whether there was room.
+/// Result of adding a message to the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EnqueueResult {
     Queued,

@@ -1,5 +1,6 @@
-//! A turn as it is kept, so that another process can go on with it: everything that resuming needs, and nothing that can be
-//! looked up. R: S3
+//! The stored form of a turn, with which another process can continue it: everything that resuming needs and that
+//! cannot be looked up.
+// R: S3
 
 use crate::Throughline;
 use crate::config::{ResultsAs, TextProtocolKind};
@@ -20,60 +21,60 @@ use throughline_wire::{Dialect, Media, Message, UpstreamProfile, UserPart};
 /// Version of [`StoredTurn`] that this release writes. It reads all that are lower.
 pub const STORED_TURN_VERSION: u32 = 1;
 
-/// A turn as it is kept. Written before the turn begins; with its log it is enough to go on in another process, and to tell
-/// what the turn adds to its conversation.
+/// The stored form of a turn. Written before the turn starts; together with its log it is enough to continue in
+/// another process, and to compute what the turn adds to its conversation.
 ///
-/// Every field that a later release adds has a default, so one written by any release is read by every later one.
+/// Every field that a later release adds has a default, so every later release reads the form of any earlier one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StoredTurn {
     /// [`STORED_TURN_VERSION`].
     pub v: u32,
     /// Its ids, and what the user sent.
     pub start: TurnStart,
-    /// Who answers, with what, under which rules: as it was decided when the turn was prepared. Its history is empty if it
-    /// is the conversation's.
+    /// Agent, tools and rules as decided when the turn was prepared. Its history is empty if it is the
+    /// conversation's.
     pub setup: TurnSetup,
-    /// Whose history it is.
+    /// Location of the history.
     #[serde(default)]
     pub history: HistorySource,
     /// The protocol of calls that travel as text; absent = they travel natively.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub protocol: Option<TextProtocolKind>,
-    /// Who says the results of such calls.
+    /// Role of the results of such calls.
     #[serde(default)]
     pub results: ResultsAs,
-    /// Whose turn it is.
+    /// The user who owns the turn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
-    /// Whether the raw bytes of its upstreams are given to the observer.
+    /// Passes the raw bytes of its upstreams to the observer.
     #[serde(default)]
     pub keep_raw: KeepRaw,
-    /// The span of whoever asked for it, so that a process which goes on with it goes on with its trace, too.
+    /// The requester's span, so that a process that continues the turn continues its trace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace_parent: Option<String>,
-    /// How the replies of `setup.upstreams` are read, one for each; empty if nobody keeps their bytes.
+    /// Decode profiles of `setup.upstreams`, one for each; empty if raw bytes are not recorded.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[serde(rename = "read_as")]
     pub decode_profiles: Vec<DecodeProfile>,
 }
 
-/// How the replies of an upstream are read: with their bytes, enough to decode them again.
+/// Dialect and profile of an upstream's replies: together with the bytes, enough to decode them again.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DecodeProfile {
-    /// How it is spoken to.
+    /// Its wire format.
     pub dialect: Dialect,
     /// Its quirks.
     pub profile: UpstreamProfile,
 }
 
-/// Where the history of a stored turn is.
+/// Location of the history of a stored turn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum HistorySource {
     /// In the stored turn: its request brought it along.
     #[default]
     Turn,
-    /// Its conversation's, up to this turn: whoever resumes the turn has to give it.
+    /// In its conversation, up to this turn: the caller of [`Throughline::resume`] supplies it.
     Conversation,
 }
 
@@ -102,7 +103,7 @@ impl StoredTurn {
         setup
     }
 
-    /// How its calls travel.
+    /// Transport of its calls.
     pub(crate) fn call_format(&self) -> Result<CallFormat, Error> {
         let Some(protocol) = self.protocol else { return Ok(CallFormat::Native) };
         let named = text::protocol(protocol.name()).ok_or(Error::NoProtocol { protocol: protocol.name() })?;
@@ -121,7 +122,7 @@ pub struct PreparedTurn {
     pub(crate) stored: StoredTurn,
     /// The conversation's, if it is not in `stored`.
     pub(crate) history: Vec<Message>,
-    /// By place in the setup's upstreams.
+    /// By position in the setup's upstreams.
     pub(crate) upstreams: Vec<Arc<UpstreamClient>>,
 }
 
@@ -136,14 +137,14 @@ impl PreparedTurn {
         self.stored.message_id()
     }
 
-    /// The files that hold what its request said and the log is too small for: whoever keeps the turn keeps them with it.
+    /// Files with request content that is too large for the log: store them together with the turn.
     pub fn file_ids(&self) -> Vec<String> {
         let input = self.stored.start.input.iter().filter_map(UserPart::media);
         let history_media = self.stored.setup.history.iter().flat_map(Message::media);
         input.chain(history_media).filter_map(Media::file_id).map(str::to_owned).collect()
     }
 
-    /// What is to be kept of it, for [`Throughline::resume`].
+    /// The form to store, for [`Throughline::resume`].
     pub fn stored(&self) -> &StoredTurn {
         &self.stored
     }
@@ -159,12 +160,13 @@ impl Throughline {
         self.start_prepared(prepared, TurnHooks::default()).await
     }
 
-    /// What a turn adds to the history of its conversation: the user's message, closed steps, what the user said in
-    /// mid-turn. A fold of its log, the same whoever folds it. R: T9, S3
+    /// The messages that a turn adds to the history of its conversation: the user's message, closed steps, messages
+    /// sent during the turn. A fold of its log, so the result is always the same.
     ///
-    /// `up_to` cuts the turn behind an event, to go on from there in another way (a fork): steps that were closed by then
-    /// are whole, the text that was there stands as the model's message, and a call that had no outcome by then is told
-    /// as what was known at that moment.
+    /// `up_to` cuts the turn after an event, to continue differently from there (a fork): steps closed by then are
+    /// whole, partial text becomes the model's message, and a call without an outcome is described as it was known at
+    /// that moment.
+    // R: T9, S3
     pub fn added_messages(
         stored: &StoredTurn,
         events: &[Event],

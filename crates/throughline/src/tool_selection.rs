@@ -1,5 +1,6 @@
-//! What an agent is told and offered in one mode: its prompt, its tools, and why the others are none of them. One
-//! function for turns and for everybody who asks beforehand. R: L3, X5
+//! The prompt and tools of an agent in one mode, with the reason for each tool left out. Turns and previews use the
+//! same function.
+// R: L3, X5
 
 use crate::agent::Agent;
 use crate::clock::TurnClock;
@@ -17,12 +18,12 @@ use throughline_tools::{DiscoveredTool, ToolCallingMode, ToolRegistry, discover}
 use throughline_wire::ToolName;
 use throughline_wire::text::{self, TextProtocol};
 
-/// What an agent is told and offered.
+/// Prompt and tools of an agent.
 #[derive(Clone, Debug)]
 pub struct ToolSelection {
     /// The agent's name.
     pub agent: String,
-    /// How calls travel.
+    /// Transport of tool calls.
     pub mode: ToolMode,
     /// The protocol, if they travel as text.
     pub protocol: Option<&'static dyn TextProtocol>,
@@ -33,12 +34,12 @@ pub struct ToolSelection {
     tools_text: Arc<ToolsText>,
 }
 
-/// What the tools of one source cost.
+/// Token cost of one source's tools.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct SourceTokens {
     /// The source: `mcp:files`.
     pub source: String,
-    /// How many of its tools are offered.
+    /// Number of its tools that are offered.
     pub tools: usize,
     /// Tokens of their definitions, see [`prompt::counting`].
     pub tokens: usize,
@@ -50,7 +51,7 @@ impl ToolSelection {
         Some(self.prompt.text.clone()).filter(|text| !text.is_empty())
     }
 
-    /// Whether a tool is offered.
+    /// True if the tool is offered.
     pub fn is_offered(&self, name: &ToolName) -> bool {
         self.discovered
             .iter()
@@ -62,7 +63,7 @@ impl ToolSelection {
         &self.tools_text
     }
 
-    /// The tokens of the offered tools by source: of their text, or of the JSON that goes beside the prompt natively.
+    /// Tokens of the offered tools by source: of their text, or natively of their JSON.
     pub fn tool_tokens(&self) -> Vec<SourceTokens> {
         let mut sources: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
         let texts: BTreeMap<_, _> =
@@ -88,7 +89,7 @@ impl ToolSelection {
         rows.collect()
     }
 
-    /// The tokens of everything that is sent before the conversation: the prompt, and natively the tools beside it.
+    /// Tokens of everything sent before the conversation: the prompt, and natively the tools.
     pub fn tokens(&self) -> usize {
         let native_tool_tokens = match self.protocol {
             Some(_) => 0,
@@ -99,11 +100,12 @@ impl ToolSelection {
 }
 
 impl Agent {
-    /// What this agent would be told and offered now of the tools of a registry, without an application around it. Mode
-    /// and protocol are its own unless they are given. R: L3, X5
+    /// Prompt and offered tools of this agent for the tools of a registry, without an application. Mode and protocol
+    /// default to the agent's.
     ///
     /// # Errors
     /// Its prompt cannot be rendered.
+    // R: L3, X5
     pub fn select_tools(
         &self,
         registry: &ToolRegistry,
@@ -124,7 +126,7 @@ impl Agent {
     }
 }
 
-/// What [`select_tools`] has to know.
+/// Inputs of [`select_tools`].
 pub(crate) struct SelectionInput<'a> {
     pub(crate) user: &'a PromptUser,
     pub(crate) agent: &'a Agent,

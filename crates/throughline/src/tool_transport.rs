@@ -1,4 +1,5 @@
-//! How the calls of a turn travel: in the upstream's own field or as text. // R: T3
+//! Transport of a turn's calls: in the upstream's own field or as text.
+// R: T3
 
 use crate::tool_selection::ToolSelection;
 use throughline_engine::{OfferedTool, SetupRemark};

@@ -1,4 +1,4 @@
-//! A running turn, as whoever started it sees it: a cursor in the log, and a way to say something.
+//! A running turn as its starter sees it: a cursor in its log, and a control to send commands.
 
 use crate::approval::ApprovalResponse;
 use crate::approval_outcome::{ApprovalOutcome, CancelCallResult};
@@ -67,9 +67,10 @@ impl TurnHandle {
     }
 
     /// Reads to the end and gives the whole message: blocks, calls with their outcomes, usage, status. This is the use
-    /// without streaming, and not a second path. R: T13
+    /// without streaming, and not a second path.
     ///
     /// If the log was lost under the turn, the message has no `status`: what it holds is what is known.
+    // R: T13
     pub async fn finish(mut self) -> AssistantMessage {
         while self.next().await.is_some() {}
         self.message
@@ -80,13 +81,15 @@ impl TurnHandle {
         self.control.answer(question, decision, None).await
     }
 
-    /// Stops the turn: the upstream's stream, waiting questions, running tools. The message keeps what there is, and
-    /// every call ends with what truthfully became of it. Events go on until the last one. R: T8
+    /// Stops the turn: the upstream's stream, open questions, running tools. The message retains its content so far,
+    /// and every call ends with its true outcome. Events continue until the last one.
+    // R: T8
     pub async fn cancel(&self) -> CommandAck {
         self.control.cancel().await
     }
 
-    /// Stops one call; the turn goes on. R: T8
+    /// Cancels one call; the turn continues.
+    // R: T8
     pub async fn cancel_call(&self, call: CallId) -> CancelCallResult {
         self.control.cancel_call(call).await
     }
@@ -112,17 +115,17 @@ pub struct TurnControl {
     pub(crate) finished: CancellationToken,
     /// The handle has been dropped: the turn is being stopped.
     pub(crate) abandoned: CancellationToken,
-    /// What the user says in mid-turn.
+    /// Messages that the user sends during the turn.
     pub(crate) steering_queue: SteeringQueue,
-    /// How much of that may wait.
+    /// Largest number of queued messages.
     pub(crate) messages_max: usize,
-    /// Where what is too large for the log goes.
+    /// Stores content that is too large for the log.
     pub(crate) offloader: MediaOffloader,
     pub(crate) append_lag: AppendLag,
 }
 
-/// Whether a turn has taken a command. What came of it is told by its events: of a cancel and an end that race, one
-/// wins, and everybody sees the same.
+/// Receipt of a command by a turn. The result is reported by its events: if a cancel races with the end, one of them
+/// wins, and all viewers see the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use = "a turn that is over does nothing any more"]
 pub enum CommandAck {
@@ -137,7 +140,7 @@ impl TurnControl {
         self.abandoned.is_cancelled()
     }
 
-    /// Answers one question. The reason of a denial is told to the model.
+    /// Answers one question. The model receives the reason of a denial.
     pub async fn answer(
         &self,
         question: ApprovalId,
@@ -147,7 +150,8 @@ impl TurnControl {
         self.answer_with(question, ApprovalResponse::from_decision(decision, reason)).await
     }
 
-    /// Answers one question, with changed arguments or for longer than this call. R: A2
+    /// Answers one question, with changed arguments or for longer than this call.
+    // R: A2
     pub async fn answer_with(&self, question: ApprovalId, answer: ApprovalResponse) -> CommandAck {
         self.send_command(TurnCommand::Answer {
             question: ApprovalTarget::One(question),
@@ -157,8 +161,9 @@ impl TurnControl {
         .await
     }
 
-    /// Answers one question and tells what became of the answer when the log has it. Of several the first counts, and
-    /// everybody is told the same. R: A3
+    /// Answers one question and returns the outcome of the answer when the log has it. Of several answers the first
+    /// wins, and all senders get the same result.
+    // R: A3
     pub async fn decide(&self, question: ApprovalId, answer: ApprovalResponse) -> ApprovalOutcome {
         self.decide_as(question, answer, "user").await
     }
@@ -188,8 +193,8 @@ impl TurnControl {
         .await
     }
 
-    /// Answers a question of a running tool. What a person filled in is checked first; what does not fit can be corrected.
-    /// R: L6
+    /// Answers a question of a running tool. The values are checked first; invalid ones can be corrected.
+    // R: L6
     pub async fn answer_tool(&self, question: ApprovalId, answer: ToolAnswer) -> ToolAnswerResult {
         let (reply, result) = oneshot::channel();
         let command = TurnCommand::AnswerTool { question, answer, by: "user".to_owned(), reply };
@@ -199,10 +204,11 @@ impl TurnControl {
         }
     }
 
-    /// Says something while the turn runs: to be taken in before its next step, or to begin the next turn with. R: T14
+    /// Sends a message to the running turn: to be read before its next step, or as the input of the next turn.
     ///
-    /// What is not taken in when the turn is over stays in [`queued`](Self::queued); a
-    /// [`Conversation`](crate::Conversation) begins its next turn with it.
+    /// Messages that the turn has not read by its end stay in [`queued`](Self::queued); a
+    /// [`Conversation`](crate::Conversation) starts its next turn with them.
+    // R: T14
     pub async fn send(&self, input: impl Into<UserInput>, when: MessageTiming) -> SendResult {
         let id = UserMessageId::new(format!("said_{}", Uuid::now_v7().simple()));
         self.send_as(id, input, when).await
@@ -234,7 +240,8 @@ impl TurnControl {
         }
     }
 
-    /// Takes a message back that was not taken in yet. R: T14
+    /// Retracts a message that the turn has not read yet.
+    // R: T14
     pub async fn retract(&self, id: UserMessageId) -> RetractResult {
         let (reply, result) = oneshot::channel();
         match self.send_command(TurnCommand::Retract { id: id.clone(), reply }).await {
@@ -252,22 +259,22 @@ impl TurnControl {
             .map_or(RetractResult::TooLate, |message| RetractResult::Retracted(message.input))
     }
 
-    /// What was said and not taken in, oldest first. After the end: what the next turn should begin with.
+    /// Messages that the turn has not read, oldest first. After the end: the input of the next turn.
     pub fn queued(&self) -> Vec<QueuedMessage> {
         self.steering_queue.queued()
     }
 
-    /// The same after the end, and whoever takes it has it. While the turn runs it is the turn's: nothing is given.
+    /// Takes the same messages after the end. While the turn runs they belong to it, and the result is empty.
     pub fn take_queued(&self) -> Vec<QueuedMessage> {
         if self.is_over() { self.steering_queue.take_all() } else { Vec::new() }
     }
 
-    /// Stops the turn. A second time: without waiting for tools to say how they ended.
+    /// Stops the turn. A second call no longer waits for tools to report how they ended.
     pub async fn cancel(&self) -> CommandAck {
         self.send_command(TurnCommand::Cancel { why: None }).await
     }
 
-    /// The same in the name of whoever runs the turn and not of its user: its notice gives this reason.
+    /// Stops the turn on behalf of the program instead of the user: its notice gives this reason.
     pub async fn cancel_because(&self, why: impl Into<String>) -> CommandAck {
         self.send_command(TurnCommand::Cancel { why: Some(why.into()) }).await
     }
@@ -291,7 +298,7 @@ impl TurnControl {
         self.finished.cancelled().await;
     }
 
-    /// Whether it is over.
+    /// True once it is over.
     pub fn is_over(&self) -> bool {
         self.finished.is_cancelled()
     }
@@ -304,7 +311,7 @@ impl TurnControl {
     }
 }
 
-/// A cursor in the log that also notices when nobody writes any more.
+/// A cursor in the log that also notices when there is no writer any more.
 struct TurnReader {
     turn: TurnId,
     log: Arc<dyn Log>,
@@ -318,12 +325,12 @@ struct TurnReader {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum TailState {
     Open,
-    /// The driver is gone; what the log holds is read once more without waiting.
+    /// The driver is gone; the rest of the log is read once more without waiting.
     DriverStopped,
     Ended,
 }
 
-/// Events read at once from the log of a turn that nobody drives any more.
+/// Events per read from the log of a turn that has no driver any more.
 const RECORDS_PER_READ: usize = 1_024;
 
 impl TurnReader {

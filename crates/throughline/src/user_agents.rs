@@ -1,5 +1,6 @@
-//! Agents that people have made themselves, beside those of the configuration. One that the configuration has comes first,
-//! so nobody can put another agent in its place. R: O4
+//! Agents made by users, in addition to those of the configuration. The configuration's take precedence, so a user's
+//! agent cannot replace one.
+// R: O4
 
 use crate::agent::Agent;
 use crate::app::Throughline;
@@ -33,8 +34,8 @@ impl UserAgents {
 }
 
 impl Throughline {
-    /// Reads an agent from a value with the fields of `[agents.NAME]`. Its models are at upstreams that there are; it never
-    /// brings one with it. It is not kept: [`set_agent`](Self::set_agent).
+    /// Reads an agent from a value with the fields of `[agents.NAME]`. Its models must be at configured upstreams; it
+    /// cannot define one. The agent is not stored: see [`set_agent`](Self::set_agent).
     ///
     /// # Errors
     /// The first mistake, with the path of its field.
@@ -44,8 +45,9 @@ impl Throughline {
         agent_from_settings(name, settings, &by_name.collect())
     }
 
-    /// What holds for an agent that says nothing: every field that has a default, with the bounds that this application has
-    /// for all agents. R: U4
+    /// The default settings of an agent: every field that has a default, with this application's limits for all
+    /// agents.
+    // R: U4
     pub fn agent_defaults(&self) -> Value {
         Agent::default_settings(self.plan().limits)
     }
@@ -62,13 +64,13 @@ impl Throughline {
         }
     }
 
-    /// All agents of a user at once, in place of those there were: what a store has kept of them.
+    /// Replaces all agents of a user with those of a store.
     pub fn set_agents(&self, user: Option<String>, agents: Vec<Agent>) {
         let agents = agents.into_iter().map(|agent| (agent.name.clone(), Arc::new(agent))).collect();
         self.inner.user_agents.write().insert(user, agents);
     }
 
-    /// Whether the agents of this user have been set before, be it none.
+    /// True if the agents of this user have been set before, even to none.
     pub fn has_agents_for(&self, user: &Option<String>) -> bool {
         self.inner.user_agents.read().contains_key(user)
     }

@@ -1,5 +1,6 @@
-//! Tools, prompts and inspected replies as data: one form for `throughline tools --json`, `throughline parse --json` and the
-//! server's API, so that whoever reads one can read the other. R: L3, X5, W8
+//! Tools, prompts and inspected replies as data: one form for `throughline tools --json`, `throughline parse --json`
+//! and the server's API.
+// R: L3, X5, W8
 
 use crate::inspect::{CallOrigin, CallPrediction, InspectedCall, ReplyInspection};
 use crate::prompt;
@@ -16,25 +17,25 @@ use throughline_wire::{ToolName, WireName};
 pub struct ToolDescription {
     /// `group.method`.
     pub name: ToolName,
-    /// What people call it.
+    /// Display name.
     pub title: String,
-    /// What it does, for the model.
+    /// Purpose, for the model.
     pub description: String,
-    /// What it may do.
+    /// Effect of running it.
     pub effect: Effect,
-    /// Where it comes from: `builtin`, `mcp:files`, ...
+    /// Its source: `builtin`, `mcp:files`, ...
     pub source: String,
-    /// Whether models may call it at all.
+    /// True if models may call it at all.
     pub callable: bool,
-    /// Whether the agent is offered it.
+    /// True if the agent is offered it.
     pub offered: bool,
-    /// Why not, in a sentence.
+    /// Reason for leaving it out, in a sentence.
     pub why_not: Option<String>,
-    /// Whether it asks first where no rule says otherwise.
+    /// True if it asks for approval where no rule decides.
     pub asks: bool,
     /// Its name at upstreams.
     pub wire_name: WireName,
-    /// Where it runs: `here`, or `client` = in a connected page or app.
+    /// Location where it runs: `here`, or `client` = in a connected page or app.
     pub runs_on: &'static str,
     /// Its time limit, in milliseconds.
     pub timeout_ms: u64,
@@ -71,18 +72,18 @@ impl ToolDescription {
     }
 }
 
-/// What an agent is told, and what it costs.
+/// Prompt and tools of an agent, and their cost.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PromptDescription {
-    /// Which agent.
+    /// Name of the agent.
     pub agent: String,
-    /// How calls travel.
+    /// Transport of tool calls.
     pub mode: &'static str,
     /// The text protocol, if they travel as text.
     pub protocol: Option<&'static str>,
     /// The system prompt, tools included if they travel as text.
     pub prompt: String,
-    /// What `{{ tools }}` stands for; empty if tools travel natively.
+    /// Value of `{{ tools }}`; empty if tools travel natively.
     pub tools_text: String,
     /// Names of the offered tools.
     pub tools: Vec<ToolName>,
@@ -90,7 +91,7 @@ pub struct PromptDescription {
     pub left_out: Vec<WithheldTool>,
     /// `tools("…")` of the prompt that mean nothing.
     pub unmatched: Vec<String>,
-    /// What it costs.
+    /// Cost in tokens.
     pub tokens: PromptTokens,
 }
 
@@ -106,7 +107,7 @@ pub struct WithheldTool {
 /// Tokens of everything that is sent before the conversation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PromptTokens {
-    /// All of it: the prompt, and natively the tools beside it.
+    /// Total: the prompt, and natively the tools.
     pub total: usize,
     /// The prompt alone.
     pub prompt: usize,
@@ -147,14 +148,14 @@ impl From<&ToolSelection> for PromptDescription {
     }
 }
 
-/// What a reply holds.
+/// Contents of a reply.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct InspectionDescription {
     /// Calls and refused blocks, in the order of the text.
     pub requests: Vec<RequestDescription>,
-    /// What else there is to know, in the order of the text.
+    /// Other findings, in the order of the text.
     pub warnings: Vec<WarningDescription>,
-    /// What a reader would see.
+    /// The text that a reader would see.
     pub text: String,
 }
 
@@ -175,7 +176,7 @@ pub struct RequestDescription {
     pub outlook: &'static str,
     /// The rule that decides.
     pub rule: Option<String>,
-    /// Why it would not run.
+    /// Reason for not running it.
     pub why: Option<String>,
     /// From 1.
     pub line: u32,
@@ -183,7 +184,7 @@ pub struct RequestDescription {
     pub column: u32,
     /// First byte of the block.
     pub start: usize,
-    /// The byte behind it.
+    /// Offset of the byte after it.
     pub end: usize,
 }
 
@@ -212,14 +213,14 @@ impl From<&ReplyInspection> for InspectionDescription {
     }
 }
 
-/// What would become of a call.
+/// Prediction of a call's fate in a turn.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PredictionDescription {
     /// `runs`, `asks`, `denied` or `not_started`.
     pub outlook: &'static str,
     /// The rule that decides.
     pub rule: Option<String>,
-    /// Why it would not run.
+    /// Reason for not running it.
     pub why: Option<String>,
 }
 

@@ -1,10 +1,10 @@
-//! What becomes of a client's answer, also after the call's end.
+//! Closed client-side calls, and the outcome of answers to them.
 
 use super::ClientOwner;
 use std::collections::{HashMap, VecDeque};
 use throughline_wire::CallId;
 
-/// What became of a client's answer. Over HTTP: 200, 409, 410, 403, 404.
+/// Outcome of a client's answer. Over HTTP: 200, 409, 410, 403, 404.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[must_use = "an answer may come too late"]
 pub enum ClientAnswerResult {
@@ -20,10 +20,10 @@ pub enum ClientAnswerResult {
     Unknown,
 }
 
-/// Calls whose end is remembered, so that a late answer is told what it missed.
+/// Number of closed calls that are remembered, so that a late answer gets a precise outcome.
 const CLOSED_CALLS_MAX: usize = 1_024;
 
-/// How client-side calls ended, the last ones.
+/// The most recently closed client-side calls.
 #[derive(Default)]
 pub(super) struct ClosedCalls {
     by_call: HashMap<CallId, (ClientOwner, ClientAnswerResult)>,
@@ -42,7 +42,7 @@ impl ClosedCalls {
         }
     }
 
-    /// What an answer is told that comes now.
+    /// Outcome for an answer that arrives now.
     pub(super) fn lookup(&self, call: &CallId, user: &ClientOwner) -> ClientAnswerResult {
         match self.by_call.get(call) {
             None => ClientAnswerResult::Unknown,

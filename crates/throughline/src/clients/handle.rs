@@ -7,8 +7,8 @@ use throughline_engine::{ClientAnswer, TurnId, UnixMillis};
 use throughline_wire::{CallId, ToolName};
 use tokio::sync::mpsc;
 
-/// A connected client: the calls that it is asked to run, and its answers. Dropping it is losing the connection: its tools
-/// stay offered for a while, and calls wait, so that a page may be reloaded.
+/// A connected client: the calls that it receives, and its answers. Dropping it disconnects: its tools stay offered
+/// for a grace period and calls wait, so that a page can be reloaded.
 ///
 /// ```
 /// # use throughline_testkit as testkit;
@@ -38,14 +38,14 @@ use tokio::sync::mpsc;
 #[derive(Debug)]
 pub struct ClientHandle {
     clients: ClientRegistry,
-    /// Whose it is, and what that one calls it.
+    /// Owner, and the owner's id of the client.
     id: (ClientOwner, String),
-    /// Which connection of this client.
+    /// Number of this client's connection.
     connection_seq: u64,
     incoming: mpsc::UnboundedReceiver<ClientEvent>,
 }
 
-/// What a client is told.
+/// An event for a client.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "op", rename_all = "snake_case")]
 pub enum ClientEvent {
@@ -54,7 +54,7 @@ pub enum ClientEvent {
     Call(IncomingCall),
     /// A call is no longer wanted. It may still answer, with what truthfully became of it.
     Cancelled {
-        /// Which.
+        /// The call.
         call: CallId,
     },
 }
@@ -62,17 +62,17 @@ pub enum ClientEvent {
 /// A call that a client is asked to run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct IncomingCall {
-    /// Which turn it belongs to.
+    /// The turn it belongs to.
     pub turn: TurnId,
-    /// Which call: the key of the answer.
+    /// The call: the key of the answer.
     pub call: CallId,
-    /// Which start of it, from 1.
+    /// Number of this attempt, from 1.
     pub attempt: u32,
-    /// Which of the client's tools.
+    /// The client's tool.
     pub tool: ToolName,
     /// With what; it fits the tool's schema.
     pub arguments: Value,
-    /// When an answer is too late, in milliseconds since 1970.
+    /// Deadline of the answer, in milliseconds since 1970.
     pub until: UnixMillis,
 }
 
@@ -91,7 +91,7 @@ impl ClientHandle {
         &self.id.1
     }
 
-    /// What the client is told next; `None` when the same client has connected anew. Dropping the future loses nothing.
+    /// The next event; `None` once the same client has connected again. Cancel-safe.
     pub async fn next(&mut self) -> Option<ClientEvent> {
         self.incoming.recv().await
     }
@@ -99,12 +99,12 @@ impl ClientHandle {
     /// These are the client's tools from now on, in turns that begin afterwards.
     ///
     /// # Errors
-    /// What cannot be declared; then everything stays as it was.
+    /// The tools that cannot be declared; the previous declaration stays in effect.
     pub fn declare(&self, tools: Vec<ClientToolSpec>) -> Result<(), ClientError> {
         self.clients.declare(&self.id, self.connection_seq, tools)
     }
 
-    /// Says how a call ended. The first answer in time wins, whoever of the user's clients it comes from.
+    /// Reports how a call ended. The first answer in time wins, from any of the user's clients.
     pub async fn answer(&self, call: &IncomingCall, answer: ClientAnswer) -> ClientAnswerResult {
         self.clients.answer(&self.id.0, &call.call, Some(call.attempt), answer).await
     }

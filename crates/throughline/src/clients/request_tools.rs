@@ -1,4 +1,5 @@
-//! Tools that whoever asks for a turn declares with the request, and runs itself. R: E3
+//! Tools that a request declares and its requester runs.
+// R: E3
 
 use super::ClientToolSpec;
 use crate::error::Error;
@@ -14,8 +15,8 @@ pub const REQUEST_TOOLS_MAX: usize = 128;
 /// Longest name that all dialects take.
 const NAME_BYTES_MAX: usize = 64;
 
-/// The request's tools as the machine needs them: under exactly their names on the wire, and as `own.<name>` beside the
-/// tools that run here, so that neither can be taken for the other. Their arguments are checked where they run.
+/// The request's tools as the turn machine takes them: under exactly their names on the wire, and as `own.<name>` in
+/// the log, so that they cannot be confused with tools that run here.
 pub(crate) fn request_tools(
     declared: Vec<ClientToolSpec>,
     offered: &[OfferedTool],

@@ -1,4 +1,4 @@
-//! What a client says that it can do.
+//! Declaration of a client's tool.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -20,21 +20,21 @@ pub struct ClientToolSpec {
     /// For people, on the card. Default: the name.
     #[serde(default)]
     pub title: Option<String>,
-    /// What it does and when to use it, for the model.
+    /// Purpose and usage, for the model.
     #[serde(default)]
     pub description: String,
     /// JSON Schema of the arguments. Default: none.
     #[serde(default)]
     pub input_schema: Option<Value>,
-    /// What it may do. Not said = `external`, the most that can be; of the avatar's tools what they are known to do.
+    /// Effect of the tool. Default `external`, the most restrictive; for the avatar's tools their known effect.
     #[serde(default)]
     pub effect: Option<Effect>,
-    /// How long the client has to answer, in milliseconds. Default 30,000; the avatar's tools 10,000.
+    /// Time for the client to answer, in milliseconds. Default 30,000; the avatar's tools 10,000.
     #[serde(default)]
     pub timeout_ms: Option<u64>,
 }
 
-/// Why a client cannot connect, or not with these tools.
+/// Reasons why a client cannot connect, or not with these tools.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClientError {

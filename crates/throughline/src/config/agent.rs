@@ -1,8 +1,9 @@
-//! An agent as a value: what `[agents.NAME]` says, as JSON. The same fields, checks and messages as in the file, with the
-//! path of the field where the file has line and column. R: O4
+//! An agent as a JSON value: the fields of `[agents.NAME]`, with the same checks and messages as in the file. Errors
+//! give the path of the field instead of line and column.
 //!
-//! A value can never say more than the file: it is written as the file would have it and read by the same code. It can
-//! say less: it chooses among the upstreams that there are, and never brings one with it.
+//! A value can never do more than the file: it is converted to the file's form and read by the same code. It can do
+//! less: it selects among the configured upstreams and never defines one.
+// R: O4
 
 use super::file::{AgentLimitsSection, ConfigFile, ToolStartMode};
 use super::resolve::{ConfigFlags, DEMO, EnvVars, resolve_agent};
@@ -26,9 +27,9 @@ pub const AGENT_NAME_CHARS_MAX: usize = 64;
 pub struct FieldError {
     /// The field: `tool_call.max_iterations`, `policy[0].decide`, `tool_call.tool_toggles."files.read"`. Empty = the whole.
     pub path: String,
-    /// What is wrong.
+    /// The mistake.
     pub message: String,
-    /// What would be right, if that is known.
+    /// The valid alternative, if known.
     pub help: Option<String>,
 }
 
@@ -204,7 +205,7 @@ impl SettingsToml {
         self.text.push('"');
     }
 
-    /// The innermost field that the place of an error lies in.
+    /// The innermost field that contains the position of an error.
     fn field_error(&self, error: &ConfigError, upstreams: &BTreeMap<String, Upstream>) -> FieldError {
         let at = match &error.location {
             ConfigLocation::File { line, column, .. } => self.byte_offset(*line, *column),
@@ -249,8 +250,9 @@ fn join_path(path: &str, key: &str) -> String {
 }
 
 impl Agent {
-    /// What a file or a value would have to say for this agent: every field, defaults included, so that it can be shown,
-    /// changed and read again. R: O4
+    /// The complete settings of this agent, defaults included, as a file or value would state them: to be shown,
+    /// edited and read again.
+    // R: O4
     pub fn to_settings(&self) -> Value {
         let tools = &self.tool_call;
         let mut models =
@@ -292,7 +294,8 @@ impl Agent {
         })
     }
 
-    /// What holds for an agent that says nothing, where these bounds hold for all: every field that has a default. R: U4
+    /// Default settings of an agent under these global limits: every field that has a default.
+    // R: U4
     pub(crate) fn default_settings(limits: TurnLimits) -> Value {
         let mut default_agent = Agent::new("", Vec::new());
         // An agent that is written has tools only if it says so.
@@ -308,7 +311,7 @@ impl Agent {
     }
 }
 
-/// Only what is said.
+/// Only the fields that are set.
 fn set_limits(limits: AgentLimitsSection) -> Value {
     match json!(limits) {
         Value::Object(members) => {
@@ -334,7 +337,7 @@ mod tests {
         agent_from_settings("helper", &settings, &upstreams())
     }
 
-    /// The path, and a part of what is said about it.
+    /// Field path, and part of its message.
     fn check(settings: Value, path: &str, says: &str) {
         let error = read(settings.clone()).expect_err(&settings.to_string());
         assert_eq!(error.path, path, "{error}");

@@ -1,14 +1,14 @@
-//! What is wrong with the configuration, and exactly where.
+//! Configuration errors and their exact locations.
 
 use crate::suggest::suggest;
 use std::fmt;
 use std::ops::Range;
 
-/// Where a setting came from.
+/// Origin of a setting.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ConfigLocation {
-    /// A place in the file.
+    /// A position in the file.
     File {
         /// The file's name as it was given.
         file: String,
@@ -18,7 +18,7 @@ pub enum ConfigLocation {
         column: usize,
         /// The line itself.
         text: String,
-        /// How many characters of it are meant, at least 1.
+        /// Width of the marked span in characters, at least 1.
         width: usize,
     },
     /// The file as a whole: it cannot be read.
@@ -33,20 +33,20 @@ pub enum ConfigLocation {
     },
     /// A flag of the command, or a call of the library.
     Flag {
-        /// What it is called.
+        /// Name of the variable or flag.
         name: String,
     },
 }
 
-/// One mistake in the configuration. Displayed as the compiler does it: message, place, the line with a caret under
-/// the place, and what would be valid.
+/// One mistake in the configuration. Displays like a compiler error: message, location, the line with a caret under
+/// the position, and what would be valid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigError {
-    /// What is wrong.
+    /// The mistake.
     pub message: String,
-    /// Where.
+    /// Its location.
     pub location: ConfigLocation,
-    /// What to do about it.
+    /// Remedy, if known.
     pub help: Option<String>,
 }
 
@@ -62,7 +62,7 @@ impl fmt::Display for ConfigError {
     }
 }
 
-/// As compilers do it: an arrow, and the line with a caret under the place.
+/// Displays like a compiler: an arrow, and the line with a caret under the position.
 impl fmt::Display for ConfigLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let margin = self.margin();
@@ -99,7 +99,7 @@ impl ConfigLocation {
         }
     }
 
-    /// As wide as the number of the line: what stands under the place begins with it.
+    /// Spaces as wide as the line number, for lines printed under the location.
     pub fn margin(&self) -> String {
         match self {
             ConfigLocation::File { line, .. } => " ".repeat(line.to_string().len()),
@@ -153,7 +153,7 @@ impl ConfigError {
         }
     }
 
-    /// What the TOML reader found wrong, with the valid names taken out of its message.
+    /// An error of the TOML reader, with the valid names extracted from its message.
     pub(crate) fn from_toml(file: &str, source: &str, error: &toml::de::Error) -> Self {
         let span = error.span().unwrap_or(0..0);
         let message = error.message();

@@ -1,4 +1,4 @@
-//! What `throughline.toml` may say, field by field. Nothing else is accepted.
+//! Structure of `throughline.toml`, field by field. Nothing else is accepted.
 
 use super::error::ConfigError;
 use super::serving::{ServerSection, StoreSection};
@@ -35,7 +35,8 @@ use toml::Spanned;
 pub struct ConfigFile {
     /// Model endpoints by the name that `model = "upstream/model"` uses.
     pub upstreams: BTreeMap<String, Spanned<UpstreamSection>>,
-    /// What is known of models beside the table, or is no longer so: `[models."gpt-4o"]`, or `[models."upstream/model"]`.
+    /// Facts about models that the built-in table lacks or that have changed: `[models."gpt-4o"]`, or
+    /// `[models."upstream/model"]`.
     pub models: BTreeMap<String, ModelFacts>,
     /// Agents by name; `default` answers when none is named.
     pub agents: BTreeMap<String, AgentSection>,
@@ -43,7 +44,7 @@ pub struct ConfigFile {
     pub limits: LimitsSection,
     /// Settings of built-in tools.
     pub tools: ToolsSection,
-    /// Who sits in front of it.
+    /// The user.
     pub user: UserSection,
     /// MCP servers by name.
     pub mcp: BTreeMap<String, Spanned<McpServer>>,
@@ -51,11 +52,12 @@ pub struct ConfigFile {
     pub commands: BTreeMap<String, CommandTool>,
     /// HTTP endpoints that are tools, by name.
     pub http_tools: BTreeMap<String, HttpTool>,
-    /// Plugin folders of VCP. R: L2
+    /// Plugin folders of VCP.
+    // R: L2
     pub vcp_plugins: VcpPlugins,
     /// `throughline serve`: where it listens, who may come in, what it bears.
     pub server: ServerSection,
-    /// What is kept, and where.
+    /// Storage settings.
     pub store: StoreSection,
     #[serde(skip)]
     pub(crate) source: ConfigSource,
@@ -106,7 +108,7 @@ impl ConfigFile {
     }
 }
 
-/// Where a key of the section that begins at `start` stands, if it has a line of its own.
+/// Position of a key of the section that starts at `start`, if it has a line of its own.
 fn find_key(text: &str, start: usize, key: &str) -> Option<std::ops::Range<usize>> {
     let mut at = text.get(..start)?.rfind('\n').map_or(0, |newline| newline + 1);
     for (position, line) in text[at..].split_inclusive('\n').enumerate() {
@@ -131,13 +133,13 @@ pub struct UpstreamSection {
     pub known: Option<Spanned<String>>,
     /// `openai-chat`, `openai-responses`, `anthropic`, `gemini`, `ollama`.
     pub dialect: Option<Spanned<String>>,
-    /// Where the dialect's path is appended.
+    /// Base URL, to which the dialect's path is appended.
     pub base_url: Option<Spanned<String>>,
     /// The environment variable that holds the key. A key itself is never written into the file.
     pub key_env: Option<Spanned<String>>,
     /// Further headers. `"$NAME"` takes the value of an environment variable.
     pub headers: BTreeMap<String, Spanned<String>>,
-    /// `on` (default) or `off`: ask for whole replies (003 §4.1).
+    /// `on` (default) or `off`: ask for whole replies.
     pub streaming: Option<OnOff>,
     /// `system` (default: the environment's proxies), `off`, or a URL.
     pub proxy: Option<Spanned<String>>,
@@ -223,13 +225,15 @@ impl ProfileSection {
 pub struct AgentSection {
     /// `upstream/model`; the upstream is a section of the file or a known name.
     pub model: Spanned<String>,
-    /// Models to go on with, before the first token only, when this one cannot be had.
+    /// Models to fall back to, before the first token only, when this one is unavailable.
     #[serde(default)]
     pub fallback: Vec<Spanned<String>>,
-    /// How calls travel: `native`, `text` or `auto`. Default auto. R: T3
+    /// Transport of tool calls: `native`, `text` or `auto`. Default auto.
+    // R: T3
     #[serde(default)]
     pub mode: Option<ToolMode>,
-    /// Template of the system prompt. R: X5
+    /// Template of the system prompt.
+    // R: X5
     #[serde(default)]
     pub prompt: Option<Spanned<String>>,
     /// 0 to 2.
@@ -244,17 +248,21 @@ pub struct AgentSection {
     /// Tools. An agent without it has none.
     #[serde(default)]
     pub tool_call: ToolCallSection,
-    /// What may run unasked, and what may not run at all: `[[agents.NAME.policy]]`. The first rule that fits decides;
-    /// without one the tool's effect does. R: A1
+    /// Rules for what may run without approval and what may not run at all: `[[agents.NAME.policy]]`. The first rule
+    /// that matches decides; without one the tool's effect does.
+    // R: A1
     #[serde(default)]
     pub policy: Vec<Spanned<PolicyRule>>,
-    /// When the model goes in circles. R: T10
+    /// Limits on a model that repeats itself without progress.
+    // R: T10
     #[serde(default)]
     pub guard: LoopGuard,
-    /// What becomes of a message that the user sends while a reply runs. Default: at the next step. R: T14
+    /// Handling of messages that the user sends while a reply is running. Default: at the next step.
+    // R: T14
     #[serde(default)]
     pub steering: SteeringMode,
-    /// What becomes of a turn whose process died: `continue`, or `end`. Default continue. R: S3
+    /// Recovery of a turn whose process died: `continue`, or `end`. Default continue.
+    // R: S3
     #[serde(default = "goes_on")]
     pub on_interrupted: OnInterrupted,
     /// Bounds of this agent's turns that differ from `[limits.turn]`.
@@ -266,32 +274,36 @@ fn goes_on() -> OnInterrupted {
     OnInterrupted::Continue
 }
 
-/// `tool_call = { … }` of an agent: the fields and defaults of seed 002 §3.1, `start` and `results`.
+/// `tool_call = { … }` of an agent.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ToolCallSection {
-    /// Whether the agent has tools. Default false.
+    /// On if the agent has tools. Default false.
     pub enabled: bool,
-    /// `auto`: calls run as the rules say; `manual`: each waits for a person, without expiry. Default auto. R: T3
+    /// `auto`: calls run as the rules allow; `manual`: each waits for a person, without expiry. Default auto.
+    // R: T3
     // A text, since it was called differently once and the error should say where that has moved.
     pub mode: Option<Spanned<String>>,
     /// A group or one method, on or off; the more exact name wins. Default none.
     pub tool_toggles: BTreeMap<String, bool>,
-    /// What is not named there. Default true.
+    /// Default for tools that are not listed. Default true.
     pub default_tool_enabled: bool,
     /// Steps with calls in a turn. Default 5.
     pub max_iterations: u32,
     /// Time limit of a tool that has none of its own, in milliseconds. Default 30,000.
     pub timeout_ms: u64,
-    /// Ask before every call, whatever it may do. Default false. R: A1
+    /// Asks before every call, whatever its effect. Default false.
+    // R: A1
     pub require_confirmation: bool,
-    /// Run calls of a step beside each other. Default false.
+    /// Runs the calls of a step in parallel. Default false.
     pub parallel_execution: bool,
-    /// Protocol of text mode: `vcp` or `xml`. Default vcp. R: X1
+    /// Protocol of text mode: `vcp` or `xml`. Default vcp.
+    // R: X1
     pub protocol: TextProtocolKind,
-    /// When tools that change nothing start. Default eager.
+    /// Moment at which tools without side effects start. Default eager.
     pub start: ToolStartMode,
-    /// Who says the results in text mode: the `user` or the `tool` role. Default user. R: T9
+    /// Role of tool results in text mode: `user` or `tool`. Default user.
+    // R: T9
     pub results: ResultsAs,
 }
 
@@ -313,7 +325,7 @@ impl Default for ToolCallSection {
     }
 }
 
-/// How calls travel (T3).
+/// Transport of tool calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ToolMode {
@@ -374,7 +386,7 @@ impl TextProtocolKind {
     }
 }
 
-/// Who says the results of calls in text mode.
+/// Role of tool results in text mode.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ResultsAs {
@@ -385,7 +397,8 @@ pub enum ResultsAs {
     Tool,
 }
 
-/// What becomes of a message that the user sends while a reply runs. R: T14
+/// Handling of messages that the user sends while a reply is running.
+// R: T14
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SteeringMode {
@@ -396,13 +409,13 @@ pub enum SteeringMode {
     AfterTurn,
 }
 
-/// When tools that change nothing start.
+/// Moment at which tools without side effects start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolStartMode {
     /// While the model still talks.
     Eager,
-    /// When it has finished.
+    /// After the model's stream has ended.
     AfterStream,
 }
 
@@ -441,7 +454,7 @@ pub struct AgentLimitsSection {
 }
 
 impl AgentLimitsSection {
-    /// What is said here on top of what holds for all agents.
+    /// These settings, falling back to the global limits.
     pub fn over(self, base: TurnLimits) -> TurnLimits {
         TurnLimits {
             iterations_max: base.iterations_max,
@@ -479,7 +492,7 @@ pub struct UserSection {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ToolsSection {
-    /// How long the first turn waits for sources of tools, in milliseconds. Default 10,000
+    /// Longest time that the first turn waits for sources of tools, in milliseconds. Default 10,000
     /// ([`SOURCES_WAIT_MAX`](crate::SOURCES_WAIT_MAX)).
     pub wait_ms: Option<u64>,
     /// The user whose rights programs of tools have (commands, MCP servers that are started, plugins): a name of

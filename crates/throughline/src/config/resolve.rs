@@ -30,7 +30,7 @@ pub const DEMO: &str = "demo";
 /// The environment, as it is given.
 pub type EnvVars = BTreeMap<String, String>;
 
-/// What was said on the command line; it wins over everything.
+/// Settings from the command line; they override everything else.
 #[derive(Clone, Debug, Default)]
 pub struct ConfigFlags {
     /// `--agent`.
@@ -52,7 +52,7 @@ pub struct ConfigFlags {
 pub struct AppSettings {
     /// Upstreams by name: those of the file, and known ones that a model names.
     pub upstreams: BTreeMap<String, Upstream>,
-    /// What the configuration says of models.
+    /// Model facts from the configuration.
     pub models: BTreeMap<String, ModelFacts>,
     /// Agents by name.
     pub agents: BTreeMap<String, Agent>,
@@ -62,13 +62,13 @@ pub struct AppSettings {
     pub limits: LimitsSection,
     /// Settings of built-in tools.
     pub tools: ToolsSection,
-    /// What templates know about the person.
+    /// Facts about the user for prompt templates.
     pub user: PromptUser,
-    /// Where tools come from beside the program.
+    /// Sources of tools in addition to the program's own.
     pub sources: SourceSettings,
-    /// How it is served.
+    /// Server settings.
     pub server: ServerSettings,
-    /// What is kept, and where.
+    /// Storage settings.
     pub store: StoreSettings,
 }
 
@@ -91,15 +91,16 @@ impl Default for AppSettings {
 }
 
 impl AppSettings {
-    /// Whether any agent wants the demo model, so that someone must provide it.
+    /// True if any agent uses the demo model, so that the program must provide it.
     pub fn wants_demo(&self) -> bool {
         let is_demo = |choice: &UpstreamChoice| choice.name == DEMO;
         self.agents.values().any(|agent| agent.models.iter().any(is_demo))
             && !self.upstreams.contains_key(DEMO)
     }
 
-    /// Every value that nobody may see: keys and headers of upstreams, what tools and their servers are given, passwords in
-    /// addresses. What a program that serves takes out of everything that leaves it. R: R4
+    /// Every secret value: keys and headers of upstreams, secrets of tools and their servers, passwords in addresses.
+    /// A server redacts these from everything it sends or logs.
+    // R: R4
     pub fn secret_values(&self, surroundings: &SpawnContext) -> Vec<String> {
         let mut values: Vec<String> = self.upstreams.values().flat_map(Upstream::secrets).collect();
         values.extend(self.sources.secret_values(surroundings));
@@ -110,19 +111,19 @@ impl AppSettings {
     }
 }
 
-/// Puts the layers on top of each other.
+/// Combines the layers, later ones overriding earlier ones.
 ///
 /// - `THROUGHLINE_AGENT`, `THROUGHLINE_MODEL`: as the flags.
-/// - `THROUGHLINE_STREAMING`, `THROUGHLINE_MODE`: for all upstreams; with `_NAME` behind it (`…_STREAMING_DEEPSEEK`)
-///   for one, which wins.
-/// - `THROUGHLINE_BASE_URL_NAME`: another address for one.
+/// - `THROUGHLINE_STREAMING`, `THROUGHLINE_MODE`: for all upstreams; with an upstream's name appended
+///   (`THROUGHLINE_STREAMING_DEEPSEEK`) for that one, which takes precedence.
+/// - `THROUGHLINE_BASE_URL_NAME`: another address for one upstream.
 /// - `THROUGHLINE_LISTEN`, `THROUGHLINE_STORE`: as the flags.
-/// - Keys: the variable that `key_env` or the table of known upstreams names; else what was stored.
+/// - Keys: the variable that `key_env` or the table of known upstreams names; otherwise the stored key.
 ///
-/// No file, no environment, no flags = the demo model with tools.
+/// Without file, environment and flags the result is the demo model with tools.
 ///
 /// # Errors
-/// The first mistake, with its place and the valid names.
+/// The first mistake, with its location and the valid names.
 pub fn resolve(
     file: Option<ConfigFile>,
     environment: &EnvVars,
@@ -131,11 +132,12 @@ pub fn resolve(
     resolve_with_stored(file, &StoredUpstreams::default(), environment, flags)
 }
 
-/// The same with upstreams that were connected. A key of theirs counts where the environment has none; an upstream of theirs
-/// where the file has none of the name. R: O4
+/// Like [`resolve`], with stored upstreams. A stored key is used where the environment has none; a stored upstream
+/// where the file has none of the name.
 ///
 /// # Errors
 /// As in [`resolve`].
+// R: O4
 pub fn resolve_with_stored(
     file: Option<ConfigFile>,
     stored: &StoredUpstreams,
@@ -194,7 +196,7 @@ fn resolve_sources(file: &ConfigFile) -> Result<SourceSettings, ConfigError> {
     })
 }
 
-/// Who the person is, with a time zone that exists.
+/// The user's settings, with the time zone checked.
 fn resolve_user(file: &ConfigFile) -> Result<PromptUser, ConfigError> {
     let UserSection { name, time_zone } = &file.user;
     let time_zone = match time_zone {
@@ -209,7 +211,7 @@ fn resolve_user(file: &ConfigFile) -> Result<PromptUser, ConfigError> {
     Ok(PromptUser { name: name.clone().unwrap_or(base.name), time_zone })
 }
 
-/// One agent of a file, with what environment and flags say on top. An upstream that comes into being for it is not kept.
+/// One agent of a file, with environment and flags applied. An upstream created for it is not stored.
 pub(super) fn resolve_agent(
     file: &ConfigFile,
     environment: &EnvVars,
@@ -232,7 +234,7 @@ struct ConfigLayers<'a> {
     flags: &'a ConfigFlags,
 }
 
-/// Makes an error at the place that a setting came from.
+/// Creates an error at the location of a setting.
 type ConfigErrorAt<'a> = &'a dyn Fn(String) -> ConfigError;
 
 impl ConfigLayers<'_> {
@@ -261,7 +263,8 @@ impl ConfigLayers<'_> {
         self.apply_section(upstream, s, &section_error)
     }
 
-    /// `None`: a later release, or an earlier one, knew it. Whoever names it is told that it is not there.
+    /// `None` if an earlier or later release knew this upstream and this one does not. Using its name is an error
+    /// that says so.
     fn stored_upstream(&self, name: &str, entry: &StoredUpstream) -> Option<Upstream> {
         match &entry.endpoint {
             Some(own) => Upstream::new(name, own.dialect, &own.base_url).ok(),
@@ -287,7 +290,7 @@ impl ConfigLayers<'_> {
         })
     }
 
-    /// What the section says on top of what `providers` says, and the environment on top of that.
+    /// Applies the section over the table of `providers`, and the environment over both.
     fn apply_section(
         &self,
         mut upstream: Upstream,
@@ -413,9 +416,10 @@ impl ConfigLayers<'_> {
                 toggles,
                 max_iterations: t.max_iterations,
                 timeout_ms: t.timeout_ms,
-                confirmation: match t.require_confirmation {
-                    true => ConfirmationMode::Everything,
-                    false => ConfirmationMode::ByPolicy,
+                confirmation: if t.require_confirmation {
+                    ConfirmationMode::Everything
+                } else {
+                    ConfirmationMode::ByPolicy
                 },
                 protocol: t.protocol,
                 results: t.results,
@@ -615,8 +619,8 @@ fn parse_call_mode(text: &str, error_at: ConfigErrorAt<'_>) -> Result<CallStartM
     }
 }
 
-/// The rules of an agent. One that does not say what it is about would decide about everything, and is most often a line that
-/// got lost.
+/// The rules of an agent. A rule without a condition would decide about every call and is most often an incomplete
+/// entry, so it is an error.
 fn resolve_rules(file: &ConfigFile, rules: &[Spanned<PolicyRule>]) -> Result<Vec<PolicyRule>, ConfigError> {
     match rules.iter().find(|rule| rule.get_ref().is_unconditional()) {
         Some(rule) => {

@@ -1,6 +1,6 @@
-//! `[resolve_server]` and `[resolve_store]`: where the server listens, who may come in, what it bears, and what is kept.
+//! `[server]` and `[store]`: address, authentication, limits and storage.
 //!
-//! Plain data. Nothing here opens a socket or a file; the server does, with what is decided here.
+//! Plain data. Nothing here opens a socket or a file; the server does.
 
 use super::error::ConfigError;
 use super::file::{ConfigFile, OnOff};
@@ -11,11 +11,12 @@ use std::path::{Path, PathBuf};
 use toml::Spanned;
 use url::Url;
 
-/// Where the server listens if nothing is said: this machine only. R: R4
+/// Default address: this machine only.
+// R: R4
 pub const LISTEN_DEFAULT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8787);
-/// How long running turns may take to end once the server is asked to stop, in milliseconds.
+/// Default time for running turns to end after the server is asked to stop, in milliseconds.
 pub const DRAIN_MS_DEFAULT: u64 = 30_000;
-/// The database's file in the data folder, if `url` does not say otherwise.
+/// File name of the database in the data folder, unless `url` sets another.
 pub const STORE_FILE: &str = "throughline.db";
 
 /// `[resolve_server]` as it stands in the file.
@@ -32,14 +33,15 @@ pub struct ServerSection {
     pub auth: Option<Spanned<AuthMode>>,
     /// HTTPS without a proxy in front.
     pub tls: Option<TlsSection>,
-    /// What clients of `/v1/chat/completions` see of tools unless the request says otherwise. Default `none`.
+    /// Rendering of tools for clients of `/v1/chat/completions` unless the request sets another. Default `none`.
     pub render: ToolRendering,
     /// Agents are listed with these as suffixes of their names, too, for clients that let people pick a model and nothing else.
     /// Default: all but `none`.
     pub listed_renders: Option<Vec<ToolRendering>>,
-    /// Where people find the page, for links in chats: `https://chat.example.com`. Default: where the client finds the API.
+    /// Public address of the page, for links in chats: `https://chat.example.com`. Default: the address at which the
+    /// client reaches the API.
     pub public_url: Option<Spanned<String>>,
-    /// How long running turns may take to end once the server is asked to stop, in milliseconds. Default 30,000.
+    /// Time for running turns to end after the server is asked to stop, in milliseconds. Default 30,000.
     pub drain_ms: Option<u64>,
     /// Bounds.
     pub limits: Option<Spanned<ServerLimits>>,
@@ -62,28 +64,29 @@ pub struct StoreSection {
     /// `postgres://…`, or the path of a SQLite file; relative paths begin at the folder of the configuration file.
     /// `"$NAME"` takes the value of an environment variable. Default: `throughline.db` in the data folder.
     pub url: Option<Spanned<String>>,
-    /// Conversations that nobody has touched for so many days are deleted. Default: never.
+    /// Conversations without activity for this many days are deleted. Default: never.
     pub retention_days: Option<Spanned<u32>>,
-    /// Whether adjacent deltas of an ended turn are merged into one. Default on.
+    /// Merges adjacent deltas of ended turns. Default on.
     pub merge: Option<OnOff>,
-    /// Whether the bytes of upstreams are kept, so that a later version can decode them again. Default off.
+    /// Stores the raw bytes of upstreams, so that a later version can decode them again. Default off.
     pub keep_raw: Option<OnOff>,
-    /// What survives a power cut. Default `by_event`.
+    /// Durability across power failures. Default `by_event`.
     pub durability: DurabilityMode,
 }
 
-/// Who may come in.
+/// Authentication.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum AuthMode {
-    /// Whoever has a key.
+    /// Requests need a key.
     #[default]
     Keys,
     /// Every program and every person on this machine.
     Off,
 }
 
-/// What clients of `/v1/chat/completions`, which know nothing of cards, see of tools that the server runs. R: E3
+/// Rendering of server-side tools for clients of `/v1/chat/completions`, which do not know tool cards.
+// R: E3
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolRendering {
@@ -127,20 +130,22 @@ impl ToolRendering {
     }
 }
 
-/// What survives a power cut; a crash of the server alone loses nothing either way. R: S2
+/// Durability across power failures; a crash of the server alone loses nothing in either mode.
+// R: S2
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DurabilityMode {
-    /// What people said, decided, and what has effects is on the disk before it is acknowledged; the last milliseconds
-    /// of shown text may be lost, and viewers are told so.
+    /// Messages, decisions and side effects are on disk before they are acknowledged; the last milliseconds of
+    /// displayed text may be lost, and viewers are notified.
     #[default]
     ByEvent,
     /// Everything is on the disk before it is shown.
     Everything,
 }
 
-/// `limits = { … }` of the server. What is over a limit is refused with its name; nothing is slowed or dropped silently.
-/// R: R2, R4
+/// `limits = { … }` of the server. A request over a limit is refused with the limit's name; nothing is slowed or
+/// dropped silently.
+// R: R2, R4
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ServerLimits {
@@ -148,26 +153,25 @@ pub struct ServerLimits {
     pub connections_max: u32,
     /// The head of a request, in bytes. Default 32 KiB.
     pub header_bytes_max: u32,
-    /// How long the head of a request may take, and how long a connection may stay without one, in milliseconds.
-    /// Default 15,000.
+    /// Longest time for the head of a request and for an idle connection, in milliseconds. Default 15,000.
     pub header_ms_max: u64,
     /// The body of a request, in bytes. Default 4 MiB.
     pub body_bytes_max: u32,
     /// The body of a chat (`POST /v1/chat/completions`) with its pictures, in bytes; its text has `body_bytes_max`. Clients
     /// send all pictures of a chat with each message. Default 64 MiB: more than any provider takes.
     pub chat_body_bytes_max: u64,
-    /// How long the body of a request may take, in milliseconds. Default 15,000.
+    /// Longest time for the body of a request, in milliseconds. Default 15,000.
     pub body_ms_max: u64,
-    /// How deep the JSON of a request may nest. Default 64.
+    /// Deepest nesting of a request's JSON. Default 64.
     pub json_depth_max: u32,
     /// An uploaded file, in bytes. Default 32 MiB.
     pub upload_bytes_max: u64,
-    /// How long an upload may take, in milliseconds. Default 300,000.
+    /// Longest time for an upload, in milliseconds. Default 300,000.
     pub upload_ms_max: u64,
-    /// What a user says in one message, in bytes of text. Default 1 MiB: coding clients put files into it.
+    /// Largest user message, in bytes of text. Default 1 MiB: coding clients put files into it.
     pub message_bytes_max: u32,
-    /// A picture, sound or file that stands in an event itself, in bytes; a larger one is kept as a file that the event
-    /// names. Default 16 KiB.
+    /// Largest image, audio or file that stays in its event, in bytes; a larger one is stored as a file that the
+    /// event references. Default 16 KiB.
     pub media_inline_bytes_max: u32,
     /// The history of a turn that belongs to no conversation, in bytes. Default 2 MiB.
     pub history_bytes_max: u32,
@@ -175,33 +179,35 @@ pub struct ServerLimits {
     pub turns_per_minute_max: u32,
     /// Running turns of a key. Default 8.
     pub turns_per_key_max: u32,
-    /// Turns of a key that wait for nobody but their requester, who goes on with them by another request. They run nothing
-    /// and do not count as running; over the limit the oldest is ended. Default 64: many conversations at once, and few
-    /// megabytes.
+    /// Turns of a key that wait only for their requester to continue them with another request. They run nothing and
+    /// do not count as running; over the limit the oldest is ended. Default 64: many conversations at once, at the
+    /// cost of a few megabytes.
     pub parked_turns_per_key_max: u32,
     /// Streams and WebSockets of a key. Default 64.
     pub streams_per_key_max: u32,
-    /// How far a viewer that has taken nothing for a second may be behind before its connection is cut, in bytes; it
-    /// resumes where it was. Default 1 MiB.
+    /// Largest backlog of a viewer that has read nothing for a second, in bytes, before its connection is closed; it
+    /// can resume from its position. Default 1 MiB.
     pub behind_bytes_max: u64,
     /// For how long a viewer may take nothing before its connection is cut, in milliseconds. Default 10,000.
     pub behind_ms_max: u64,
     /// Silence on a stream after which a comment says that it lives, in milliseconds. Default 10,000.
     pub heartbeat_ms: u64,
-    /// How long the head of a streamed chat completion may wait for the first sign of the model, so that an early failure is an
-    /// HTTP status, in milliseconds. Default 3,000: proxies and clients wait longer for a head, people do not.
+    /// Longest time that the head of a streamed chat completion waits for the first sign of the model, so that an
+    /// early failure becomes an HTTP status, in milliseconds. Default 3,000: proxies and clients wait longer, people
+    /// do not.
     pub head_hold_ms: u64,
-    /// How long nobody may look at a turn that should not go on unseen after a restart, in milliseconds. Default 30,000.
+    /// Time without viewers after a restart before a turn that should not continue unseen is stopped, in
+    /// milliseconds. Default 30,000.
     pub reconnect_ms: u64,
-    /// How long the store may be away before streams say so, in milliseconds. Default 10,000.
+    /// Duration of a store outage before streams report it, in milliseconds. Default 10,000.
     pub store_wait_ms: u64,
     /// One message on a WebSocket, in bytes. Default 4 MiB.
     pub socket_message_bytes_max: u32,
     /// One frame on a WebSocket, in bytes. Default 1 MiB.
     pub socket_frame_bytes_max: u32,
-    /// How often a WebSocket is pinged, in milliseconds. Default 15,000.
+    /// Interval of WebSocket pings, in milliseconds. Default 15,000.
     pub socket_ping_ms: u64,
-    /// How long a ticket can be used, in milliseconds. Default 60,000.
+    /// Lifetime of a ticket, in milliseconds. Default 60,000.
     pub ticket_ms: u64,
 }
 
@@ -275,23 +281,23 @@ impl ServerLimits {
 /// `[resolve_server]`, decided.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerSettings {
-    /// Where it listens.
+    /// Address to listen on.
     pub listen: SocketAddr,
     /// Further names for `Host`, in lower case, with a port where the file gives one.
     pub hosts: Vec<String>,
     /// Origins of other pages, as browsers write them.
     pub origins: Vec<String>,
-    /// Who may come in.
+    /// Authentication.
     pub auth: AuthMode,
-    /// Certificate and key, if it speaks HTTPS itself.
+    /// Certificate and key, for a server that terminates HTTPS itself.
     pub tls: Option<TlsSection>,
-    /// What is seen of tools on `/v1/chat/completions`.
+    /// Rendering of tools on `/v1/chat/completions`.
     pub render: ToolRendering,
     /// The renderings under which `/v1/models` lists agents once more.
     pub listed_renders: Vec<ToolRendering>,
-    /// Where people find the page; `None` = where the client of a request finds the API.
+    /// Public address of the page; `None` = the address at which the client reaches the API.
     pub public_url: Option<String>,
-    /// How long running turns may take to end, in milliseconds.
+    /// Time for running turns to end, in milliseconds.
     pub drain_ms: u64,
     /// Bounds.
     pub limits: ServerLimits,
@@ -319,7 +325,7 @@ impl Default for ServerSettings {
     }
 }
 
-/// Where turns and conversations are kept.
+/// Database of turns and conversations.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum StoreBackend {
     /// [`STORE_FILE`] in the data folder.
@@ -334,15 +340,15 @@ pub enum StoreBackend {
 /// `[resolve_store]`, decided.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoreSettings {
-    /// Where.
+    /// The database.
     pub backend: StoreBackend,
     /// Days after which untouched conversations are deleted; `None` = never.
     pub retention_days: Option<u32>,
-    /// Whether adjacent deltas of ended turns are merged.
+    /// Merges adjacent deltas of ended turns.
     pub merge: OnOff,
-    /// Whether the bytes of upstreams are kept.
+    /// Stores the raw bytes of upstreams.
     pub keep_raw: OnOff,
-    /// What survives a power cut.
+    /// Durability across power failures.
     pub durability: DurabilityMode,
 }
 
@@ -462,7 +468,7 @@ pub(crate) fn resolve_store(
     })
 }
 
-/// What is wrong with a text, wherever it came from.
+/// An invalid value, without its location.
 struct InvalidValue {
     message: String,
     help: &'static str,

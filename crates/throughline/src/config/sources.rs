@@ -11,7 +11,7 @@ use throughline_tools::mcp::{McpServer, PinStore};
 use throughline_tools::process::{RunAs, SpawnContext};
 use throughline_tools::vcp_plugin::{VcpPluginSource, VcpPlugins};
 
-/// What a configuration says of sources, as it stands there.
+/// Settings of sources, as the configuration states them.
 #[derive(Clone, Debug, Default)]
 pub struct SourceSettings {
     /// `[mcp.NAME]`, those that are enabled.
@@ -26,17 +26,17 @@ pub struct SourceSettings {
     pub run_as: Option<String>,
 }
 
-/// A source, not started yet, and what the configuration said of it.
+/// A source that has not been started, with a hash of its settings.
 #[derive(Clone)]
 pub struct ConfiguredSource {
     /// The source.
     pub source: Arc<dyn ToolSource>,
-    /// A hash of everything that was said, secrets included: when it changes, the source is started anew.
+    /// Hash of all settings, secrets included: when it changes, the source is restarted.
     pub settings_hash: u64,
 }
 
 impl ConfiguredSource {
-    /// A source made from `said`.
+    /// A source made from `settings`.
     pub fn new(source: Arc<dyn ToolSource>, settings: &impl Hash) -> Self {
         let mut hasher = DefaultHasher::new();
         settings.hash(&mut hasher);
@@ -86,7 +86,8 @@ impl SourceSettings {
         sources
     }
 
-    /// Values that nobody may see of what the sources are given. R: R4
+    /// Secret values among the settings of the sources.
+    // R: R4
     pub fn secret_values(&self, surroundings: &SpawnContext) -> Vec<String> {
         let mcp = self.mcp.values().flat_map(|server| server.secret_values(surroundings));
         let commands = self.commands.values().flat_map(|command| command.secret_values(surroundings));

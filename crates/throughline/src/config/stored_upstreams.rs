@@ -1,5 +1,6 @@
-//! Upstreams that somebody has connected: their keys, and addresses of one's own. They are kept in one file of the data
-//! folder, for its owner's eyes only, and lie between `throughline.toml` and the environment. R: O4, R4
+//! Upstreams connected at run time: keys and custom addresses. They are stored in one private file of the data folder
+//! and rank between `throughline.toml` and the environment.
+// R: O4, R4
 
 use crate::secret::Secret;
 use serde::{Deserialize, Serialize};
@@ -30,7 +31,7 @@ pub struct StoredUpstream {
     /// Its key; `None` = it needs none, or the environment has it.
     #[serde(default, skip_serializing_if = "Option::is_none", with = "in_clear")]
     pub key: Option<Secret>,
-    /// Where it is, if it is not known by name.
+    /// Address of an upstream that is not known by name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[serde(rename = "own")]
     pub endpoint: Option<CustomEndpoint>,
@@ -40,10 +41,10 @@ pub struct StoredUpstream {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CustomEndpoint {
-    /// How it is spoken to.
+    /// Its wire format.
     #[serde(with = "by_name")]
     pub dialect: Dialect,
-    /// Where the dialect's path is appended.
+    /// Base URL, to which the dialect's path is appended.
     pub base_url: String,
 }
 
@@ -62,7 +63,7 @@ impl VersionedDocument for StoredUpstreams {
 }
 
 impl StoredUpstreams {
-    /// With this one, in place of one that had the name.
+    /// Adds an upstream, replacing the one of the same name.
     #[must_use]
     pub fn with(mut self, name: impl Into<String>, upstream: StoredUpstream) -> Self {
         self.upstreams.insert(name.into(), upstream);
@@ -88,9 +89,9 @@ pub struct StoredUpstreamsFile(PrivateFile);
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the keys in {} cannot be used: {why}; mend the file, or remove it to connect anew", path.display())]
 pub struct StoredUpstreamsError {
-    /// Which.
+    /// Path of the file.
     pub path: PathBuf,
-    /// What is wrong.
+    /// The mistake.
     pub why: String,
 }
 
@@ -100,20 +101,20 @@ impl StoredUpstreamsFile {
         Self(PrivateFile::at(path, FILE_BYTES_MAX))
     }
 
-    /// Where it is.
+    /// Path of the file.
     pub fn path(&self) -> &Path {
         self.0.path()
     }
 
-    /// What is in it.
+    /// Reads the file.
     ///
     /// # Errors
-    /// It cannot be read, or is no such file.
+    /// It cannot be read, or has another format.
     pub fn read(&self) -> Result<StoredUpstreams, StoredUpstreamsError> {
         self.0.read().map_err(|error| self.file_error(error))
     }
 
-    /// Keeps this one, in place of one that had the name.
+    /// Stores an upstream, replacing the one of the same name.
     ///
     /// # Errors
     /// It cannot be written.
@@ -136,7 +137,7 @@ impl StoredUpstreamsFile {
     }
 }
 
-/// What is pasted as a key, without what comes along with it; `Err`: it can be none, and why.
+/// A pasted key without what was copied along with it; `Err` explains why the text cannot be a key.
 pub fn parse_pasted_key(text: &str) -> Result<Secret, &'static str> {
     let key = text.trim().trim_matches(['"', '\'']);
     match key {
@@ -148,7 +149,7 @@ pub fn parse_pasted_key(text: &str) -> Result<Secret, &'static str> {
     }
 }
 
-/// A key in the one place where it has to stand.
+/// Serializes a key in plain text, which only this file does.
 mod in_clear {
     use super::Secret;
     use serde::{Deserialize, Deserializer, Serializer};

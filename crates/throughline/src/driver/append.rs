@@ -27,11 +27,11 @@ pub(super) struct LogAppender {
     lag: AppendLag,
 }
 
-/// For how long a turn has been waiting for its log, for whoever looks at the turn: the log itself cannot tell it.
+/// Duration of a turn's pending append, for viewers of the turn: the log itself cannot report it.
 #[derive(Clone, Debug)]
 pub(crate) struct AppendLag {
     created: Instant,
-    /// Milliseconds behind `created`, and one more; 0 = nothing is under way.
+    /// Milliseconds since `created`, plus one; 0 = no append is pending.
     pending_since_ms: Arc<AtomicU64>,
 }
 
@@ -120,7 +120,7 @@ impl LogAppender {
     }
 }
 
-/// How long an append took.
+/// Duration class of an append.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum AppendPace {
     Normal,
@@ -128,18 +128,16 @@ pub(super) enum AppendPace {
     Slow(Duration),
 }
 
-/// From when on an append is slow: long enough to be noticed by whoever reads along.
+/// Threshold of a slow append: long enough for a reader to notice.
 const SLOW_APPEND: Duration = Duration::from_secs(1);
 
 fn build_batch(append: AppendBatch<'_>, effects: &mut CallEffects) -> Result<store::LogBatch, LogError> {
     let records = append.events.iter().map(|event| effects.to_record(event)).collect::<Result<_, _>>()?;
     let provider_states: Vec<_> =
         append.provider_states.iter().map(encode_provider_state).collect::<Result<_, _>>()?;
-    // Where something begins or ends somebody waits, or something begins behind it.
-    let urgency = match provider_states.is_empty() && append.events.iter().all(is_delta) {
-        true => AppendUrgency::Batched,
-        false => AppendUrgency::Immediate,
-    };
+    // A reader or the next action waits for whatever starts or ends something.
+    let only_deltas = provider_states.is_empty() && append.events.iter().all(is_delta);
+    let urgency = if only_deltas { AppendUrgency::Batched } else { AppendUrgency::Immediate };
     Ok(store::LogBatch { records, provider_state: provider_states, urgency })
 }
 
@@ -166,7 +164,7 @@ fn encode_error(error: serde_json::Error) -> LogError {
     LogError::StoreFailure { why: format!("an event cannot be written: {error}") }
 }
 
-/// What each call of the turn may do: the durability of its intent and result depends on it.
+/// Effect of each call of the turn: the durability of its intent and result depends on it.
 #[derive(Default)]
 struct CallEffects(HashMap<CallId, Effect>);
 
@@ -183,8 +181,8 @@ impl CallEffects {
         Ok(LogRecord::new(event.seq.0, kind, durability, event.to_json().map_err(encode_error)?))
     }
 
-    /// The name of an event on the wire, and what it must survive: a power cut, if losing it could make someone do a
-    /// thing twice or lose what a person has said.
+    /// Wire name of an event and its durability: it must survive a power failure if losing it could repeat a side
+    /// effect or lose what a person has sent.
     fn classify(&self, event: &Event) -> (&'static str, Durability) {
         use Durability::{Power, Process};
         use EventKind as E;
@@ -226,8 +224,8 @@ impl CallEffects {
 /// Most records read at once when a turn is taken up again.
 const RECORDS_PER_READ: usize = 4_096;
 
-/// Takes a turn whose driver is gone out of the log and ends it truthfully: what was running is `unknown` or
-/// `not_started`, the message says that it was interrupted.
+/// Takes over a turn whose driver is gone and ends it truthfully: what was running is `unknown` or `not_started`, and
+/// the message states that it was interrupted.
 pub(super) async fn end_as_interrupted(
     log: &dyn Log,
     spec: &(TurnSetup, TurnStart),

@@ -32,7 +32,7 @@ pub(super) struct RunningTools {
     question_count: u64,
 }
 
-/// What a running tool says.
+/// A report of a running tool.
 enum ToolReport {
     Progress(TurnInput),
     Question { call: CallId, attempt: u32, question: ToolQuestion, reply: oneshot::Sender<ToolAnswer> },

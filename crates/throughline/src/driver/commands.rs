@@ -1,4 +1,4 @@
-//! What comes from outside while a turn runs: people, and clients that run its tools.
+//! Commands from outside to a running turn: from people, and from clients that run its tools.
 
 use super::elicitation::ToolAnswerResult;
 use super::{TurnCommand, TurnDriver, decisions};
@@ -26,11 +26,10 @@ impl TurnDriver {
                     Ok(answer) => {
                         let before = self.machine.seq();
                         self.feed(TurnInput::ToolQuestionAnswered { question, answer, by });
-                        // The log may be behind: it was answered or expired a moment ago.
-                        let result = match self.machine.seq() == before {
-                            true => ToolAnswerResult::NotOpen,
-                            false => ToolAnswerResult::Accepted,
-                        };
+                        // `elicitations` follows the log, which may lag: the question was answered or expired a moment ago.
+                        let unchanged = self.machine.seq() == before;
+                        let result =
+                            if unchanged { ToolAnswerResult::NotOpen } else { ToolAnswerResult::Accepted };
                         self.receipts.reply_when_logged(self.machine.seq(), reply, result);
                     }
                     Err(rejection) => self.receipts.reply_now(reply, rejection),

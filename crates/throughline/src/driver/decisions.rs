@@ -1,7 +1,8 @@
-//! Answers whose senders want to know what became of them, when the log has it. R: A3
+//! Approval answers whose senders wait for the outcome, which is sent when the log has it.
 //!
-//! The machine takes the first answer. Here is only remembered who sent what; who was first is read from the log like
-//! everything else, so that everybody is told the same.
+//! The machine accepts the first answer. This module only remembers who sent what; the winner is read from the log
+//! like everything else, so that every sender gets the same result.
+// R: A3
 
 use crate::approval::ApprovalResponse;
 use crate::approval_outcome::ApprovalOutcome;
@@ -50,10 +51,7 @@ impl PendingDecisions {
         by: String,
     ) -> ApprovalOutcome {
         let stored = self.early_answers.entry(question).or_insert_with(|| (answer.clone(), by));
-        match stored.0 == answer {
-            true => ApprovalOutcome::Queued,
-            false => ApprovalOutcome::Conflict,
-        }
+        if stored.0 == answer { ApprovalOutcome::Queued } else { ApprovalOutcome::Conflict }
     }
 
     /// Takes what became of answers out of events that the log holds. Returns the answers of questions that were waited
@@ -127,7 +125,7 @@ impl PendingDecisions {
     }
 }
 
-/// What an answer is told that comes when the question stands so; `None` = it may be the first.
+/// Outcome for an answer to a question in this state; `None` = it may be the first.
 pub(super) fn settled_outcome(state: QuestionState, answer: &ApprovalResponse) -> Option<ApprovalOutcome> {
     match state {
         QuestionState::Open | QuestionState::Upcoming => None,

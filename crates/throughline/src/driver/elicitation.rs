@@ -1,4 +1,5 @@
-//! Questions that running tools have asked and that are open, with what an answer has to fit. R: L6
+//! Open questions of running tools, with the schema of their answers.
+// R: L6
 
 use serde_json::Value;
 use std::collections::HashMap;
@@ -6,7 +7,7 @@ use throughline_engine::{ApprovalId, Event, EventKind, QuestionKind, ToolAnswer}
 use throughline_tools::complete_answer;
 use throughline_wire::CallId;
 
-/// What is open, as the log has it.
+/// The open questions according to the log.
 #[derive(Default)]
 pub(super) struct PendingElicitations(HashMap<ApprovalId, PendingElicitation>);
 
@@ -15,7 +16,7 @@ struct PendingElicitation {
     schema: Option<Value>,
 }
 
-/// What became of an answer to a question of a running tool.
+/// Outcome of an answer to a question of a running tool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use = "an answer that does not fit can be corrected"]
 pub enum ToolAnswerResult {
@@ -23,9 +24,9 @@ pub enum ToolAnswerResult {
     Accepted,
     /// The question is not open: it was answered, expired, or is another turn's.
     NotOpen,
-    /// What was filled in does not fit; the question is still open.
+    /// The values do not fit the form; the question is still open.
     Invalid {
-        /// What, and where.
+        /// The fields at fault and the reason.
         message: String,
     },
     /// The turn is over.

@@ -55,7 +55,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-/// What someone outside wants of a running turn.
+/// A command to a running turn.
 #[derive(Debug)]
 pub(crate) enum TurnCommand {
     Answer {
@@ -96,12 +96,12 @@ pub(crate) enum TurnCommand {
     },
 }
 
-/// Where a turn begins.
+/// Starting point of a driver.
 #[derive(Debug)]
 pub(crate) enum TurnOrigin {
     /// At its beginning.
     New,
-    /// Behind what the log has of it, in place of a process that is gone.
+    /// After the events in the log, replacing a process that is gone.
     Resumed { events: Vec<Event>, provider_states: Vec<StepProviderState> },
 }
 
@@ -114,15 +114,15 @@ pub(crate) type RegistryProvider = Arc<dyn Fn() -> Arc<ToolRegistry> + Send + Sy
 /// Gets each answer that holds beyond its call, once the log has it. May block its thread.
 pub(crate) type ApprovalSink = Arc<dyn Fn(RememberedDecision) + Send + Sync>;
 
-/// Everything that a turn needs of the world.
+/// Dependencies of a turn.
 pub(crate) struct DriverContext {
     pub clock: TurnClock,
     pub log: Arc<dyn Log>,
     /// The right to write the turn.
     pub claim: TurnClaim,
-    /// By place in [`TurnSetup::upstreams`]; `None` = there is none of that name any more.
+    /// By position in [`TurnSetup::upstreams`]; `None` = no upstream has that name any more.
     pub upstreams: Vec<Option<Arc<UpstreamClient>>>,
-    /// How calls travel. The machine does not know.
+    /// Transport of tool calls. The machine does not know it.
     pub call_format: CallFormat,
     pub registry: RegistryProvider,
     pub executor: ToolExecutor,
@@ -130,9 +130,9 @@ pub(crate) struct DriverContext {
     pub approval_sink: ApprovalSink,
     /// Boxed: a channel makes room for 32 of them at its beginning, for each turn.
     pub commands: mpsc::Receiver<Box<TurnCommand>>,
-    /// What the user says in mid-turn.
+    /// Messages that the user sends during the turn.
     pub steering_queue: SteeringQueue,
-    /// Where what is too large for the log goes, and comes from.
+    /// Stores and loads content that is too large for the log.
     pub offloader: MediaOffloader,
     pub append_lag: AppendLag,
     /// The clients that run tools of this turn.
@@ -195,7 +195,7 @@ struct TurnDriver {
     observer: ObservedTurn,
 }
 
-/// Whether the senders of commands are still there.
+/// State of the command channel: some senders left, or all dropped.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum SenderState {
     Connected,
@@ -330,7 +330,8 @@ impl TurnDriver {
         }
     }
 
-    /// The log has had these since before this process: nobody is told of them again, but what is open is known.
+    /// Replays events that the log has from before this process: nobody is notified again, but open questions become
+    /// known.
     fn replay(&mut self, events: &[Event]) {
         self.approval_tasks.replay(events);
         self.elicitations.observe(events);
@@ -372,7 +373,7 @@ impl TurnDriver {
         }
     }
 
-    /// What a test does that wants to see what becomes of tools without an intent.
+    /// Starts tools without an intent, for a test that shows the consequences.
     fn start_tools_early(&mut self) -> Vec<TurnInput> {
         let actions = std::mem::take(&mut self.out.actions);
         let is_start = |action: &TurnAction| matches!(action, TurnAction::StartTool { .. });
@@ -382,7 +383,7 @@ impl TurnDriver {
         starts.into_iter().filter_map(|start| self.perform(start)).collect()
     }
 
-    /// What the machine yielded at its beginning.
+    /// Events and actions that the machine yielded at its start.
     fn flush_initial(&mut self) {
         for input in self.outbox.push(&mut self.out) {
             self.feed(input);

@@ -19,14 +19,14 @@ const HELD_BYTES_MAX: usize = 64 << 10;
 /// The call that is going on, if any.
 #[derive(Default)]
 pub(super) struct ModelCall {
-    /// How the model calls tools.
+    /// Transport of tool calls.
     call_format: CallFormat,
     offloader: MediaOffloader,
     current: Option<CurrentCall>,
-    /// What is asked now, and when it is given up: tries of one call share their time.
+    /// The current call and its deadline: attempts of one call share their time.
     deadline: Option<CallDeadline>,
-    /// Deltas that came while an append was under way: neighbours are joined, so that a slow log gets fewer and larger
-    /// events (design §6).
+    /// Deltas received while an append was pending: neighbours are joined, so that a slow log gets fewer and larger
+    /// events.
     held_events: EventBatch,
 }
 
@@ -79,7 +79,7 @@ impl ModelCall {
         self.current = Some(CurrentCall { step, attempt, handoff, call: Some(Box::pin(call)) });
     }
 
-    /// When this try is given up: another upstream has time of its own, and so has the next step.
+    /// Deadline of this attempt: another upstream has time of its own, and so has the next step.
     fn deadline_for(&mut self, step: u32, client: &UpstreamClient) -> Instant {
         let upstream = client.upstream().name.as_str();
         match &self.deadline {
@@ -109,7 +109,7 @@ impl ModelCall {
         }
     }
 
-    /// What the machine is told about a piece now. Deltas alone can wait for a busy log.
+    /// Inputs for the machine from a piece of the reply. Deltas alone can wait for a busy log.
     pub(super) fn to_inputs(&mut self, item: Option<ModelItem>, log: LogState) -> Vec<TurnInput> {
         match item {
             Some(ModelItem::Events(events)) => {
@@ -129,7 +129,7 @@ impl ModelCall {
         }
     }
 
-    /// What has been held back.
+    /// The held deltas.
     pub(super) fn take_held(&mut self) -> Vec<TurnInput> {
         let Some(CurrentCall { step, attempt, .. }) = self.current else { return Vec::new() };
         let events = std::mem::take(&mut self.held_events).into_events();
@@ -148,7 +148,7 @@ impl ModelCall {
     }
 }
 
-/// Whether an append is under way.
+/// State of the log: an append is pending, or none is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LogState {
     Idle,
@@ -169,7 +169,7 @@ mod tests {
     use super::*;
     use throughline_wire::{CallSlot, StreamEnd};
 
-    /// A call that is going on, with nobody behind it.
+    /// A call in progress without a task.
     fn going_on() -> ModelCall {
         let call = Some(std::future::pending().boxed());
         let current = Some(CurrentCall { step: 1, attempt: 2, handoff: ModelHandoff::default(), call });

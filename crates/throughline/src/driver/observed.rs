@@ -1,4 +1,4 @@
-//! What the observer is told of one turn. Without an observer nothing is made, copied or counted.
+//! Notifications of one turn to the observer. Without an observer nothing is created, copied or counted.
 
 use crate::observer::{KeepRaw, ModelCallEvent, ModelCallFacts, TurnFacts, TurnObserver};
 use crate::upstream::Upstream;
@@ -7,7 +7,7 @@ use std::time::Instant;
 use throughline_engine::Event;
 use throughline_tools::{SecretSet, StreamRedactor};
 
-/// One turn as the observer knows it. When it is dropped, however the turn ended, the observer is told that nothing more comes.
+/// One turn as the observer sees it. Dropping it, however the turn ended, notifies the observer of the end.
 pub(crate) struct ObservedTurn(Option<(Arc<dyn TurnObserver>, Arc<TurnFacts>)>);
 
 /// One model call as the observer knows it.
@@ -74,8 +74,9 @@ impl ObservedCall {
     }
 }
 
-/// The bytes of one reply on their way to the observer. What is held back, because it might be the beginning of a secret, is
-/// told at the end, also of a call that is given up. R: R4, S5
+/// The bytes of one reply on their way to the observer. Bytes held back because they might begin a secret are passed
+/// on at the end, also for a call that is given up.
+// R: R4, S5
 pub(crate) struct ObservedBytes(Option<(CallObserver, StreamRedactor)>);
 
 impl ObservedBytes {

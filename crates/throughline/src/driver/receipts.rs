@@ -1,10 +1,11 @@
-//! Answers that whoever gave an input waits for, sent when the log has what came of it. R: S2
+//! Deferred replies to the senders of inputs, sent when the log has the result.
+// R: S2
 
 use std::collections::VecDeque;
 use throughline_engine::EventSeq;
 use tokio::sync::oneshot;
 
-/// Sends an answer; who waits sees by its being dropped that the turn is gone.
+/// Sends a reply; dropping it shows the sender that the turn is over.
 type DeferredReply = Box<dyn FnOnce() + Send>;
 
 /// Replies that wait for the log, oldest first.

@@ -16,7 +16,7 @@ impl TimerQueue {
         self.0.push(Reverse((at, id)));
     }
 
-    /// When the earliest is due.
+    /// Deadline of the earliest timer.
     pub(super) fn next(&self) -> Option<UnixMillis> {
         self.0.peek().map(|Reverse((at, _))| *at)
     }
@@ -45,7 +45,7 @@ impl TimerSleep {
         Self { sleep: Box::pin(tokio::time::sleep(Duration::ZERO)), set_to: None }
     }
 
-    /// Waits for a time; for ever without one. Dropping the future keeps the alarm set.
+    /// Waits for a time; without one it never returns. Cancel-safe: dropping the future leaves the alarm set.
     pub(super) async fn wait_until(&mut self, clock: TurnClock, at: Option<UnixMillis>) {
         let Some(at) = at else { return std::future::pending().await };
         if self.set_to != Some(at) {

@@ -1,4 +1,5 @@
-//! `{{ tools }}` made once for each protocol and agent, until its settings or the registry change. R: X5
+//! `{{ tools }}` rendered once for each protocol and agent, until its settings or the registry change.
+// R: X5
 
 use super::ToolsText;
 use crate::config::TextProtocolKind;
@@ -6,16 +7,16 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use throughline_tools::{ToolFingerprint, ToolToggle, ToolToggles};
 
-/// What the text depends on beside the registry.
+/// Inputs of the text in addition to the registry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolsTextKey {
     /// The text protocol.
     pub protocol: TextProtocolKind,
     /// The agent's name.
     pub agent: String,
-    /// Whether it has tools.
+    /// On if it has tools.
     pub tools: ToolToggle,
-    /// Which.
+    /// The tools that are switched on.
     pub toggles: ToolToggles,
 }
 
@@ -28,8 +29,8 @@ pub struct ToolsTextCache {
 #[derive(Debug, Default)]
 struct CacheState {
     registry: Option<ToolFingerprint>,
-    /// One for each protocol and agent, with the settings that it was made for: a configuration that is loaded again
-    /// and again leaves nothing behind.
+    /// One entry for each protocol and agent, with the settings it was made for, so that repeated reloads of the
+    /// configuration leave nothing over.
     texts: HashMap<(&'static str, String), (ToolsTextKey, Arc<ToolsText>)>,
 }
 

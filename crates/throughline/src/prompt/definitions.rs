@@ -1,13 +1,14 @@
-//! What `{{ tools }}` stands for: the guide of a text protocol, and a definition for each tool.
+//! The value of `{{ tools }}`: the guide of a text protocol, and a definition for each tool.
 
 use throughline_tools::{DiscoveredTool, ToolAvailability};
 use throughline_wire::text::TextProtocol;
 use throughline_wire::{ToolDefinition, ToolName};
 
-/// The tools of an agent as text. Empty for tools that travel natively: the upstream is told of them beside the prompt.
+/// The tools of an agent as text. Empty for tools that travel natively: the upstream receives them separately from
+/// the prompt.
 #[derive(Clone, Debug, Default)]
 pub struct ToolsText {
-    /// How to call; said once, in front of the first definitions.
+    /// Instructions for calling tools; placed once, before the first definitions.
     pub guide: String,
     /// In stable order: by name.
     pub tools: Vec<ToolText>,
@@ -21,7 +22,7 @@ pub struct ToolsText {
 pub struct ToolText {
     /// Its name.
     pub name: ToolName,
-    /// Where it comes from.
+    /// Source of the tool.
     pub source: String,
     /// Its definition in the protocol, standing alone.
     pub definition: String,

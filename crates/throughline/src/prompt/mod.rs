@@ -1,7 +1,8 @@
-//! System prompts: templates of the configuration, what they know, and what they cost.
+//! System prompts: templates of the configuration, their values, and their size in tokens.
 //!
-//! Only what an operator wrote into a prompt field is a template: what users, models and tools say is put in as it is and
-//! never read as one. Everything here is a function of what it is given; the clock and the person come in as [`PromptContext`].
+//! Only a prompt field written by an operator is a template: text of users, models and tools is inserted as it is and
+//! never read as one. Everything here is a function of its arguments; the clock and the user come in as
+//! [`PromptContext`].
 //!
 //! ```
 //! use throughline::config::ToolMode;
@@ -41,12 +42,12 @@ use jiff::Zoned;
 use jiff::tz::TimeZone;
 use std::sync::Arc;
 
-/// Who sits in front of it, as far as templates are told.
+/// The user, as far as templates see.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PromptUser {
     /// `{{ user }}`.
     pub name: String,
-    /// In which `{{ date }}` and `{{ time }}` are told; `None` = this machine's.
+    /// Time zone of `{{ date }}` and `{{ time }}`; `None` = this machine's.
     pub time_zone: Option<TimeZone>,
 }
 
@@ -57,7 +58,7 @@ impl Default for PromptUser {
     }
 }
 
-/// What a template can know.
+/// The values of a template.
 #[derive(Clone, Debug)]
 pub struct PromptContext<'a> {
     /// `{{ date }}` and `{{ time }}`.
@@ -83,8 +84,8 @@ pub struct SystemPrompt {
     pub unmatched: Vec<String>,
 }
 
-/// The system prompt of a turn: the template, and behind it the tools if they travel as text and the template has not
-/// placed them. Without them a model could not know how to call.
+/// The system prompt of a turn: the template, followed by the tools if they travel as text and the template has not
+/// placed them, because without them a model could not know how to call.
 ///
 /// # Errors
 /// The template, with line and column.

@@ -27,12 +27,12 @@ pub struct PromptTemplate {
     environment: Arc<Environment<'static>>,
 }
 
-/// What is wrong with a template, and where in it.
+/// A mistake in a template, with its position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TemplateError {
     /// One sentence.
     pub message: String,
-    /// What would be right, if that is known.
+    /// The valid alternative, if known.
     pub help: Option<String>,
     /// From 1.
     pub line: usize,
@@ -62,7 +62,7 @@ pub(super) struct RenderedPrompt {
     pub(super) unmatched: Vec<String>,
 }
 
-/// Whether the template has put the tools somewhere.
+/// Records if the template has placed the tools.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum ToolsPlacement {
     #[default]
@@ -71,11 +71,11 @@ pub(super) enum ToolsPlacement {
 }
 
 impl PromptTemplate {
-    /// Reads a template and renders it once for each mode, with tools and without: what is wrong with it is said now and
+    /// Compiles a template and renders it once for each mode, with tools and without, so that mistakes appear now and
     /// not in the middle of a conversation.
     ///
     /// # Errors
-    /// Syntax, names that do not exist, and whatever goes wrong in the trial.
+    /// Syntax errors, unknown names, and anything that goes wrong in the trial renderings.
     pub fn compile(source: &str) -> Result<Self, TemplateError> {
         let mut environment = Environment::new();
         environment.set_undefined_behavior(UndefinedBehavior::Strict);
@@ -156,7 +156,8 @@ impl PartialEq for PromptTemplate {
     }
 }
 
-/// Output that ends at [`PROMPT_BYTES_MAX`]. // R: R2
+/// Output that ends at [`PROMPT_BYTES_MAX`].
+// R: R2
 struct LimitedOutput {
     text: Vec<u8>,
 }

@@ -1,9 +1,10 @@
-//! How many tokens a text costs: an estimate that looks at scripts, or exact with the feature `exact-tokens`.
+//! Token counts of texts: an estimate by script, or exact with the feature `exact-tokens`.
 //!
-//! The estimate is made for the vocabularies of 150,000 to 260,000 entries that current models use, and compared with
-//! one of them (o200k_base) by the tests: see the table in docs/prompts.md. It never reads a table and never allocates.
+//! The estimate is made for the vocabularies of 150,000 to 260,000 entries that current models use, and the tests
+//! compare it with one of them (o200k_base): see the table in docs/prompts.md. It never reads a table and never
+//! allocates.
 
-/// Where a number of tokens comes from.
+/// Origin of a number of tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TokenCounting {
     /// From the looks of the text; see docs/prompts.md for how far off it can be.
@@ -12,7 +13,7 @@ pub enum TokenCounting {
     Exact,
 }
 
-/// How [`count`] counts in this build.
+/// The method of [`count`] in this build.
 pub fn counting() -> TokenCounting {
     if cfg!(feature = "exact-tokens") { TokenCounting::Exact } else { TokenCounting::Estimated }
 }
@@ -47,7 +48,7 @@ pub fn estimate(text: &str) -> usize {
     hundredths.div_ceil(100)
 }
 
-/// What vocabularies treat alike.
+/// Classes of characters that vocabularies treat alike.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum TokenClass {
     /// Latin letters: words, with their space in front.
@@ -62,7 +63,7 @@ enum TokenClass {
     Hangul,
     /// Digits, three in a token.
     Digit,
-    /// A single space, part of the word behind it; more of them are one token.
+    /// A single space, which belongs to the following word; several are one token.
     Space,
     /// Line ends, with the punctuation before them.
     Newline,
@@ -70,7 +71,7 @@ enum TokenClass {
     Punctuation,
     /// Punctuation of Chinese and Japanese.
     WidePunctuation,
-    /// Emoji and whatever is rare.
+    /// Emoji and other rare characters.
     Rare,
 }
 

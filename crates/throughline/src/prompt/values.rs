@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// What a template may name. Nothing else: a name that does not exist is a mistake and not an empty text.
+/// The names available to a template. Any other name is a mistake and not an empty text.
 pub(super) const NAMES: [&str; 7] = ["tools", "date", "time", "user", "agent", "model", "mode"];
 
 /// The values of [`NAMES`] for one rendering.
@@ -43,7 +43,7 @@ impl TemplateValues {
         Value::from(self.values.clone())
     }
 
-    /// What the template made of the tools.
+    /// Tools placed by the template.
     pub(super) fn usage(&self) -> ToolsUsage {
         self.tools.usage().clone()
     }
@@ -55,10 +55,10 @@ struct ToolsValue {
     usage: Mutex<ToolsUsage>,
 }
 
-/// What has been said of the tools in one rendering.
+/// Use of the tools in one rendering.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ToolsUsage {
-    /// How often.
+    /// Number of times the tools were rendered.
     pub(super) times: usize,
     /// Names that mean no tool.
     pub(super) unmatched: Vec<String>,
@@ -70,7 +70,7 @@ impl ToolsValue {
         self.usage.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Definitions, with the guide in front if it has not been said yet.
+    /// Definitions, preceded by the guide unless it was rendered before.
     fn render_tools(&self, tools: &[&ToolText]) -> String {
         let mut usage = self.usage();
         usage.times += 1;

@@ -1,4 +1,4 @@
-//! Events of a reply that are passed on together, neighbours of one block joined (design §6).
+//! Events of a reply that are passed on together, with neighbours of one block joined.
 
 use throughline_wire::StepEvent;
 
@@ -10,7 +10,7 @@ pub(crate) struct EventBatch {
     kind: BatchKind,
 }
 
-/// Whether anything but deltas is in a batch.
+/// Contents of a batch: deltas only, or other events as well.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum BatchKind {
     #[default]

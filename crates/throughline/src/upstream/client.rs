@@ -2,7 +2,7 @@
 
 use super::batch::EventBatch;
 use super::deadlines::{CallDeadlines, DeadlineSleep, WaitPhase};
-use super::failure::{self, ToolsOffered, UpstreamErrorResponse};
+use super::failure::{self, ToolsInRequest, UpstreamErrorResponse};
 use super::handoff::{ModelHandoff, ModelItem};
 use super::{KeyState, Upstream, UpstreamProxy};
 use crate::clock::TurnClock;
@@ -27,31 +27,31 @@ use tokio::time::{Instant, timeout_at};
 
 /// Most bytes of an error body that are read.
 const ERROR_BODY_BYTES_MAX: usize = 64 << 10;
-/// Most bytes that are read behind a complete reply for the sake of its connection, and how long.
+/// Most bytes read after a complete reply to make its connection reusable, and the time for it.
 const DRAIN_BYTES_MAX: usize = 16 << 10;
 const DRAIN_MAX: Duration = Duration::from_millis(500);
-/// What Anthropic's API asks of every request.
+/// Version header that Anthropic's API requires of every request.
 const ANTHROPIC_VERSION: &str = "2023-06-01";
-/// How long an idle connection is kept for the next call. Below the shortest common server setting (60 s), so that few
-/// calls meet a stale one.
+/// Time for which an idle connection is pooled for the next call. Below the shortest common server setting (60 s), so
+/// that few calls meet a stale one.
 const POOL_IDLE: Duration = Duration::from_secs(30);
 
 /// The time of a call.
 #[derive(Clone, Copy)]
 pub(crate) struct CallTime<'a> {
     pub clock: &'a TurnClock,
-    /// When it is given up. Tries of one call share it: an upstream that drips for ever costs `total_ms` once.
+    /// Its deadline. Attempts of one call share it: an upstream that drips without end costs `total_ms` once.
     pub deadline: Instant,
 }
 
 /// An upstream with its connections.
 pub(crate) struct UpstreamClient {
     upstream: Upstream,
-    /// What it is told and nobody else may see.
+    /// Secrets that it sends and that must not appear anywhere else.
     secrets: SecretSet,
     limits: DecodeLimits,
     http: reqwest::Client,
-    /// A connection of an earlier call may be in the pool, and may have gone stale there.
+    /// A connection of an earlier call may be in the pool, and may be stale by now.
     may_be_stale: AtomicBool,
     /// It has refused `stream_options` once.
     refuses_stream_options: AtomicBool,
@@ -108,7 +108,7 @@ impl UpstreamClient {
         &self.upstream
     }
 
-    /// When a call that begins now is given up, with all its tries.
+    /// Deadline of a call that starts now, with all its attempts.
     pub(crate) fn deadline(&self) -> Instant {
         Instant::now() + Duration::from_millis(self.upstream.timeouts.total_ms)
     }
@@ -150,7 +150,8 @@ impl UpstreamClient {
             CallFormat::Native => request,
             CallFormat::Text(text) => Box::new(render(&request, text)),
         };
-        let offered = if rendered.tools.is_empty() { ToolsOffered::No } else { ToolsOffered::Yes };
+        let offered =
+            if rendered.tools.is_empty() { ToolsInRequest::Absent } else { ToolsInRequest::Present };
         let mut response = self.open(&rendered, time.clock, offered, &limits, listeners.observed).await?;
         // A reply takes long, and a history can be large. Its headers keep the whole buffer that they were read into.
         drop(rendered);
@@ -186,7 +187,7 @@ impl UpstreamClient {
         &self,
         request: &ModelRequest,
         clock: &TurnClock,
-        offered: ToolsOffered,
+        offered: ToolsInRequest,
         limits: &CallDeadlines,
         observed: &ObservedCall,
     ) -> Result<reqwest::Response, UpstreamFailure> {
@@ -270,7 +271,8 @@ impl UpstreamClient {
         }
     }
 
-    /// Asks for something beside the models' replies, such as which models there are: the whole answer. R: O4
+    /// Requests something other than a model's reply, such as the list of models: the whole answer.
+    // R: O4
     pub(crate) async fn get(&self, path: &str, bytes_max: usize) -> Result<Vec<u8>, UpstreamFailure> {
         let version = match self.upstream.dialect {
             Dialect::Anthropic => vec![("anthropic-version", ANTHROPIC_VERSION.to_owned())],
@@ -294,7 +296,7 @@ impl UpstreamClient {
                 body: &body,
                 now: 0,
             };
-            return Err(failure::from_response(&answer, ToolsOffered::No));
+            return Err(failure::from_response(&answer, ToolsInRequest::Absent));
         }
         let mut bytes = Vec::new();
         loop {
@@ -335,7 +337,7 @@ impl UpstreamClient {
         request.body(body.to_string()).send().await
     }
 
-    /// What every request carries, the key included.
+    /// Headers of every request, the key included.
     pub(super) fn headers(
         &self,
         accept: &str,
@@ -384,7 +386,7 @@ impl UpstreamClient {
         Ok(headers)
     }
 
-    /// How its replies are read.
+    /// Dialect and profile of its replies.
     pub(crate) fn decode_profile(&self) -> DecodeProfile {
         DecodeProfile { dialect: self.upstream.dialect, profile: self.profile() }
     }
@@ -400,7 +402,8 @@ impl UpstreamClient {
         &self.upstream.name
     }
 
-    /// Upstreams like to repeat a wrong key, also in the middle of a stream. R: R4
+    /// Upstreams like to repeat a wrong key, also in the middle of a stream.
+    // R: R4
     fn redact_event(&self, event: &mut StepEvent<'static>) {
         match event {
             StepEvent::End(StreamEnd::Error(error)) => {
@@ -506,7 +509,7 @@ pub(super) async fn error_body(mut response: reqwest::Response, limits: &CallDea
 struct ReplyReader<'a> {
     client: &'a UpstreamClient,
     decoder: StepDecoder,
-    offered: ToolsOffered,
+    offered: ToolsInRequest,
     output: ReplyOutput,
     /// Of the body so far.
     bytes: &'a mut u64,
@@ -514,7 +517,7 @@ struct ReplyReader<'a> {
     raw: ObservedBytes,
 }
 
-/// Who is told of a reply as it comes.
+/// Listeners of a reply as it arrives.
 #[derive(Clone, Copy)]
 struct ReplyListeners<'a> {
     out: &'a ModelHandoff,
@@ -523,14 +526,14 @@ struct ReplyListeners<'a> {
     offloader: &'a MediaOffloader,
 }
 
-/// Whether anything of the reply has been passed on.
+/// State of the output: nothing passed on yet, or something.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ReplyOutput {
     Empty,
     Started,
 }
 
-/// How a body ended, for the connection that carried it.
+/// End of a body, for the connection that carried it.
 enum BodyEnd {
     /// Read to the end, or broken off.
     Complete,
@@ -595,8 +598,8 @@ impl ReplyReader<'_> {
         }
     }
 
-    /// The connection is lost or given up. What the decoder still holds is passed on; the failure takes the place of
-    /// its `StreamEnd`, unless the reply turns out to have been complete.
+    /// The connection is lost or given up. Passes on what the decoder still holds; the failure replaces its
+    /// `StreamEnd`, unless the reply turns out to be complete.
     async fn finish_broken(mut self, failure: UpstreamFailure) -> Result<BodyEnd, UpstreamFailure> {
         let mut events = EventBatch::default();
         self.decoder.finish(&mut |event| events.push(event));

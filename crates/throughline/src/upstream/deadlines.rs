@@ -1,4 +1,4 @@
-//! How long a model call may take, as a whole and from one piece to the next.
+//! Time limits of a model call, in total and between pieces.
 
 use super::{Upstream, UpstreamTimeouts, failure};
 use std::pin::{Pin, pin};
@@ -8,7 +8,7 @@ use throughline_engine::{FailureKind, UpstreamFailure};
 use throughline_wire::TransferMode;
 use tokio::time::{Instant, Sleep, sleep_until};
 
-/// When a call is given up.
+/// Deadlines of a call.
 pub(super) struct CallDeadlines {
     pub(super) first_byte: Instant,
     total: Instant,
@@ -80,7 +80,7 @@ impl DeadlineSleep {
         Self(Box::pin(sleep_until(limits.first_byte)))
     }
 
-    /// What the future yields, if it does until then.
+    /// The future's output, if it is ready by then.
     pub(super) async fn within<F: Future>(
         &mut self,
         deadline: Instant,

@@ -1,23 +1,23 @@
-//! What an upstream says about its failure, out of all the shapes that errors have.
+//! The message of an upstream's error, in any of the shapes that errors have.
 
 use serde_json::Value;
 
 /// An error body, read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct UpstreamErrorBody {
-    /// What a person reads, at most [`MESSAGE_CHARS_MAX`].
+    /// Message for people, at most [`MESSAGE_CHARS_MAX`].
     pub message: String,
     /// `type` or `status`.
     pub kind: Option<String>,
     /// `code`, as text.
     pub code: Option<String>,
-    /// What the model wrote where a call was expected (Groq).
+    /// Text that the model wrote instead of a call (Groq).
     pub failed_generation: Option<String>,
     /// Gemini's `RetryInfo`, in milliseconds.
     pub retry_after_ms: Option<u64>,
 }
 
-/// Longest message that is kept, in characters.
+/// Longest stored message, in characters.
 pub(crate) const MESSAGE_CHARS_MAX: usize = 2_000;
 
 /// Reads `{error:{message,type,code}}`, `{error:"…"}`, `{object:"error",message}`, `{code,message,data}`,

@@ -1,14 +1,14 @@
-//! What kind of failure an answer is. Pure: status, headers and body in, a kind out.
+//! Classification of failed answers. Pure: status, headers and body in, a kind out.
 
 use super::error_body::{self, UpstreamErrorBody};
 use throughline_engine::{FailureKind, UpstreamFailure};
 use throughline_wire::UpstreamError as ReportedError;
 
-/// Whether the request offered tools: only then can an answer be a refusal of them.
+/// Presence of tools in the request: only then can an answer be a refusal of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ToolsOffered {
-    Yes,
-    No,
+pub(crate) enum ToolsInRequest {
+    Present,
+    Absent,
 }
 
 /// An HTTP answer that is no reply.
@@ -23,10 +23,11 @@ pub(crate) struct UpstreamErrorResponse<'a> {
     pub now: i64,
 }
 
-/// The failure that an HTTP answer means. R: T11, T3
+/// The failure that an HTTP answer means.
+// R: T11, T3
 pub(crate) fn from_response(
     response: &UpstreamErrorResponse<'_>,
-    tools_offered: ToolsOffered,
+    tools_offered: ToolsInRequest,
 ) -> UpstreamFailure {
     let error = error_body::parse(response.body);
     let kind = classify(Some(response.status), &error, response.body, tools_offered);
@@ -43,7 +44,7 @@ pub(crate) fn from_response(
 /// error like any other and the decoder's event says all there is.
 pub(crate) fn from_first_event(
     error: &ReportedError,
-    tools_offered: ToolsOffered,
+    tools_offered: ToolsInRequest,
 ) -> Option<UpstreamFailure> {
     let body = UpstreamErrorBody {
         message: error.message.clone(),
@@ -64,14 +65,14 @@ fn classify(
     status: Option<u16>,
     error: &UpstreamErrorBody,
     raw: &str,
-    tools_offered: ToolsOffered,
+    tools_offered: ToolsInRequest,
 ) -> FailureKind {
     let text = raw.to_lowercase();
     let code = error.code.as_deref().unwrap_or_default();
     let kind = error.kind.as_deref().unwrap_or_default();
     let is = |words: &[&str]| words.iter().any(|word| code == *word || kind == *word);
-    let may_refuse_tools =
-        tools_offered == ToolsOffered::Yes && matches!(status, None | Some(400 | 404 | 422 | 500 | 501));
+    let may_refuse_tools = tools_offered == ToolsInRequest::Present
+        && matches!(status, None | Some(400 | 404 | 422 | 500 | 501));
     if may_refuse_tools && refuses_tools(&text) {
         return FailureKind::ToolsUnsupported;
     }
@@ -113,8 +114,8 @@ fn classify(
     }
 }
 
-/// The recorded ways to say "no tools here", in lower case. A model that fails to write a call (`tool_use_failed`,
-/// Groq) is none of them.
+/// Matches the recorded ways to refuse tools, in lower case. A model that fails to write a call (`tool_use_failed`,
+/// Groq) is not among them.
 fn refuses_tools(text: &str) -> bool {
     const PHRASES: [&str; 9] = [
         // Ollama, both APIs: "registry.ollama.ai/library/X does not support tools".
@@ -162,13 +163,13 @@ fn is_context_too_long(text: &str) -> bool {
     .any(|phrase| text.contains(phrase))
 }
 
-/// Whether a refusal names `stream_options`: the same request without it may be accepted (surfaces §9.1).
+/// True if a refusal names `stream_options`: the same request without it may be accepted.
 pub(crate) fn mentions_stream_options(status: u16, body: &str) -> bool {
     (400..500).contains(&status) && (body.contains("stream_options") || body.contains("include_usage"))
 }
 
-/// Whether a refusal names `include: ["reasoning.encrypted_content"]`, which models that do not reason refuse
-/// (Responses, surfaces §9.2): the same request without it may be accepted.
+/// True if a refusal names `include: ["reasoning.encrypted_content"]`, which models without reasoning refuse
+/// (Responses): the same request without it may be accepted.
 pub(crate) fn mentions_encrypted_reasoning(status: u16, body: &str) -> bool {
     let text = body.to_ascii_lowercase();
     (400..500).contains(&status)
@@ -176,15 +177,15 @@ pub(crate) fn mentions_encrypted_reasoning(status: u16, body: &str) -> bool {
             || text.contains("encrypted content is not supported"))
 }
 
-/// Whether a refusal names the call that was forced: thinking models (Anthropic, Kimi, DeepSeek) and some servers refuse
-/// that, and the same request with the call asked for in words may be accepted (surfaces §9).
+/// True if a refusal names the forced call: thinking models (Anthropic, Kimi, DeepSeek) and some servers refuse that,
+/// and the same request with the call asked for in words may be accepted.
 pub(crate) fn mentions_tool_choice(status: u16, body: &str) -> bool {
     let text = body.to_ascii_lowercase();
     (400..500).contains(&status) && (text.contains("tool_choice") || text.contains("tool choice"))
 }
 
-/// Whether reasoning that was sent back cannot be read there any more (Responses `invalid_encrypted_content`, Gemini
-/// `Corrupted thought signature`): the same history without it may be accepted (surfaces §9.2).
+/// True if reasoning that was sent back can no longer be read there (Responses `invalid_encrypted_content`, Gemini
+/// `Corrupted thought signature`): the same history without it may be accepted.
 pub(crate) fn is_unreadable_reasoning(status: u16, body: &str) -> bool {
     let text = body.to_ascii_lowercase();
     status == 400
@@ -193,8 +194,8 @@ pub(crate) fn is_unreadable_reasoning(status: u16, body: &str) -> bool {
             || text.contains("invalid thought signature"))
 }
 
-/// Whether the model failed to write a call (Groq, 400 `tool_use_failed`): the next try may succeed, and nothing of
-/// this one has been seen (surfaces §9.4).
+/// True if the model failed to write a call (Groq, 400 `tool_use_failed`): the next attempt may succeed, and nothing
+/// of this one has been shown.
 pub(crate) fn is_failed_call(status: u16, body: &str) -> bool {
     status == 400 && error_body::parse(body).code.as_deref() == Some("tool_use_failed")
 }
@@ -224,7 +225,7 @@ pub(crate) fn without_status(kind: FailureKind, message: impl Into<String>) -> U
     UpstreamFailure { kind, status: None, message: message.into(), retry_after_ms: None }
 }
 
-/// What went wrong below HTTP, in words.
+/// Description of a failure below HTTP.
 pub(crate) fn from_transport(error: &reqwest::Error, host: &str) -> UpstreamFailure {
     let causes = causes(error);
     let has = |words: &[&str]| words.iter().any(|word| causes.to_lowercase().contains(word));
@@ -260,7 +261,7 @@ mod tests {
     use super::*;
     use FailureKind as K;
 
-    fn check(status: u16, body: &str, tools_offered: ToolsOffered) -> FailureKind {
+    fn check(status: u16, body: &str, tools_offered: ToolsInRequest) -> FailureKind {
         from_response(
             &UpstreamErrorResponse { status, retry_after: None, retry_after_ms: None, body, now: 0 },
             tools_offered,
@@ -309,9 +310,9 @@ mod tests {
             ),
         ];
         for (status, body) in refusals {
-            assert_eq!(check(status, body, ToolsOffered::Yes), K::ToolsUnsupported, "{body}");
+            assert_eq!(check(status, body, ToolsInRequest::Present), K::ToolsUnsupported, "{body}");
             assert_ne!(
-                check(status, body, ToolsOffered::No),
+                check(status, body, ToolsInRequest::Absent),
                 K::ToolsUnsupported,
                 "no tools were offered: {body}"
             );
@@ -327,7 +328,7 @@ mod tests {
             (401, r#"{"error":{"message":"this key does not support tools"}}"#, K::Unauthorized),
         ];
         for (status, body, expected) in others {
-            assert_eq!(check(status, body, ToolsOffered::Yes), expected, "{body}");
+            assert_eq!(check(status, body, ToolsInRequest::Present), expected, "{body}");
         }
     }
 
@@ -371,7 +372,7 @@ mod tests {
             (404, "<html><title>Not Found</title></html>", K::Status),
         ];
         for (status, body, expected) in cases {
-            assert_eq!(check(status, body, ToolsOffered::No), expected, "{status} {body}");
+            assert_eq!(check(status, body, ToolsInRequest::Absent), expected, "{status} {body}");
         }
     }
 
@@ -379,7 +380,7 @@ mod tests {
     fn an_answer_without_words_gets_the_words_of_its_status() {
         let response =
             UpstreamErrorResponse { status: 503, retry_after: None, retry_after_ms: None, body: " ", now: 0 };
-        assert_eq!(from_response(&response, ToolsOffered::No).message, "Service Unavailable");
+        assert_eq!(from_response(&response, ToolsInRequest::Absent).message, "Service Unavailable");
     }
 
     // R: T11
@@ -401,7 +402,7 @@ mod tests {
             let response =
                 UpstreamErrorResponse { status: 429, retry_after, retry_after_ms, body: "", now: noon };
             assert_eq!(
-                from_response(&response, ToolsOffered::No).retry_after_ms,
+                from_response(&response, ToolsInRequest::Absent).retry_after_ms,
                 expected,
                 "{retry_after:?} {retry_after_ms:?}"
             );
@@ -425,7 +426,7 @@ mod tests {
         ];
         for (error, expected) in cases {
             assert_eq!(
-                from_first_event(&error, ToolsOffered::Yes).map(|failure| failure.kind),
+                from_first_event(&error, ToolsInRequest::Present).map(|failure| failure.kind),
                 expected,
                 "{error:?}"
             );
@@ -437,7 +438,7 @@ mod tests {
         let body = r#"{"error":{"message":"Failed to call a function.","code":"tool_use_failed","failed_generation":"<function=x>"}}"#;
         let response =
             UpstreamErrorResponse { status: 400, retry_after: None, retry_after_ms: None, body, now: 0 };
-        let message = from_response(&response, ToolsOffered::Yes).message;
+        let message = from_response(&response, ToolsInRequest::Present).message;
         assert_eq!(message, "Failed to call a function. The model wrote: <function=x>");
         assert!(
             is_failed_call(400, body)

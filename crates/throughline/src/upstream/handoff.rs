@@ -9,16 +9,16 @@ use std::task::Poll;
 use throughline_engine::UpstreamFailure;
 use throughline_wire::StepEvent;
 
-/// What a model call yields, in order. Ends with `End` as the last event, or with `Failed`.
+/// An item of a model call, in order. `End` or `Failed` is the last.
 #[derive(Debug)]
 pub(crate) enum ModelItem {
-    /// What one piece of the body said; at least one event.
+    /// The events of one piece of the body; at least one.
     Events(Vec<StepEvent<'static>>),
     /// The call failed outside the decoder.
     Failed(UpstreamFailure),
 }
 
-/// Room for one piece of a reply. Whoever puts and whoever takes are parts of one task, the taker first: so neither has to
+/// Room for one piece of a reply. Producer and consumer are parts of one task, the consumer first: neither has to
 /// wake the other, and a token costs one turn of the scheduler less than over a channel.
 #[derive(Clone, Default)]
 pub(crate) struct ModelHandoff(Arc<Mutex<Option<ModelItem>>>);

@@ -50,7 +50,7 @@ pub struct Upstream {
     pub(crate) transfer: TransferMode,
 }
 
-/// Whether there is a key.
+/// Presence of a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum KeyState {
     /// None is needed.
@@ -61,7 +61,7 @@ pub(crate) enum KeyState {
     Missing(String),
 }
 
-/// Where a key comes from.
+/// Origin of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyOrigin {
     /// An environment variable.
@@ -83,7 +83,8 @@ impl KeyOrigin {
     }
 }
 
-/// How long an upstream may take. R: T11
+/// Time limits of an upstream.
+// R: T11
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UpstreamTimeouts {
     /// To connect, TLS included, in milliseconds. Default 5,000.
@@ -104,7 +105,7 @@ impl Default for UpstreamTimeouts {
     }
 }
 
-/// Which proxy an upstream is reached through.
+/// The proxy of an upstream.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum UpstreamProxy {
     /// The system's: `HTTPS_PROXY`, `NO_PROXY` and the like. Upstreams on this machine are always reached directly.
@@ -116,7 +117,7 @@ pub enum UpstreamProxy {
     Url(String),
 }
 
-/// Why an upstream cannot be described that way.
+/// Reasons why an upstream cannot be configured that way.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum UpstreamConfigError {
@@ -133,7 +134,7 @@ pub enum UpstreamConfigError {
     BadBaseUrl {
         /// As given.
         url: String,
-        /// What is wrong with it.
+        /// The mistake.
         why: String,
     },
     /// A header cannot be sent.
@@ -141,7 +142,7 @@ pub enum UpstreamConfigError {
     BadHeader {
         /// As given.
         name: String,
-        /// What is wrong with it.
+        /// The mistake.
         why: String,
     },
     /// The name contains a `/`, which ends it in `upstream/model`, or is empty.
@@ -307,8 +308,8 @@ impl Upstream {
         self
     }
 
-    /// Whether replies are streamed. [`TransferMode::Whole`] for servers that cannot (T13): the turn is the same, its
-    /// text just comes at once.
+    /// Streams replies or requests them whole. [`TransferMode::Whole`] is for servers that cannot stream: the turn is
+    /// the same, its text just arrives at once.
     pub fn transfer(mut self, transfer: TransferMode) -> Self {
         self.transfer = transfer;
         self
@@ -342,17 +343,18 @@ impl Upstream {
         self.key_env.as_deref()
     }
 
-    /// Whether it can be used: it has the key that it needs, or needs none.
+    /// True if it can be used: it has the key that it needs, or needs none.
     pub fn has_key(&self) -> bool {
         matches!(self.key, KeyState::Given(_))
     }
 
-    /// Where its key comes from; `None` = it has none.
+    /// Origin of its key; `None` = it has none.
     pub fn key_origin(&self) -> Option<KeyOrigin> {
         self.has_key().then_some(self.key_origin)
     }
 
-    /// What nobody may see of it: its key, its headers, and the password of its proxy. R: R4
+    /// Its secrets: the key, the headers, and the password of its proxy.
+    // R: R4
     pub(crate) fn secrets(&self) -> Vec<String> {
         let key = match &self.key {
             KeyState::Given(key) => Some(key.reveal()),
@@ -374,7 +376,7 @@ impl Upstream {
         self.dialect
     }
 
-    /// Where it is, without secrets.
+    /// Its address, without secrets.
     pub fn address(&self) -> String {
         self.base_url.to_string()
     }

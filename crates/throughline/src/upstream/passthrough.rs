@@ -2,7 +2,7 @@
 
 use super::client::{UpstreamClient, error_body};
 use super::deadlines::{CallDeadlines, WaitPhase};
-use super::failure::{self, ToolsOffered, UpstreamErrorResponse};
+use super::failure::{self, ToolsInRequest, UpstreamErrorResponse};
 use crate::app::Throughline;
 use crate::clock::TurnClock;
 use crate::error::Error;
@@ -12,9 +12,9 @@ use serde_json::Value;
 use throughline_engine::{FailureKind, UpstreamChoice, UpstreamFailure};
 use tokio::time::timeout_at;
 
-/// What an upstream answers to a request that was handed on.
+/// An upstream's answer to a request that was passed through.
 pub struct PassthroughResponse {
-    /// Its `Content-TsType`.
+    /// Its `Content-Type`.
     pub content_type: String,
     /// Its body as it comes. Dropping it closes the connection.
     pub body: BoxStream<'static, Result<Vec<u8>, UpstreamFailure>>,
@@ -76,7 +76,7 @@ impl UpstreamClient {
                 body: &body,
                 now: TurnClock::start().now(),
             };
-            return Err(failure::from_response(&answer, ToolsOffered::No));
+            return Err(failure::from_response(&answer, ToolsInRequest::Absent));
         }
         let content_type = text(response.headers(), CONTENT_TYPE.as_str());
         let host = self.upstream().name().to_owned();

@@ -1,4 +1,5 @@
-//! Whether an upstream can be used, found out by asking it: which models it has, and whether one of them answers. R: O4
+//! Checks if an upstream can be used, by asking it: its models, and if one of them answers.
+// R: O4
 
 use super::{CallTime, ModelHandoff, ModelItem, Upstream, UpstreamClient};
 use crate::clock::TurnClock;
@@ -17,7 +18,7 @@ use throughline_wire::{DecodeLimits, Dialect, Message, ModelRequest, StepEvent, 
 /// Most bytes of a list of models. The longest ones have about a megabyte.
 const LIST_BYTES_MAX: usize = 8 << 20;
 
-/// What keeps an upstream from being used.
+/// Reasons why an upstream cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProbeFailure {
     /// The key is none of its keys.
@@ -30,28 +31,28 @@ pub enum ProbeFailure {
     Quota,
     /// It refuses more requests for now.
     Busy,
-    /// It does not say which models it has.
+    /// It does not list its models.
     NotListed,
-    /// Anything else; the upstream's own words say what.
+    /// Anything else; the upstream's own message explains it.
     Refused,
 }
 
-/// Why an upstream cannot be used, in its own words; its key is not in them.
+/// Error of a probe, in the upstream's words; its key is not in them.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{why}")]
 pub struct ProbeError {
-    /// What it comes to.
+    /// Kind of failure.
     pub failure: ProbeFailure,
-    /// What the upstream, or the network, says.
+    /// Message of the upstream or the network.
     pub why: String,
 }
 
 impl Upstream {
-    /// The models that it has, the newest first where it says when each was made; those that do something else than to talk,
-    /// as far as their names tell, stand at the end.
+    /// The models of the upstream, newest first where it gives their dates; models that do not chat, judged by their
+    /// names, come last.
     ///
     /// # Errors
-    /// It cannot be asked within this time, does not take the key, or does not say.
+    /// It does not answer within this time, rejects the key, or does not list its models.
     pub async fn models(&self, timeout: Duration) -> Result<Vec<String>, ProbeError> {
         let probe = async {
             let client = self.client()?;
@@ -81,10 +82,10 @@ impl Upstream {
         with_timeout(timeout, probe).await
     }
 
-    /// Whether this model says something: it is asked for one word, and the reply is left at its first piece.
+    /// Checks that a model answers: it is asked for one word, and the reply is dropped at its first piece.
     ///
     /// # Errors
-    /// It cannot be asked within this time, or refuses.
+    /// It does not answer within this time, or refuses.
     pub async fn check_model(&self, model: &str, timeout: Duration) -> Result<(), ProbeError> {
         let probe = async {
             let client = self.client()?;
@@ -159,7 +160,7 @@ fn probe_error(failure: &UpstreamFailure) -> ProbeError {
     ProbeError { failure: probe_failure, why }
 }
 
-/// What a refusal means, as far as its words tell.
+/// Classifies a refusal by its message.
 fn classify_message(why: String, status: Option<u16>) -> ProbeError {
     let text = why.to_lowercase();
     let says = |words: &[&str]| words.iter().any(|word| text.contains(word));
@@ -206,7 +207,7 @@ fn model_entry(row: &Value) -> Option<(i64, String)> {
     (!name.is_empty()).then(|| (created, name.to_owned()))
 }
 
-/// Whether it can talk, where the list says so: Gemini, OpenRouter, Mistral, Groq.
+/// True if the list marks it as a chat model: Gemini, OpenRouter, Mistral, Groq.
 fn is_chat_model(row: &Value) -> bool {
     let has = |pointer: &str, wanted: &str| {
         let list = row.pointer(pointer).and_then(Value::as_array);
@@ -218,7 +219,7 @@ fn is_chat_model(row: &Value) -> bool {
         && row.get("active") != Some(&Value::Bool(false))
 }
 
-/// By its name alone: most lists say nothing else.
+/// By its name alone: most lists give nothing else.
 fn is_non_chat_name(name: &str) -> bool {
     const WORDS: [&str; 20] = [
         "embed",

@@ -29,7 +29,7 @@ const DIALECTS: [(Dialect, testkit::FakeDialect); 5] = [
     (Dialect::Ollama, testkit::FakeDialect::Ollama),
 ];
 
-/// What came of a call.
+/// Result of a call.
 #[derive(Debug)]
 struct ReceivedReply {
     events: Vec<StepEvent<'static>>,
@@ -296,15 +296,15 @@ async fn an_error_inside_a_200_is_a_failure_only_as_the_first_thing() {
 
 #[tokio::test]
 async fn stream_options_are_left_out_for_good_once_they_are_refused() {
-    let model = |seen: &SeenRequest| match seen.wants_usage {
-        true => {
-            let detail = json!({"detail": [{"type": "extra_forbidden", "loc": ["body", "stream_options"]}]});
-            ModelScript {
-                http: Some(HttpAnswer { status: 422, headers: BTreeMap::new(), body: Some(detail) }),
-                ..ModelScript::new()
-            }
+    let model = |seen: &SeenRequest| {
+        if !seen.wants_usage {
+            return ModelScript::new().say("Hello.");
         }
-        false => ModelScript::new().say("Hello."),
+        let detail = json!({"detail": [{"type": "extra_forbidden", "loc": ["body", "stream_options"]}]});
+        ModelScript {
+            http: Some(HttpAnswer { status: 422, headers: BTreeMap::new(), body: Some(detail) }),
+            ..ModelScript::new()
+        }
     };
     let server = testkit::FakeUpstream::start(model).await.unwrap();
     let client = client(chat(&server));
@@ -548,7 +548,7 @@ async fn only_a_connection_of_an_earlier_call_is_tried_again_at_once() {
     assert_eq!(serving.await.unwrap(), 1);
 }
 
-/// What a server does behind a complete reply.
+/// Behaviour of a server after a complete reply.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ServerTail {
     /// Ends the body.
