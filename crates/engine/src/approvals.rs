@@ -1,10 +1,11 @@
-//! Questions to people about calls, and what the answers are bound to. R: A2, A3, A4
+//! Questions to people about calls, and what the answers are bound to.
 //!
 //! An answer holds for one call of ours, for the arguments that were shown and for the definition of the tool that was
-//! asked about. If one of them changes, it answers nothing any more and the call asks again: [`Answer::is_about`] is
+//! asked about. If one of them changes, it answers nothing any more and the call asks again: [`ApprovalAnswer::applies_to`] is
 //! looked at right before the start. Nothing that a model or upstream can choose is a key.
 //!
-//! [`Answer::is_about`]: crate::record::Answer::is_about
+//! [`ApprovalAnswer::applies_to`]: crate::record::ApprovalAnswer::applies_to
+// R: A2, A3, A4
 
 use crate::action::TurnAction;
 use crate::canonical;
@@ -19,7 +20,7 @@ use crate::turn::{ArgumentCheck, CheckSubject, PendingEdit, TurnMachine};
 use crate::wording;
 use throughline_wire::{CallArguments, CallId, CallOutcome, StartState, ToolName, visible};
 
-/// What somebody answers.
+/// An answer to a question about a call.
 pub(crate) struct ApprovalInput {
     pub decision: ApprovalDecision,
     pub by: String,
@@ -50,7 +51,7 @@ impl TurnMachine<'_> {
         Some(PolicyCase { tool, fingerprint: self.record.fingerprint_of(tool), arguments })
     }
 
-    /// What rules and memory say.
+    /// Applies rules and remembered decisions.
     pub(crate) fn evaluate_policy(&self, case: &PolicyCase<'_>) -> PolicyDecision {
         let remembered = self.setup.remembered.iter().chain(&self.record.remembered_decisions);
         policy::evaluate(case, &self.setup.policy, remembered)
@@ -253,7 +254,7 @@ impl TurnMachine<'_> {
         }
     }
 
-    /// What is to be kept of an answer; why not, if it cannot be.
+    /// Computes the decision to remember, or the reason why it cannot be remembered.
     fn decision_to_remember(
         &self,
         at: usize,

@@ -16,7 +16,7 @@ use crate::wording;
 use std::collections::BTreeMap;
 use throughline_wire::{CallId, CallOutcome, NotStarted, SealEvidence, StartState, ToolOutput};
 
-/// What is to be done about a call that is sealed.
+/// Next transition of a sealed call.
 enum CallTransition {
     /// Nothing now: something is being waited for.
     Wait,
@@ -36,7 +36,7 @@ impl TurnMachine<'_> {
         self.start_next(CommitState::Open)
     }
 
-    /// After the commit: every call moves towards its outcome. False if all wait for the world.
+    /// After the commit: every call moves towards its outcome. False if all wait for something outside.
     pub(crate) fn settle(&mut self) -> bool {
         for at in self.calls_of_step() {
             if self.record.calls[at].state != CallState::Sealed {
@@ -112,7 +112,7 @@ impl TurnMachine<'_> {
         }
     }
 
-    /// Whoever asked for the turn runs it.
+    /// True if the requester of the turn runs it.
     fn runs_on_requester(&self, at: usize) -> bool {
         self.tool_of(at).is_some_and(|tool| tool.runs == CallRunner::Requester)
     }
@@ -121,8 +121,8 @@ impl TurnMachine<'_> {
         self.record.calls[at].tool.and_then(|tool| self.setup.tools.get(tool))
     }
 
-    /// What a sealed call needs next. The order is that of the questions a person would ask: is it a call at all, is
-    /// there such a tool, do the arguments fit, may it run, does it go in circles?
+    /// Decides the next transition of a sealed call, in the order of a person's questions: is it a call at all, is there such
+    /// a tool, do the arguments fit, may it run, does it go in circles?
     fn next_transition(&self, at: usize, commit: CommitState) -> CallTransition {
         let call = &self.record.calls[at];
         let refuse = |why| match commit {
@@ -220,12 +220,13 @@ impl TurnMachine<'_> {
         }
     }
 
-    /// What the loop guard says.
+    /// Asks the loop guard about a call that is about to start.
     fn check_loop_guard(&self, at: usize, tool: &OfferedTool) -> loop_guard::LoopAction {
         let history = self.record.guard_history();
-        match tool.polling == PollingMode::Poller || history.is_empty() {
-            true => loop_guard::LoopAction::Run,
-            false => loop_guard::evaluate(&history, self.record.calls[at].guard_hash(), &self.setup.guard),
+        if tool.polling == PollingMode::Poller || history.is_empty() {
+            loop_guard::LoopAction::Run
+        } else {
+            loop_guard::evaluate(&history, self.record.calls[at].guard_hash(), &self.setup.guard)
         }
     }
 
@@ -434,7 +435,7 @@ impl TurnMachine<'_> {
     }
 }
 
-/// What is claimed about a call must agree with whether it ran, for `ran_ms` milliseconds.
+/// Makes the reported outcome agree with the record: it ran for `ran_ms` milliseconds, or never.
 fn reconcile_with_run(outcome: CallOutcome, ran_ms: Option<u64>) -> CallOutcome {
     match (outcome, ran_ms) {
         (CallOutcome::Cancelled(StartState::Yes { partial, .. }), Some(ran_ms)) => {

@@ -55,7 +55,8 @@ pub(crate) fn hash(texts: &[&str]) -> u64 {
 }
 
 /// BLAKE3, in hex, of arguments that mean the same: what an answer is given for, and bound to. Numbers that a value may
-/// have rounded are told apart by their text. R: A3
+/// have rounded are told apart by their text.
+// R: A3
 pub(crate) fn arguments_hash(arguments: &CallArguments) -> String {
     let mut hasher = blake3::Hasher::new();
     hasher.update(text(&arguments.value).as_bytes());
@@ -71,7 +72,7 @@ pub(crate) fn hash_of(value: &impl serde::Serialize) -> String {
     blake3::hash(&json).to_hex().to_string()
 }
 
-/// Whether there is a number that is kept as a floating point number, as too large ones are.
+/// True if a number is stored as a floating point number, as too large ones are.
 fn has_fractions(value: &Value) -> bool {
     match value {
         Value::Number(number) => number.is_f64(),
@@ -81,7 +82,7 @@ fn has_fractions(value: &Value) -> bool {
     }
 }
 
-/// A number that looks random and is not: SplitMix64 of a nonce and a place.
+/// A pseudo-random number: SplitMix64 of a nonce and a counter.
 pub(crate) fn pseudo_random(nonce: u64, counter: u64) -> u64 {
     let mut z = nonce.wrapping_add(counter.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -1,9 +1,10 @@
-//! Calls that a connected page or app runs: offered, waited for, answered by their id. R: L2, T8
+//! Calls that a connected page or app runs: offered, waited for, answered by their id.
 //!
 //! A call is offered by its `tool_start`, which names the client. The first answer that comes in time closes it; every
 //! later one changes nothing. A client that does not answer by the tool's time limit leaves a call that is `timed_out`
-//! with code `client_timed_out`: it may have had effects, and nobody knows. The wait survives a restart: the client is still
+//! with code `client_gone`: it may have had effects, and nobody knows. The wait survives a restart: the client is still
 //! there, and the call is offered to it once more under the same id and attempt.
+// R: L2, T8
 
 use crate::action::TurnAction;
 use crate::event::CallError;
@@ -16,21 +17,21 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use throughline_wire::{CallId, CallOutcome, ToolOutput};
 
-/// What a client says about a call that it was asked to run.
+/// Answer of a client to a call that it was asked to run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ClientAnswer {
-    /// Whether it worked.
+    /// Success or failure.
     pub status: ClientStatus,
-    /// What it produced, or what went wrong: a text as it is, anything else as JSON.
+    /// Output, or the error message: a text as it is, anything else as JSON.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub output: Value,
-    /// Whether it took effect where the user can see it (an avatar may be hidden, or lack the expression).
+    /// True if it took effect where the user can see it (an avatar may be hidden, or lack the expression).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub applied: Option<bool>,
 }
 
-/// Whether a client-side call worked.
+/// Success or failure of a client-side call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ClientStatus {
@@ -40,7 +41,7 @@ pub enum ClientStatus {
     Error,
 }
 
-/// Where a call stands, as far as a client's answer is concerned.
+/// State of a call, as far as a client's answer is concerned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ClientCallState {
     /// The first answer will be taken.
@@ -53,7 +54,7 @@ pub enum ClientCallState {
     Unknown,
 }
 
-/// Whether a client has been asked to run this start before.
+/// First offer of a start to its client, or a repetition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CallOfferKind {
     First,
@@ -62,7 +63,7 @@ pub(crate) enum CallOfferKind {
 }
 
 impl Turn {
-    /// Where a client-side call stands.
+    /// Looks up the state of a client-side call.
     pub fn client_call_state(&self, call: &CallId) -> ClientCallState {
         let (setup, record) = self.setup_and_record();
         let Some(call) = record.find_call(call).map(|at| &record.calls[at]) else {
@@ -134,10 +135,7 @@ impl TurnMachine<'_> {
         let outcome = match status {
             ClientStatus::Success => CallOutcome::Done(output),
             ClientStatus::Error => CallOutcome::Failed {
-                message: match output.text.is_empty() {
-                    true => wording::client_failed(),
-                    false => output.text,
-                },
+                message: if output.text.is_empty() { wording::client_failed() } else { output.text },
                 partial: None,
             },
         };

@@ -1,4 +1,4 @@
-//! What a person changed in arguments: a small list of places.
+//! Changes of a person to arguments: a small list of JSON pointers.
 
 use serde_json::{Map, Value};
 use throughline_wire::visible;
@@ -7,14 +7,15 @@ use throughline_wire::visible;
 const CHANGES_MAX: usize = 64;
 
 /// `[{path, from, to, text}]` with JSON pointers; `from` or `to` is left out where there was or is nothing. Lists of another
-/// length are one change. `text` is the change for people: nothing in it is invisible. R: A2, A5
+/// length are one change. `text` is the change for people: nothing in it is invisible.
+// R: A2, A5
 pub(crate) fn changes(from: &Value, to: &Value) -> Value {
     let mut list = Vec::new();
     compare("", Some(from), Some(to), &mut list);
-    match list.len() > CHANGES_MAX {
-        true => Value::Array(vec![change("", Some(from), Some(to))]),
-        false => Value::Array(list),
+    if list.len() > CHANGES_MAX {
+        list = vec![change("", Some(from), Some(to))];
     }
+    Value::Array(list)
 }
 
 fn compare(path: &str, from: Option<&Value>, to: Option<&Value>, list: &mut Vec<Value>) {

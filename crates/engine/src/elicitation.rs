@@ -1,4 +1,4 @@
-//! Questions that a running tool asks (elicitation): a wait of the machine, like an approval. R: T8, L6
+//! Questions that a running tool asks (elicitation): a wait of the machine, like an approval.
 //!
 //! | what comes | the tool is told |
 //! |---|---|
@@ -10,6 +10,7 @@
 //!
 //! While a person is asked, the time limit of the call stands still, for `asked_ms_max` in all its questions together.
 //! A question dies with the process that ran the tool: its call is settled like every other that ran there.
+// R: T8, L6
 
 use crate::action::TurnAction;
 use crate::event::{ApprovalDecision, EventKind, QuestionKind};
@@ -23,16 +24,16 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use throughline_wire::{CallId, visible};
 
-/// What a running tool wants to know of a person.
+/// A question of a running tool to a person.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ToolQuestion {
     /// The question in words.
     pub message: String,
-    /// How it is to be answered.
+    /// The way to answer it.
     pub mode: ElicitationMode,
 }
 
-/// How a person is to answer.
+/// The way in which a person answers.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ElicitationMode {
     /// By values that fit a JSON Schema: an object with flat fields. Never for secrets: the answer is in the log.
@@ -47,7 +48,7 @@ pub enum ElicitationMode {
     },
 }
 
-/// What a tool is told.
+/// The answer that a tool receives.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "action", rename_all = "snake_case")]
 pub enum ToolAnswer {
@@ -85,7 +86,7 @@ impl ToolAnswer {
     }
 }
 
-/// Where a question stands, whoever asks it: a rule, or a running tool.
+/// State of a question, of a rule or a running tool.
 #[derive(Clone, Debug, PartialEq)]
 pub enum QuestionState {
     /// The first answer will be taken.
@@ -101,7 +102,7 @@ pub enum QuestionState {
 }
 
 impl Turn {
-    /// Where a question stands.
+    /// Looks up the state of a question.
     pub fn question_state(&self, question: &ApprovalId) -> QuestionState {
         let (_, record) = self.setup_and_record();
         if let Some(answered) = record.resolutions.get(question) {
@@ -125,7 +126,7 @@ impl Turn {
         }
     }
 
-    /// Whether a call has its outcome; `None` = there is no such call.
+    /// True once a call has its outcome; `None` = there is no such call.
     pub fn is_call_closed(&self, call: &CallId) -> Option<bool> {
         let (_, record) = self.setup_and_record();
         record.find_call(call).map(|at| record.calls[at].is_closed())
@@ -276,7 +277,7 @@ impl TurnMachine<'_> {
 
     // --- time that stands still ---
 
-    /// When the machine gives a running tool up: its limit, the time that its executor may take to say so, and the time
+    /// Time at which the machine gives a running tool up: its limit, the time that its executor may take to say so, and the time
     /// that people were asked.
     pub(crate) fn tool_deadline(&self, at: usize) -> Option<UnixMillis> {
         let call = &self.record.calls[at];

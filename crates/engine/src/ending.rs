@@ -27,10 +27,11 @@ impl TurnMachine<'_> {
             return self.finish_with(TurnStatus::Limit);
         }
         if !lost && calls.is_empty() {
-            let continues = match paused {
-                true => self.record.trailing_pauses() <= self.setup.limits.pauses_max,
-                // The model would have stopped: what the user has said meanwhile gets a step of its own.
-                false => self.deliver_queued(),
+            let continues = if paused {
+                self.record.trailing_pauses() <= self.setup.limits.pauses_max
+            } else {
+                // The model would have stopped: messages that the user sent meanwhile get a step of their own.
+                self.deliver_queued()
             };
             if continues {
                 return self.next_step();
@@ -59,7 +60,8 @@ impl TurnMachine<'_> {
         }
     }
 
-    /// A word to the model, or the end of its circles. R: T10
+    /// A word to the model, or the end of its circles.
+    // R: T10
     fn note_loop(&mut self, calls: &[usize]) {
         let stopped = calls.iter().any(|at| match &self.record.calls[*at].state {
             CallState::Closed { outcome: CallOutcome::NotStarted(NotStarted::Limit { limit }), .. } => {
@@ -227,7 +229,8 @@ impl TurnMachine<'_> {
         }
     }
 
-    /// What allowed the start that died still holds: nobody has looked at a definition that came after it. R: A3
+    /// True if whatever allowed the start that died still holds: nobody has seen a definition that came after it.
+    // R: A3
     fn start_still_allowed(&self, at: usize) -> bool {
         let answer = self.record.calls[at].answer.as_ref();
         self.case(at).is_some_and(|case| match answer {
@@ -318,7 +321,7 @@ impl TurnMachine<'_> {
     }
 }
 
-/// Why the turn stops.
+/// Cause of a stop.
 enum TurnStopCause {
     /// With a notice: code and text.
     Notice(&'static str, String),

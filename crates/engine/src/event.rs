@@ -20,14 +20,15 @@ use throughline_wire::{
 /// Version of the event format, in `stream_start`.
 pub const FORMAT: u32 = 1;
 
-/// One item of the log. R: E1
+/// One item of the log.
+// R: E1
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Event {
-    /// Which turn.
+    /// Id of the turn.
     pub turn_id: TurnId,
-    /// Its number, dense from 1.
+    /// Number of the event, dense from 1.
     pub seq: EventSeq,
-    /// When, in milliseconds since 1970.
+    /// Time of the event, in milliseconds since 1970.
     pub timestamp: UnixMillis,
     /// The model call it belongs to, from 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -38,7 +39,7 @@ pub struct Event {
     /// The tool call concerned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_id: Option<CallId>,
-    /// What happened.
+    /// Content of the event.
     #[serde(flatten)]
     pub kind: EventKind,
 }
@@ -62,7 +63,7 @@ impl Event {
     }
 }
 
-/// What happened. The `type` on the wire is the variant's name in snake case.
+/// Content of an event. The `type` on the wire is the variant's name in snake case.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum EventKind {
@@ -75,11 +76,11 @@ pub enum EventKind {
         conversation_id: Option<ConversationId>,
         /// The message that this turn writes.
         message_id: MessageId,
-        /// Who answers.
+        /// Name of the answering agent.
         agent: String,
         /// `native`, `text` or `auto`. The machine does not look at it.
         mode: String,
-        /// What the user sent.
+        /// Content that the user sent.
         input: Vec<UserPart>,
     },
     /// A model call begins; once more with the next `attempt` if it is tried again before its first token.
@@ -88,9 +89,9 @@ pub enum EventKind {
         upstream: String,
         /// Name of the model there.
         model: String,
-        /// From 1 in each step, counted over all upstreams.
+        /// Number of the try, from 1 in each step, counted over all upstreams.
         attempt: u32,
-        /// Which of the fallbacks this is, from 1; 0 = the first choice.
+        /// Number of the fallback, from 1; 0 = the first choice.
         #[serde(default, skip_serializing_if = "is_zero")]
         fallback: u32,
         /// Tools the model may call; empty in the last step after a limit.
@@ -98,16 +99,16 @@ pub enum EventKind {
     },
     /// The model call is over; its tools may still run. With a finish that does not truncate this is the commit.
     StepEnd {
-        /// Why the model stopped; absent if the step was stopped by us or by a crash.
+        /// Reason for which the model stopped; absent if the step was stopped by us or by a crash.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         finish: Option<FinishReason>,
-        /// The same as the upstream said it.
+        /// The same in the upstream's own word.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         finish_raw: Option<String>,
         /// Tokens of this step.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         usage: Option<Usage>,
-        /// Where the time went since the step before ended (or the turn began), contiguous.
+        /// Use of the time since the step before ended (or the turn began), contiguous.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         segments: Vec<TimeSegment>,
     },
@@ -131,31 +132,32 @@ pub enum EventKind {
         /// The source.
         source: Value,
     },
-    /// A tool call appears: opens its block. R: T5
+    /// A tool call appears: opens its block.
+    // R: T5
     ToolUse {
         /// The tool's own name (`group.method`), or the name on the wire if no such tool is offered.
         tool_name: ToolName,
         /// The name on the wire.
         wire_name: WireName,
-        /// What people call it.
+        /// Name for people.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         title: String,
-        /// Where the tool comes from: `builtin`, `mcp:files`, `upstream` (run by the provider itself), ...
+        /// Source of the tool: `builtin`, `mcp:files`, `upstream` (run by the provider itself), ...
         #[serde(default, skip_serializing_if = "String::is_empty")]
         source: String,
-        /// What it may do.
+        /// The strongest effect it may have.
         effect: Effect,
         /// Always `preparing`.
         status: CallStatus,
         /// One line about the arguments, empty while there are none.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         input_summary: String,
-        /// Their id.
+        /// The upstream's id of the call.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         upstream_id: Option<UpstreamCallId>,
-        /// Its place in the step, in order of appearance.
+        /// Number of the call in its step, by appearance.
         slot: CallSlot,
-        /// Its place in the recorded order: by (`position`, `slot`).
+        /// Position in the recorded order: by (`position`, `slot`).
         position: u32,
         /// JSON arguments or free text.
         #[serde(default, skip_serializing_if = "is_function")]
@@ -174,96 +176,102 @@ pub enum EventKind {
     ToolInputReset,
     /// The arguments are final, or will never be.
     ToolInput(ToolInput),
-    /// A person is asked. R: A3
+    /// A person is asked.
+    // R: A3
     ApprovalRequest {
         /// The key of the answer.
         approval_id: ApprovalId,
-        /// What kind of question; absent = whether a call may run.
+        /// Kind of question; absent = may the call run.
         #[serde(default, skip_serializing_if = "QuestionKind::is_call")]
         kind: QuestionKind,
-        /// What is asked.
+        /// The question in words.
         question: String,
         /// The rule that asks.
         rule: String,
-        /// When it counts as denied; absent = never.
+        /// Time at which it counts as denied; absent = never.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         expires_at: Option<UnixMillis>,
         /// The arguments that would run, as JSON text for people: nothing in it is invisible, and it reads as the same
-        /// value. R: A5
+        /// value.
+        // R: A5
         #[serde(default, skip_serializing_if = "Option::is_none")]
         arguments_text: Option<String>,
         /// Hash of the canonical arguments that the answer is bound to, BLAKE3 in hex.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         arguments_hash: String,
-        /// Of the tool's definition that the answer is bound to.
+        /// Fingerprint of the definition that the answer is bound to.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         fingerprint: String,
-        /// Of an elicitation: JSON Schema of the values to be filled in.
+        /// JSON Schema of the values of an elicitation to be filled in.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         schema: Option<Value>,
-        /// Of an elicitation: the address to be opened instead.
+        /// Address that an elicitation asks to open instead.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         url: Option<String>,
     },
     /// The question is answered.
     ApprovalResolved {
-        /// Which question.
+        /// Id of the question.
         approval_id: ApprovalId,
         /// The answer.
         decision: ApprovalDecision,
-        /// Who answered: a person's name, `timer`, `stop`, `cancel`, `remembered`.
+        /// Source of the answer: a person's name, `timer`, `stop`, `cancel`, `remembered`.
         by: String,
-        /// Why; a denial's reason is told to the model.
+        /// Reason; the model sees that of a denial.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
         /// The arguments as the person changed them: the tool runs with these.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         arguments: Option<Value>,
-        /// What differs from what the model wrote: `[{path, from, to}]`, by JSON pointer.
+        /// Difference from the model's arguments: `[{path, from, to}]`, by JSON pointer.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         arguments_diff: Option<Value>,
-        /// For how long the answer holds: `call`, `turn`, `conversation`, `always`.
+        /// Scope of the answer: `call`, `turn`, `conversation`, `always`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         remember: Option<String>,
-        /// What is kept of it, for whoever keeps what holds longer than the turn. Unreadable = nothing is kept, and
-        /// the next call asks again.
+        /// The decision to store for as long as it holds beyond the turn. Unreadable = nothing is stored, and the next call asks
+        /// again.
         #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "if_understood")]
         remembered: Option<Box<RememberedDecision>>,
-        /// Of an elicitation: `accept`, `decline`, `cancel`.
+        /// Answer to an elicitation: `accept`, `decline`, `cancel`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         answer: Option<String>,
-        /// Of an elicitation: the values that the person filled in.
+        /// Values that the person filled in, for an elicitation.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         content: Option<Value>,
     },
     /// A tool is no longer defined as it was offered. With a `tool_id`: what was said about this call holds no more, and
-    /// it asks again. R: A3
+    /// it asks again.
+    // R: A3
     ToolRedefined {
-        /// Which tool.
+        /// Name of the tool.
         tool_name: ToolName,
-        /// Of the new definition.
+        /// Fingerprint of the new definition.
         fingerprint: String,
         /// The start of the call that was not made because of it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         attempt: Option<u32>,
     },
-    /// The intent: durable before the tool runs. R: S3
+    /// The intent: durable before the tool runs.
+    // R: S3
     ToolStart {
         /// Before the step's commit.
         early: bool,
         /// From 1; again only after `tool_input_reset` or `tool_redefined`, or after a crash for tools that may be
         /// repeated.
         attempt: u32,
-        /// The rule that let it run, or that a person was asked by. R: A1
+        /// The rule that let it run, or that a person was asked by.
+        // R: A1
         #[serde(default, skip_serializing_if = "Option::is_none")]
         rule: Option<String>,
         /// The client that is asked to run it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         client_id: Option<String>,
     },
-    /// A long tool reports. R: L6
+    /// A long tool reports.
+    // R: L6
     ToolProgress(CallProgress),
-    /// How the call ended: closes its block. Exactly one for each `tool_use`.
+    /// Outcome of the call: closes its block. Exactly one for each `tool_use`.
     ToolResult(ToolResult),
     /// Sound, appended to the audio block.
     AudioDelta {
@@ -275,26 +283,27 @@ pub enum EventKind {
         sample_rate: Option<u32>,
         /// Base64.
         data: String,
-        /// What is being said.
+        /// Transcript of the piece.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         transcript: String,
     },
-    /// A message that the user sent in mid-turn is taken in at a step border: a block of its own, whole. R: T14
+    /// A message that the user sent in mid-turn is taken in at a step border: a block of its own, whole.
+    // R: T14
     UserMessage {
-        /// Which; an id of the sender.
+        /// The sender's id of it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         id: Option<UserMessageId>,
         /// Its parts.
         input: Vec<UserPart>,
     },
-    /// Nothing moves for a known reason.
+    /// The turn waits for a known reason.
     Waiting {
-        /// Why.
+        /// Reason for the wait.
         reason: WaitReason,
-        /// Until when, if known.
+        /// End of the wait, if known.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         until: Option<UnixMillis>,
-        /// What happened, in a sentence.
+        /// A sentence about the cause.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         why: Option<String>,
     },
@@ -308,7 +317,7 @@ pub enum EventKind {
         /// The bytes concerned, or a sentence.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         excerpt: String,
-        /// What can be done about it.
+        /// Suggested remedy.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         remedy: Option<String>,
     },
@@ -323,12 +332,12 @@ pub enum EventKind {
     },
     /// A block is replaced by what follows, but for its first characters.
     BlockSuperseded {
-        /// How many characters (Unicode scalar values) stay.
+        /// Number of characters (Unicode scalar values) that stay.
         keep_chars: u64,
     },
     /// The end. Exactly one, last.
     StreamEnd {
-        /// How.
+        /// Final status.
         status: TurnStatus,
     },
     /// A type that this release does not know; ignored by every fold.
@@ -353,11 +362,11 @@ where
     Ok(serde_json::from_value(Value::deserialize(deserializer)?).ok())
 }
 
-/// What a question is about.
+/// Subject of a question.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum QuestionKind {
-    /// Whether a call may run.
+    /// May this call run?
     #[default]
     Call,
     /// A running tool asks for something.
@@ -385,7 +394,7 @@ pub enum BlockStart {
     },
     /// Reasoning.
     Thinking,
-    /// Sound.
+    /// Audio.
     Audio,
     /// A picture, whole.
     Image(Media),
@@ -403,7 +412,8 @@ pub enum BlockStart {
     Unrecognised,
 }
 
-/// Kinds of blocks. R: T1
+/// Kinds of blocks.
+// R: T1
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BlockKind {
@@ -413,7 +423,7 @@ pub enum BlockKind {
     Thinking,
     /// A tool call with its outcome.
     ToolCall,
-    /// Sound.
+    /// Audio.
     Audio,
     /// A picture.
     Image,
@@ -432,7 +442,7 @@ pub struct ToolInput {
     /// The argument text that is run and echoed, where it is not the compact form of `arguments`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
-    /// What was changed to read it.
+    /// Repairs that were needed to read it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub repairs: Vec<ArgumentRepair>,
     /// The evidence that they are final.
@@ -441,10 +451,10 @@ pub struct ToolInput {
     /// The text of a call that cannot be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub raw: Option<String>,
-    /// Why not, in a sentence.
+    /// Reason why it cannot be read, in a sentence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
-    /// Why not, as a value.
+    /// The same reason as a value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub broken: Option<BrokenCall>,
     /// One line about the arguments.
@@ -455,13 +465,13 @@ pub struct ToolInput {
 /// Content of `tool_progress`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CallProgress {
-    /// How far, in the tool's own unit.
+    /// Progress, in the tool's own unit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub progress: Option<f64>,
     /// Of how much.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub total: Option<f64>,
-    /// What it is doing.
+    /// Current activity.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
     /// Output as it comes, appended.
@@ -472,9 +482,9 @@ pub struct CallProgress {
 /// Content of `tool_result`. It holds the whole outcome: [`ToolResult::outcome`] gives it back.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ToolResult {
-    /// How the call ended.
+    /// Final state of the call.
     pub status: CallStatus,
-    /// What it produced, at most [`TurnLimits::output_bytes_max`](crate::TurnLimits::output_bytes_max).
+    /// Text output, at most [`TurnLimits::output_bytes_max`](crate::TurnLimits::output_bytes_max).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<String>,
     /// The structured form.
@@ -486,42 +496,43 @@ pub struct ToolResult {
     /// Bytes of the whole output, before any limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_size: Option<u64>,
-    /// Where the whole output is, if it was over the limit.
+    /// Path of the whole output, if it was over the limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_spilled_to: Option<String>,
     /// One line about it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub output_summary: String,
-    /// Why it did not succeed.
+    /// Error of a call that did not succeed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<CallError>,
-    /// Of a denied call: the rule that denied it, or that a person was asked by. R: A1
+    /// Rule of a denied call: the one that denied it, or that a person was asked by.
+    // R: A1
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rule: Option<String>,
-    /// When the tool started; absent if it never did.
+    /// Start of the tool; absent if it never ran.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started_at: Option<UnixMillis>,
-    /// How long it ran, in milliseconds.
+    /// Running time, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duration_ms: Option<u64>,
-    /// Of a client-side call: whether the client says that it took effect.
+    /// Client's report that a client-side call took effect.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub applied: Option<bool>,
-    /// Whether the model is told. Absent = the step has not ended yet: yes, if it ends with a commit.
+    /// True if the model sees it. Absent = the step has not ended yet: yes, if it ends with a commit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seen_by_model: Option<bool>,
 }
 
-/// Why a call did not succeed.
+/// Error of a call that did not succeed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CallError {
     /// `failed`, `denied`, `cancelled`, `cancelled_before_start`, `timed_out`, `interrupted`, `invalid_arguments`,
     /// `refused`, `unknown_tool`, `no_viewer`, `client_gone`, `stopped`, `limit`, `unknown`.
     pub code: String,
-    /// What the tool, the check or the person said.
+    /// Message of the tool, the check or the person.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// Of an unknown tool: the closest names.
+    /// Closest names to that of an unknown tool.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub closest: Vec<String>,
     /// Name of the limit.
@@ -532,23 +543,23 @@ pub struct CallError {
     pub limit_ms: Option<u64>,
 }
 
-/// What a person sees about a failure: a code, what, why and a remedy.
+/// A failure as people see it: a code, the event, the cause and a remedy.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TurnFault {
     /// A stable word: `upstream_lost`, `tool_calling_unsupported`, ...
     pub code: String,
-    /// What happened.
+    /// The event, in a sentence.
     pub what: String,
-    /// Why.
+    /// The cause, in a sentence.
     pub why: String,
-    /// What to do.
+    /// Suggested action.
     pub remedy: String,
-    /// Trying the same again may help.
+    /// True if trying the same again may help.
     pub retryable: bool,
     /// HTTP status of the upstream, if it answered with one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
-    /// How long to wait before the next try as the upstream said it, in milliseconds.
+    /// Wait before the next try as the upstream asked for it, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_after_ms: Option<u64>,
 }
@@ -567,9 +578,11 @@ pub struct SessionStats {
     /// From `stream_start` to the first content, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_content_ms: Option<u64>,
-    /// Tool time that ran beside the model's stream and so cost nothing, in milliseconds. R: M13
+    /// Tool time that ran beside the model's stream and so cost nothing, in milliseconds.
+    // R: M13
     pub saved_by_eager_ms: u64,
-    /// Where the time went: contiguous, the sum is `wall_ms`. R: U5
+    /// Use of the time: contiguous segments whose sum is `wall_ms`.
+    // R: U5
     pub segments: Vec<TimeSegment>,
 }
 
@@ -621,7 +634,7 @@ pub enum ApprovalDecision {
     Deny,
 }
 
-/// Why nothing moves.
+/// Reason for a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WaitReason {
@@ -637,7 +650,7 @@ pub enum WaitReason {
     Client,
 }
 
-/// How a turn ended.
+/// Final status of a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TurnStatus {

@@ -1,8 +1,9 @@
-//! From events to the one assistant message of a turn: the only way blocks come into being. R: T1, E1
+//! From events to the one assistant message of a turn: the only way blocks come into being.
 //!
 //! [`AssistantMessage::absorb`] takes events one by one, in order of `seq`. A message after some events (a snapshot) that takes
 //! the later ones equals a message that took all. Unknown events and fields change nothing.
 //! `tests/vectors` has what logs fold to, for folds in other languages.
+// R: T1, E1
 
 use crate::event::{
     BlockStart, CallError, CallProgress, CallStatus, Event, EventKind, QuestionKind, SessionStats, ToolInput,
@@ -21,25 +22,25 @@ use throughline_wire::{CallId, Media, SealEvidence, ToolName, Usage, UserPart};
 pub struct AssistantMessage {
     /// The last event that is in it.
     pub seq: EventSeq,
-    /// Which turn.
+    /// Id of the turn.
     pub turn_id: TurnId,
     /// The conversation, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub conversation_id: Option<ConversationId>,
-    /// Which message.
+    /// Id of the message.
     pub message_id: MessageId,
-    /// Who answers.
+    /// Name of the answering agent.
     pub agent: String,
     /// `native`, `text` or `auto`.
     pub mode: String,
-    /// What the user sent to begin the turn; what came in mid-turn is among the blocks.
+    /// Content that the user sent to begin the turn; messages sent in mid-turn are among the blocks.
     pub input: Vec<UserPart>,
-    /// When the turn began.
+    /// Start of the turn.
     pub started_at: UnixMillis,
-    /// When it ended.
+    /// End of the turn.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ended_at: Option<UnixMillis>,
-    /// How it ended; absent while it goes on.
+    /// Final status; absent while the turn runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<TurnStatus>,
     /// Its parts, in order.
@@ -50,7 +51,7 @@ pub struct AssistantMessage {
     pub model: String,
     /// Tokens of all steps.
     pub usage: Usage,
-    /// What is being waited for.
+    /// Reason for the current wait.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub waiting: Option<WaitState>,
     /// Findings.
@@ -58,7 +59,7 @@ pub struct AssistantMessage {
     /// Totals, at the end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stats: Option<SessionStats>,
-    /// Why it failed.
+    /// The failure, if the turn failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<TurnFault>,
     /// The user stopped it (its open step is told to the model as it is).
@@ -74,7 +75,7 @@ pub enum MessageBlock {
     Text {
         /// The text so far.
         text: String,
-        /// Whether more may come.
+        /// `open` while more may come.
         state: BlockState,
         /// `refusal` if the model declines.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -87,12 +88,12 @@ pub enum MessageBlock {
     Thinking {
         /// The text so far; may stay empty.
         text: String,
-        /// Whether more may come.
+        /// `open` while more may come.
         state: BlockState,
     },
     /// A tool call with its outcome.
     ToolCall(Box<ToolCallBlock>),
-    /// Sound.
+    /// Audio.
     Audio {
         /// Pieces of base64, in order.
         data: Vec<String>,
@@ -102,9 +103,9 @@ pub enum MessageBlock {
         /// In Hz.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         sample_rate: Option<u32>,
-        /// What is said.
+        /// Text of the speech.
         transcript: String,
-        /// Whether more may come.
+        /// `open` while more may come.
         state: BlockState,
     },
     /// A picture.
@@ -118,7 +119,8 @@ pub enum MessageBlock {
     },
     /// A failure.
     Error(TurnFault),
-    /// What the user said in mid-turn, where it was taken in. R: T14
+    /// A message that the user sent in mid-turn, at the position where it was taken in.
+    // R: T14
     UserMessage {
         /// The sender's id of it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -130,7 +132,7 @@ pub enum MessageBlock {
     Unrecognised,
 }
 
-/// Whether a block takes deltas.
+/// Open while a block takes deltas.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BlockState {
@@ -144,19 +146,19 @@ pub enum BlockState {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ToolCallBlock {
-    /// Our id.
+    /// Id of the call, minted by the machine.
     pub tool_id: Option<CallId>,
-    /// In which step.
+    /// Number of the step.
     pub step: u32,
     /// `group.method`.
     pub tool_name: Option<ToolName>,
-    /// What people call it.
+    /// Name for people.
     pub title: String,
-    /// Where it comes from.
+    /// Source of the tool.
     pub source: String,
-    /// What it may do.
+    /// The strongest effect it may have.
     pub effect: Effect,
-    /// How far it is.
+    /// State of the call.
     pub status: Option<CallStatus>,
     /// One line about the arguments.
     pub input_summary: String,
@@ -171,7 +173,7 @@ pub struct ToolCallBlock {
     /// The arguments that a person put in place of those.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ran_with: Option<Value>,
-    /// Why the arguments cannot be read.
+    /// Reason why the arguments cannot be read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
     /// The evidence that they are final.
@@ -187,10 +189,10 @@ pub struct ToolCallBlock {
     pub early: bool,
     /// Starts so far.
     pub attempts: u32,
-    /// Who was asked to run it, if it does not run in the engine's process.
+    /// Client that was asked to run it, if it does not run in the engine's process.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub client_id: Option<String>,
-    /// What it last reported.
+    /// Last progress report.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub progress: Option<CallProgress>,
     /// Output so far, then all of it.
@@ -206,19 +208,19 @@ pub struct ToolCallBlock {
     pub output_size: Option<u64>,
     /// One line about it.
     pub output_summary: String,
-    /// Why it did not succeed.
+    /// Error of a call that did not succeed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<CallError>,
-    /// When the tool started.
+    /// Start of the tool.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub started_at: Option<UnixMillis>,
-    /// How long it ran, in milliseconds.
+    /// Running time, in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub duration_ms: Option<u64>,
-    /// Of a client-side call: whether the client says that it took effect.
+    /// Client's report that a client-side call took effect.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub applied: Option<bool>,
-    /// Whether the model is told; absent while nobody knows.
+    /// True if the model sees the result; absent until that is decided.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seen_by_model: Option<bool>,
 }
@@ -228,23 +230,23 @@ pub struct ToolCallBlock {
 pub struct PendingApproval {
     /// The key of the answer.
     pub approval_id: ApprovalId,
-    /// What is asked.
+    /// The question in words.
     pub question: String,
     /// The rule that asks.
     pub rule: String,
-    /// When it counts as denied.
+    /// Time at which it counts as denied.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<UnixMillis>,
     /// The arguments that would run, as JSON text for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arguments_text: Option<String>,
-    /// Of the arguments that an answer is bound to.
+    /// Hash of the arguments that an answer is bound to.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub arguments_hash: String,
-    /// Of the definition that an answer is bound to.
+    /// Fingerprint of the definition that an answer is bound to.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub fingerprint: String,
-    /// Whether the call may run, or what the running tool wants to know.
+    /// Kind of question: may the call run, or a request of the running tool.
     #[serde(default, skip_serializing_if = "QuestionKind::is_call")]
     pub kind: QuestionKind,
     /// Schema of the values to be filled in.
@@ -255,12 +257,12 @@ pub struct PendingApproval {
     pub url: Option<String>,
 }
 
-/// What is being waited for.
+/// A wait that viewers are shown.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WaitState {
-    /// Why.
+    /// Reason for the wait.
     pub reason: WaitReason,
-    /// Until when.
+    /// End of the wait.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<UnixMillis>,
 }
@@ -272,7 +274,7 @@ pub struct MessageProblem {
     pub code: String,
     /// The bytes concerned, or a sentence.
     pub excerpt: String,
-    /// What can be done about it.
+    /// Suggested remedy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remedy: Option<String>,
     /// The call concerned.
@@ -290,7 +292,8 @@ impl AssistantMessage {
         message
     }
 
-    /// All visible text, blocks joined: the answer of a call without streaming. R: T13
+    /// All visible text, blocks joined: the answer of a call without streaming.
+    // R: T13
     pub fn text(&self) -> String {
         let texts = self.blocks.iter().filter_map(|block| match block {
             MessageBlock::Text { text, .. } if !text.is_empty() => Some(text.as_str()),
@@ -307,11 +310,11 @@ impl AssistantMessage {
         })
     }
 
-    /// The turn waits for nothing but answers to calls of whoever asked for it ([`Runs::Requester`]): it is at least one, and
+    /// The turn waits for nothing but answers to calls of whoever asked for it ([`CallRunner::Requester`]): it is at least one, and
     /// the model has said all that it wanted to say before it knows them. Such calls start after the end of their step
     /// only, so none of them is running while the model talks.
     ///
-    /// [`Runs::Requester`]: crate::Runs::Requester
+    /// [`CallRunner::Requester`]: crate::CallRunner::Requester
     pub fn waits_only_for_requester(&self) -> bool {
         let mut open = self.calls().filter(|call| !call.status.is_some_and(CallStatus::is_final)).peekable();
         self.status.is_none()

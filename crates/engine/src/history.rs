@@ -1,8 +1,9 @@
-//! The only place that builds a [`ClosedStep`]: calls leave it as pairs with their outcome. R: T9, M10
+//! The only place that builds a [`ClosedStep`]: calls leave it as pairs with their outcome.
 //!
 //! A call that has no outcome yet has no pair, so a request cannot be written while one is open: [`next_request`] gives
 //! `None` then. Calls of a step that broke off were not asked for in earnest; they are left out, whatever an early
 //! start made of them ("ran, not used").
+// R: T9, M10
 
 use crate::canonical;
 use crate::record::{CallRecord, CallState, StepEnd, TurnRecord};
@@ -36,7 +37,7 @@ pub(crate) fn next_request(
     })
 }
 
-/// How many results would become shorter if the history had to.
+/// Number of results that would become shorter if the history had to.
 pub(crate) fn shortenable_results(record: &TurnRecord, setup: &TurnSetup, start: &TurnStart) -> usize {
     let messages = full_history(record, setup, start);
     messages.map_or(0, |mut messages| shorten_outputs(&mut messages, setup.limits.shortened_output_bytes_max))
@@ -58,8 +59,8 @@ fn cache_key(messages: &[Message], start: &TurnStart) -> String {
     }
 }
 
-/// Whether the step that is current may or must call. What the request forces holds until one step is committed: one that
-/// was lost with its process is asked for again.
+/// Tool choice of the current step. A forced choice holds until one step is committed: a step that was lost with its
+/// process is requested again.
 pub(crate) fn tool_choice(record: &TurnRecord, setup: &TurnSetup) -> ToolChoice {
     let no_step_committed = record.steps.iter().all(|step| step.end != StepEnd::Committed);
     match record.tools_off_after {
@@ -84,13 +85,13 @@ pub(crate) fn offered_tools<'s>(
     })
 }
 
-/// What the turn adds to the history so far; `None` while a call has no outcome.
+/// Messages that the turn adds to the history so far; `None` while a call has no outcome.
 pub(crate) fn turn_messages(record: &TurnRecord, start: &TurnStart) -> Option<Vec<Message>> {
     // A turn without input goes on where the history ends: with the outcome of a call, or an answer cut short.
-    let mut messages = match start.input.is_empty() {
-        true => Vec::new(),
-        false => vec![Message::User(start.input.clone())],
-    };
+    let mut messages = Vec::new();
+    if !start.input.is_empty() {
+        messages.push(Message::User(start.input.clone()));
+    }
     for (number, step) in (1..).zip(&record.steps) {
         let mut calls: Vec<_> = record.calls.iter().filter(|call| call.step == number).collect();
         if calls.iter().any(|call| !call.is_closed()) {

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use throughline_wire::CallId;
 
-/// A point in time: milliseconds since 1970 (UTC). The machine never reads a clock; it is told.
+/// A point in time: milliseconds since 1970 (UTC). The machine never reads a clock.
 pub type UnixMillis = i64;
 
 macro_rules! text_id {
@@ -66,8 +66,8 @@ text_id! {
 }
 
 impl ApprovalId {
-    /// Whether a rule asks (`Call`) or the running tool (`Elicitation`), about which call, and the number of the question.
-    /// `None` = no machine has minted it.
+    /// Kind of the question (a rule's, or the running tool's), the call it is about, and its number. `None` = no machine has
+    /// minted it.
     pub(crate) fn parts(&self) -> Option<(QuestionKind, CallId, u32)> {
         let (call, question) = self.as_str().rsplit_once('.')?;
         let (kind, number) = match question.split_at_checked(1)? {

@@ -1,4 +1,4 @@
-//! What enters the machine. Every input may come at any time: one that is late, doubled or unknown is ignored.
+//! Inputs of the machine. Every input may come at any time: one that is late, doubled or unknown is ignored.
 
 use crate::client::ClientAnswer;
 use crate::elicitation::{ToolAnswer, ToolQuestion};
@@ -9,133 +9,143 @@ use crate::steering::QueuedMessage;
 use serde::{Deserialize, Serialize};
 use throughline_wire::{CallId, CallOutcome, StepEvent, ToolName};
 
-/// What enters the machine.
+/// Everything that can happen to a turn: the only way in.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TurnInput {
     /// The model said something. Events of one attempt come in the decoder's order.
     Model {
-        /// As in the action that called it.
+        /// Repeated from the action that called the model.
         step: u32,
-        /// As in the action that called it.
+        /// Repeated from the action that called the model.
         attempt: u32,
-        /// What it said.
+        /// One event of the decoded reply.
         event: StepEvent<'static>,
     },
     /// The model call failed outside the decoder: no connection, an HTTP status, a timeout. Before or in mid-stream;
     /// instead of [`StepEvent::End`]. Also in place of an error that came as the first event of a stream, if the
     /// driver recognises it.
     ModelFailed {
-        /// As in the action that called it.
+        /// Repeated from the action that called the model.
         step: u32,
-        /// As in the action that called it.
+        /// Repeated from the action that called the model.
         attempt: u32,
-        /// What went wrong.
+        /// The failure, as the driver classifies it.
         failure: UpstreamFailure,
     },
-    /// The answer to [`TurnAction::Validate`](crate::Action::Validate).
+    /// The answer to [`TurnAction::Validate`](crate::TurnAction::Validate).
     Validated {
-        /// Which call.
+        /// The call whose arguments were checked.
         call: CallId,
         /// As in the action: the answer to a check that no longer matters is ignored.
         version: u32,
-        /// What the schema says.
+        /// The result of the check.
         validation: ArgumentValidation,
     },
     /// A tool reports.
     ToolProgress {
-        /// Which call.
+        /// The reporting call.
         call: CallId,
-        /// As in the action that started it.
+        /// Repeated from the action that started it.
         attempt: u32,
-        /// What.
+        /// The report.
         progress: CallProgress,
     },
     /// A running tool wants to know something of a person; the answer comes by
-    /// [`TurnAction::AnswerTool`](crate::Action::AnswerTool).
+    /// [`TurnAction::AnswerTool`](crate::TurnAction::AnswerTool).
     ToolQuestionAsked {
-        /// Which call.
+        /// The asking call.
         call: CallId,
-        /// As in the action that started it.
+        /// Repeated from the action that started it.
         attempt: u32,
         /// To be repeated in the answer.
         question_id: u64,
-        /// What.
+        /// The question.
         question: ToolQuestion,
     },
-    /// A person answers a tool's question; what is filled in fits the question's schema. R: L6
+    /// A person answers a tool's question; what is filled in fits the question's schema.
+    // R: L6
     ToolQuestionAnswered {
-        /// Which question, as in its `approval_request`.
+        /// Id of the question, from its `approval_request`.
         question: ApprovalId,
         /// The answer.
         answer: ToolAnswer,
-        /// Who.
+        /// Name of the person who answers.
         by: String,
     },
-    /// A client says how a call ended that it was asked to run. The first answer in time wins. R: L2
+    /// A client says how a call ended that it was asked to run. The first answer in time wins.
+    // R: L2
     ClientAnswered {
-        /// Which call.
+        /// The answered call.
         call: CallId,
-        /// Which start of it, if the client says so.
+        /// The start that it answers, if the client names one.
         attempt: Option<u32>,
-        /// How.
+        /// The client's answer.
         answer: ClientAnswer,
     },
     /// A tool has ended, in whatever way. A second end of an attempt is ignored.
     ToolEnded {
-        /// Which call.
+        /// The call that ended.
         call: CallId,
-        /// As in the action that started it.
+        /// Repeated from the action that started it.
         attempt: u32,
-        /// How.
+        /// Its outcome.
         outcome: CallOutcome,
     },
     /// A person (or who acts for one) answers.
     Approval {
-        /// Which question.
+        /// The answered question, or all open ones.
         question: ApprovalTarget,
         /// The answer.
         decision: ApprovalDecision,
-        /// Who.
+        /// Name of the person who answers.
         by: String,
-        /// Why; a denial's reason is told to the model.
+        /// Reason; the model sees that of a denial.
         reason: Option<String>,
         /// `arguments_hash` of the question as whoever answers has seen it. If it is another one by now, the answer is
-        /// refused (problem `stale_answer`); `None` = not compared. R: A3
+        /// refused (problem `stale_answer`); `None` = not compared.
+        // R: A3
         arguments_hash: Option<String>,
         /// An approval with these arguments instead. They are checked first: if they do not fit, or a rule denies them,
-        /// the question stays open (problem `invalid_edit`). Only for one question at a time. R: A2
+        /// the question stays open (problem `invalid_edit`). Only for one question at a time.
+        // R: A2
         arguments: Option<serde_json::Value>,
-        /// What is to be kept of the answer.
+        /// The part of the answer to remember for later calls.
         remember: Option<RememberRequest>,
     },
     /// A tool is no longer defined as it was offered: whoever allowed it allowed something else, so what has not been
-    /// started asks again. R: A3
+    /// started asks again.
+    // R: A3
     ToolRedefined {
-        /// Which tool.
+        /// Name of the tool.
         tool: ToolName,
-        /// Of its new definition.
+        /// Fingerprint of its new definition.
         fingerprint: String,
-        /// The start that was not made because of it: an [`TurnAction::StartTool`](crate::Action::StartTool) whose
+        /// The start that was not made because of it: an [`TurnAction::StartTool`](crate::TurnAction::StartTool) whose
         /// fingerprint is not that of the definition that is there now.
         start: Option<(CallId, u32)>,
     },
-    /// The user says something while the turn runs. One whose id is known changes nothing. R: T14
+    /// The user says something while the turn runs. One whose id is known changes nothing.
+    // R: T14
     UserMessage(QueuedMessage),
-    /// The user takes a message back that was not taken in yet. R: T14
+    /// The user takes a message back that was not taken in yet.
+    // R: T14
     RetractMessage {
-        /// Which.
+        /// Id of the message.
         id: UserMessageId,
     },
-    /// Stop the turn. A second one does not wait for tools to say how they ended. R: T8
+    /// Stop the turn. A second one does not wait for tools to say how they ended.
+    // R: T8
     Cancel,
-    /// The same in the name of whoever runs the turn, for a reason that its notice gives. R: T8
+    /// The same in the name of whoever runs the turn, for a reason that its notice gives.
+    // R: T8
     CancelWithReason {
         /// A sentence for people.
         why: String,
     },
-    /// Stop one call; the turn goes on. R: T8
+    /// Stop one call; the turn goes on.
+    // R: T8
     CancelCall {
-        /// Which call.
+        /// The call to stop.
         call: CallId,
     },
     /// The log has taken this long over an append and is level again: whoever watches is told why nothing came.
@@ -143,10 +153,10 @@ pub enum TurnInput {
         /// In milliseconds.
         ms: u64,
     },
-    /// A timer of [`TurnAction::SetTimer`](crate::Action::SetTimer) is due. Timers are never taken back: one that is no
+    /// A timer of [`TurnAction::SetTimer`](crate::TurnAction::SetTimer) is due. Timers are never taken back: one that is no
     /// longer needed is ignored.
     Timer {
-        /// Which.
+        /// The timer that fired.
         id: TimerId,
     },
 }
@@ -165,16 +175,16 @@ impl TurnInput {
     }
 }
 
-/// Which question is answered.
+/// The question, or questions, that an approval answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ApprovalTarget {
-    /// One.
+    /// One question.
     One(ApprovalId),
     /// All that are open now.
     All,
 }
 
-/// What the schema says about arguments.
+/// Result of checking arguments against a tool's schema.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ArgumentValidation {
     /// They fit.
@@ -186,44 +196,44 @@ pub enum ArgumentValidation {
     },
 }
 
-/// What a timer is for. Opaque to the driver.
+/// Identity of a timer. Opaque to the driver.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum TimerId {
     /// A question expires.
     Approval(ApprovalId),
     /// The next try of a model call.
     Retry {
-        /// Which step.
+        /// The waiting step.
         step: u32,
         /// The try that begins.
         attempt: u32,
     },
     /// A tool should have ended by now.
     Tool {
-        /// Which call.
+        /// The running call.
         call: CallId,
-        /// Which start of it.
+        /// The start that the limit belongs to.
         attempt: u32,
     },
     /// The upstream should have answered by now: whoever watches is told that it has not.
     FirstByte {
-        /// Which step.
+        /// The waiting step.
         step: u32,
-        /// Which try.
+        /// The try that is awaited.
         attempt: u32,
     },
     /// Whoever runs a call elsewhere should have answered by now: whoever watches is told that it has not.
     RemoteCall {
-        /// Which call.
+        /// The call that somebody else runs.
         call: CallId,
-        /// Which start of it.
+        /// The start that is awaited.
         attempt: u32,
     },
     /// A cancelled tool should have said how it ended by now.
     CancelGrace {
-        /// Which call.
+        /// The cancelled call.
         call: CallId,
-        /// Which start of it.
+        /// The cancelled start.
         attempt: u32,
     },
 }
@@ -231,13 +241,13 @@ pub enum TimerId {
 /// A failed model call, as the driver classifies it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UpstreamFailure {
-    /// What kind.
+    /// Class of the failure.
     pub kind: FailureKind,
     /// HTTP status, if there was an answer.
     pub status: Option<u16>,
-    /// What the upstream or the network said, for people; short.
+    /// Message of the upstream or the network, for people; short.
     pub message: String,
-    /// `Retry-TrustState`, in milliseconds from now.
+    /// `Retry-After`, in milliseconds from now.
     pub retry_after_ms: Option<u64>,
 }
 
@@ -256,7 +266,8 @@ pub enum FailureKind {
     TotalTimeout,
     /// The connection broke.
     Broken,
-    /// 429 or its like. R: T11
+    /// 429 or its like.
+    // R: T11
     RateLimited,
     /// Another HTTP error status.
     Status,
@@ -266,7 +277,8 @@ pub enum FailureKind {
     ModelNotFound,
     /// 401, 403, or no key is configured.
     Unauthorized,
-    /// The upstream refuses native tool calling (`surfaces.md` §9.4). R: T3
+    /// The upstream refuses native tool calling.
+    // R: T3
     ToolsUnsupported,
     /// The upstream refuses the length of the history.
     ContextTooLong,
@@ -275,7 +287,7 @@ pub enum FailureKind {
 }
 
 impl UpstreamFailure {
-    /// Trying the same again may help.
+    /// True if trying the same again may help.
     pub fn is_retryable(&self) -> bool {
         match self.kind {
             FailureKind::Connect

@@ -1,13 +1,14 @@
-//! The loop guard: cycles of calls that lead nowhere. R: T10, M16
+//! The loop guard: cycles of calls that lead nowhere.
 //!
 //! A cycle of period p is one in which each call repeats the call p places before it: same tool, same canonical
 //! arguments, same result. `A A A` has period 1, `A B A B` period 2. A poller's calls are not entered at all; the same
 //! call with a new result is no repeat. First the model gets a note, then a person is asked, then the loop is stopped:
 //! each after as many repeats as the agent's [`LoopGuard`] says.
+// R: T10, M16
 
 use serde::{Deserialize, Serialize};
 
-/// How an agent's loop guard works. R: T10
+/// Limits of an agent's loop guard.
 ///
 /// A cycle that comes round once more is one repeat; of a cycle of a single call the first repeat needs one equal call
 /// more. So with the defaults the note comes after `A A A` and after `A B A B`.
@@ -42,11 +43,11 @@ impl LoopGuard {
 pub(crate) struct CallSignature {
     /// Tool and canonical arguments.
     pub call: u64,
-    /// What the model was told.
+    /// Hash of the result as the model read it.
     pub result: u64,
 }
 
-/// What the guard says about a call that is about to start.
+/// Decision of the guard about a call that is about to start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LoopAction {
     /// Go on.

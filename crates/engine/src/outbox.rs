@@ -1,4 +1,4 @@
-//! Who waits for whom: nothing is seen or done before the log holds it.
+//! Order of log and effects: nothing is seen or done before the log holds it.
 //!
 //! The events of one `apply` are appended, and its actions are performed only when that append is acknowledged, except
 //! those that nobody outside can notice ([`TurnAction::is_read_only`]). The machine does not wait: it takes the next input at
@@ -14,7 +14,7 @@ use crate::input::TurnInput;
 use std::collections::VecDeque;
 use throughline_wire::{CallOutcome, NotStarted};
 
-/// Events and actions on their way from the machine to the log and the driver. R: design §3a
+/// Events and actions on their way from the machine to the log and the driver.
 #[derive(Debug, Default)]
 pub struct Outbox {
     /// Not handed out for appending yet.
@@ -23,7 +23,8 @@ pub struct Outbox {
     in_flight: Option<OutboxBatch>,
     /// Actions that only look.
     read_only: Vec<TurnAction>,
-    refused: LogRefusal,
+    /// Set once the log has refused an append: then nothing more leaves, ever.
+    refused: bool,
 }
 
 #[derive(Debug, Default)]
@@ -34,25 +35,17 @@ struct OutboxBatch {
     bytes: usize,
 }
 
-/// Whether the log has refused an append: then nothing more leaves, ever.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum LogRefusal {
-    #[default]
-    No,
-    Yes,
-}
-
-/// What is to be appended to the log, in one transaction. The outbox keeps it until it is acknowledged: whoever appends
-/// writes it down from here and copies nothing.
+/// Batch to append to the log in one transaction. The outbox keeps it until it is acknowledged, so that it is written
+/// from here without a copy.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct AppendBatch<'a> {
     /// Events, dense by `seq`. May be empty if `provider_states` is not.
     pub events: &'a [Event],
-    /// Stored beside the log.
+    /// Stored next to the log.
     pub provider_states: &'a [StepProviderState],
 }
 
-/// What an acknowledged append sets free.
+/// Events and actions that an acknowledged append releases.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ReleasedBatch {
     /// Viewers may see these now.
@@ -78,7 +71,7 @@ impl Outbox {
     /// happens, and the machine is told so (the call ends as `not_started`).
     #[must_use = "these inputs end calls that will never start"]
     pub fn push(&mut self, out: &mut TurnOutput) -> Vec<TurnInput> {
-        if self.refused == LogRefusal::Yes {
+        if self.refused {
             *out = TurnOutput::default();
             return Vec::new();
         }
@@ -99,9 +92,9 @@ impl Outbox {
         ended
     }
 
-    /// What to append next; `None` while an append is in flight, or if there is nothing to append.
+    /// The next batch to append; `None` while an append is in flight, or if there is nothing to append.
     pub fn next_append(&mut self) -> Option<AppendBatch<'_>> {
-        if self.in_flight.is_some() || self.refused == LogRefusal::Yes {
+        if self.in_flight.is_some() || self.refused {
             return None;
         }
         if self.pending.events.is_empty() && self.pending.provider_states.is_empty() {
@@ -118,7 +111,7 @@ impl Outbox {
         let is_caught_up = self.in_flight.is_none()
             && self.pending.events.is_empty()
             && self.pending.provider_states.is_empty();
-        if is_caught_up && self.refused == LogRefusal::No {
+        if is_caught_up && !self.refused {
             ready.extend(self.pending.actions.drain(..));
         }
         ready
@@ -135,7 +128,7 @@ impl Outbox {
     /// The append in flight was refused (fenced, or the store is lost): everything pending is dropped, nothing leaves
     /// any more. The driver cancels running tools and discards the machine: what the log holds is what happened.
     pub fn refuse(&mut self) {
-        *self = Self { refused: LogRefusal::Yes, ..Self::default() };
+        *self = Self { refused: true, ..Self::default() };
     }
 
     /// The log is too far behind: do not read the upstream until [`Outbox::acknowledge`].
@@ -152,7 +145,7 @@ impl Outbox {
             && self.read_only.is_empty()
     }
 
-    /// How far the machine is ahead of the log: events, and a rough count of their bytes.
+    /// Lead of the machine over the log: events, and a rough count of their bytes.
     pub fn backlog(&self) -> (usize, usize) {
         let in_flight = self.in_flight.as_ref();
         (

@@ -1,4 +1,4 @@
-//! What the machine knows, as a fold of its own events.
+//! The state of a turn, as a fold of its own events.
 //!
 //! [`TurnRecord::absorb`] is the only way this state changes. The live machine emits an event and absorbs it; a restored
 //! machine absorbs the same events from the log. So the two are equal by construction, and no transition can forget to
@@ -45,7 +45,7 @@ pub(crate) mod code {
     pub(crate) const UPSTREAM_LOST: &str = "upstream_lost";
 }
 
-/// Where the turn is.
+/// Phase of a turn.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) enum TurnPhase {
     /// Nothing has happened.
@@ -53,8 +53,8 @@ pub(crate) enum TurnPhase {
     Fresh,
     /// Between steps.
     Between,
-    /// A model call is under way.
-    Streaming { shown: ContentShown },
+    /// A model call is under way. Once anything of its reply was shown, it cannot be tried again unseen.
+    Streaming { content_shown: bool },
     /// A failed model call waits for its next try.
     Backoff { until: UnixMillis },
     /// The step is committed; its calls run.
@@ -67,14 +67,7 @@ pub(crate) enum TurnPhase {
     Over,
 }
 
-/// Whether anything of a reply was shown: afterwards it cannot be tried again unseen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ContentShown {
-    No,
-    Yes,
-}
-
-/// See the module's text.
+/// The state of a turn that its events determine.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct TurnRecord {
     pub seq: EventSeq,
@@ -89,7 +82,7 @@ pub(crate) struct TurnRecord {
     pub open_block: Option<OpenBlock>,
     /// Attempt of the current step.
     pub attempt: u32,
-    /// Place in the setup's upstreams.
+    /// Position in the setup's upstreams.
     pub upstream: usize,
     /// Tries on this upstream in this step.
     pub tries: u32,
@@ -97,11 +90,11 @@ pub(crate) struct TurnRecord {
     pub tools_off_after: Option<u32>,
     /// Old results are told shorter: an upstream has refused the length of the history.
     pub outputs_shortened: bool,
-    /// How the turn will end, once that is decided.
+    /// Status the turn will end with, once that is decided.
     pub pending_end: Option<PendingEnd>,
-    /// What the model is told between steps: after which step, and what.
+    /// Notes to the model between steps: number of the step before, and text.
     pub notes: Vec<(u32, String)>,
-    /// What the user said in mid-turn and was taken in.
+    /// Messages that the user sent in mid-turn and that were taken in.
     pub delivered_messages: Vec<DeliveredMessage>,
     pub usage: Usage,
     pub waterfall: Waterfall,
@@ -111,26 +104,26 @@ pub(crate) struct TurnRecord {
     pub error_emitted: bool,
     /// `session_stats` was emitted.
     pub stats_emitted: bool,
-    /// What `stream_end` says.
+    /// Status of `stream_end`.
     pub final_status: Option<TurnStatus>,
-    /// How often another process took over.
+    /// Number of the process that owns the turn.
     pub epoch: u64,
-    /// Of tools that have another definition than was offered.
+    /// Current fingerprints of tools that were redefined since they were offered.
     pub fingerprints: BTreeMap<ToolName, String>,
-    /// What people have said in this turn, oldest first.
+    /// Decisions of people to remember within this turn, oldest first.
     pub remembered_decisions: Vec<RememberedDecision>,
     /// Questions that are no longer open, with what was answered.
     pub resolutions: BTreeMap<ApprovalId, QuestionResolution>,
-    /// How often another process went on with the turn.
+    /// Number of takeovers by another process.
     pub takeovers: u32,
 }
 
-/// What was answered to a question.
+/// The answer that a question got.
 #[derive(Clone, Debug, PartialEq)]
 pub struct QuestionResolution {
     /// The answer.
     pub decision: ApprovalDecision,
-    /// Who answered: a person's name, `remembered_decisions`, or why nobody did: `timer`, `stop`, `cancel`, `end`, `reset`.
+    /// Source of the answer: a person's name, `remembered`, or `timer`, `stop`, `cancel`, `end`, `reset` if nobody answered.
     pub by: String,
     /// The arguments as they were changed, or the values that were filled in.
     pub content: Option<Value>,
@@ -145,7 +138,7 @@ pub(crate) struct DeliveredMessage {
     pub input: Vec<UserPart>,
 }
 
-/// How the turn will end.
+/// Decided end of a turn that still has to close its calls.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct PendingEnd {
     pub status: TurnStatus,
@@ -165,7 +158,7 @@ pub(crate) struct StepRecord {
     pub model: String,
     pub text: String,
     pub thinking: String,
-    /// Where in these the blocks of the step begin, in order.
+    /// Offsets in these at which the blocks of the step begin, in order.
     pub spans: Vec<BlockSpan>,
     pub finish: Option<FinishReason>,
     pub end: StepEnd,
@@ -187,7 +180,7 @@ impl StepRecord {
         self.spans.push(BlockSpan { block, kind, offset: from });
     }
 
-    /// What is said in a block of this kind; what is heard is said, too.
+    /// Text of the blocks of this kind; the transcript of speech counts as text.
     fn channel(&mut self, kind: BlockKind) -> &mut String {
         match kind {
             BlockKind::Thinking => &mut self.thinking,
@@ -218,7 +211,7 @@ impl StepRecord {
     }
 }
 
-/// How a step ended, as far as its calls are concerned.
+/// End of a step, as far as its calls are concerned.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum StepEnd {
     #[default]
@@ -242,31 +235,31 @@ pub(crate) struct CallRecord {
     pub upstream_id: Option<UpstreamCallId>,
     pub wire_name: WireName,
     pub kind: CallKind,
-    /// Place in the setup's tools; `None` = not offered.
+    /// Position in the setup's tools; `None` = not offered.
     pub tool: Option<usize>,
-    /// Run by the provider.
+    /// True if the provider runs it.
     pub hosted: bool,
-    /// Another call took its place.
+    /// True if another call replaced it.
     pub superseded: bool,
     /// Argument text so far.
     pub text: String,
     pub arguments: Option<Result<CallArguments, (BrokenCall, RawArguments)>>,
-    /// What a person put in their place.
+    /// Arguments that a person edited.
     pub ran_with: Option<CallArguments>,
     pub seal: Option<SealEvidence>,
-    /// How often the arguments were void or changed, or the tool was.
+    /// Number of changes of the arguments or of the tool's definition.
     pub version: u32,
-    /// How often it was started.
+    /// Number of starts.
     pub attempts: u32,
-    /// How often a person was asked.
+    /// Number of questions to people.
     pub questions: u32,
     /// The rule that it was last asked about or started by.
     pub rule: Option<String>,
-    /// How often of those by the running tool.
+    /// Number of those that the running tool asked.
     pub tool_questions: u32,
     /// The open question of the running tool.
     pub elicitation: Option<OpenElicitation>,
-    /// How long this start's tool has waited for people, in milliseconds.
+    /// Time for which this start's tool has waited for people, in milliseconds.
     pub asked_ms: u64,
     /// The last answer. It is not taken back by what changes later: it says itself what it is about.
     pub answer: Option<ApprovalAnswer>,
@@ -297,7 +290,7 @@ pub(crate) enum CallState {
     },
 }
 
-/// What a running tool asks.
+/// Open question of a running tool.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct OpenElicitation {
     pub approval: ApprovalId,
@@ -306,7 +299,7 @@ pub(crate) struct OpenElicitation {
     pub needs_values: bool,
 }
 
-/// What was answered, and about what exactly.
+/// An answer, and the exact arguments and definition that it is about.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ApprovalAnswer {
     pub decision: ApprovalDecision,
@@ -316,7 +309,8 @@ pub(crate) struct ApprovalAnswer {
 }
 
 impl ApprovalAnswer {
-    /// It was given about this very thing. R: A3
+    /// True if it was given about exactly this.
+    // R: A3
     pub(crate) fn applies_to(&self, case: &PolicyCase<'_>) -> bool {
         self.fingerprint == case.fingerprint
             && self.arguments_hash == canonical::arguments_hash(case.arguments)
@@ -342,7 +336,7 @@ impl CallRecord {
         Some(self.ran_with.as_ref().unwrap_or(written))
     }
 
-    /// Its place in the recorded order.
+    /// Its position in the recorded order.
     pub(crate) fn recorded_order(&self) -> (u32, u32, CallSlot) {
         (self.step, self.position, self.slot)
     }
@@ -358,7 +352,7 @@ impl TurnRecord {
         self.calls.iter().rposition(|call| call.id == *id)
     }
 
-    /// Of a tool's definition as it is now.
+    /// Fingerprint of a tool's current definition.
     pub(crate) fn fingerprint_of<'a>(&'a self, tool: &'a OfferedTool) -> &'a str {
         self.fingerprints.get(&tool.name).unwrap_or(&tool.fingerprint)
     }
@@ -369,7 +363,8 @@ impl TurnRecord {
         self.calls.iter().rposition(|call| call.step == step && call.slot == slot && !call.hosted)
     }
 
-    /// Steps whose calls were answered. R: T4
+    /// Steps whose calls were answered.
+    // R: T4
     pub(crate) fn iterations(&self) -> u32 {
         let counts = |(at, step): &(usize, &StepRecord)| {
             let number = *at as u32 + 1;
@@ -384,7 +379,7 @@ impl TurnRecord {
         self.steps.iter().rev().take_while(|step| step.finish == Some(FinishReason::Pause)).count() as u32
     }
 
-    /// What the guard watches: closed calls that the model is told of, in recorded order.
+    /// Calls that the loop guard watches: closed ones that the model sees, in recorded order.
     pub(crate) fn guard_history(&self) -> Vec<loop_guard::CallSignature> {
         let mut entries: Vec<_> = self
             .calls
@@ -405,7 +400,7 @@ impl TurnRecord {
         step.is_some_and(|step| matches!(step.end, StepEnd::Committed | StepEnd::Stopped))
     }
 
-    /// What is kept beside the log.
+    /// Takes a value that is stored next to the log.
     pub(crate) fn absorb_provider_state(&mut self, state: &StepProviderState) {
         if let Some(step) = (state.step as usize).checked_sub(1).and_then(|at| self.steps.get_mut(at)) {
             step.provider_state = Some(state.state.clone());
@@ -544,7 +539,7 @@ impl TurnRecord {
         self.attempt = attempt;
         self.upstream = upstream;
         self.tries += 1;
-        self.phase = TurnPhase::Streaming { shown: ContentShown::No };
+        self.phase = TurnPhase::Streaming { content_shown: false };
     }
 
     fn step_end(&mut self, finish: Option<FinishReason>, usage: Option<&Usage>) {
@@ -610,8 +605,8 @@ impl TurnRecord {
     }
 
     fn mark_shown(&mut self, write: impl FnOnce(&mut StepRecord)) {
-        if let TurnPhase::Streaming { shown } = &mut self.phase {
-            *shown = ContentShown::Yes;
+        if let TurnPhase::Streaming { content_shown } = &mut self.phase {
+            *content_shown = true;
         }
         if let Some(step) = self.steps.last_mut() {
             write(step);

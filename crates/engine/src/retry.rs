@@ -1,10 +1,11 @@
-//! What follows a model call that failed before its first token. R: T11
+//! Retry, fallback or failure after a model call that failed before its first token.
+// R: T11
 
 use crate::canonical::pseudo_random;
 use crate::input::{FailureKind, UpstreamFailure};
 use crate::setup::RetryPolicy;
 
-/// What to do now.
+/// Decision after a failed model call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RetryDecision {
     /// The same upstream, after a wait in milliseconds.
@@ -15,13 +16,13 @@ pub(crate) enum RetryDecision {
     GiveUp,
 }
 
-/// `tries` counts those on this upstream in this step, the failed one included; `others` says whether a fallback is
-/// left; `nonce` and `place` make the jitter.
+/// Decides about the next try. `tries` counts those on this upstream in this step, the failed one included; `nonce` and
+/// `counter` make the jitter.
 pub(crate) fn decide(
     failure: &UpstreamFailure,
     policy: &RetryPolicy,
     tries: u32,
-    fallbacks: FallbackUpstreams,
+    has_fallback: bool,
     nonce: u64,
     counter: u64,
 ) -> RetryDecision {
@@ -38,17 +39,7 @@ pub(crate) fn decide(
         let wait_ms = jittered.max(failure.retry_after_ms.unwrap_or(0)).min(policy.wait_ms_max);
         return RetryDecision::Retry { wait_ms };
     }
-    match fallbacks {
-        FallbackUpstreams::Left => RetryDecision::Fallback,
-        FallbackUpstreams::None => RetryDecision::GiveUp,
-    }
-}
-
-/// Whether there is an upstream that was not tried yet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum FallbackUpstreams {
-    Left,
-    None,
+    if has_fallback { RetryDecision::Fallback } else { RetryDecision::GiveUp }
 }
 
 #[cfg(test)]
@@ -63,81 +54,27 @@ mod tests {
     fn what_follows_which_failure() {
         use FailureKind as K;
         let policy = RetryPolicy::default();
-        let decide = |failure, tries, fallbacks| decide(&failure, &policy, tries, fallbacks, 7, 1);
+        let decide = |failure, tries, has_fallback| decide(&failure, &policy, tries, has_fallback, 7, 1);
         let table = [
-            (
-                failure(K::RateLimited, Some(429), Some(2_000)),
-                1,
-                FallbackUpstreams::Left,
-                Some(2_000..=2_000),
-                None,
-            ),
+            (failure(K::RateLimited, Some(429), Some(2_000)), 1, true, Some(2_000..=2_000), None),
             // a pause longer than the cap is cut to it
-            (
-                failure(K::RateLimited, Some(429), Some(600_000)),
-                1,
-                FallbackUpstreams::Left,
-                Some(30_000..=30_000),
-                None,
-            ),
-            (failure(K::Status, Some(503), None), 1, FallbackUpstreams::None, Some(250..=500), None),
-            (failure(K::Status, Some(503), None), 2, FallbackUpstreams::None, Some(500..=1_000), None),
-            (
-                failure(K::Status, Some(503), None),
-                3,
-                FallbackUpstreams::Left,
-                None,
-                Some(RetryDecision::Fallback),
-            ),
-            (
-                failure(K::Status, Some(503), None),
-                3,
-                FallbackUpstreams::None,
-                None,
-                Some(RetryDecision::GiveUp),
-            ),
-            (
-                failure(K::Status, Some(400), None),
-                1,
-                FallbackUpstreams::Left,
-                None,
-                Some(RetryDecision::Fallback),
-            ),
-            (
-                failure(K::Unauthorized, Some(401), None),
-                1,
-                FallbackUpstreams::None,
-                None,
-                Some(RetryDecision::GiveUp),
-            ),
-            (failure(K::Connect, None, None), 1, FallbackUpstreams::None, Some(250..=500), None),
-            (failure(K::FirstByteTimeout, None, None), 1, FallbackUpstreams::None, Some(250..=500), None),
+            (failure(K::RateLimited, Some(429), Some(600_000)), 1, true, Some(30_000..=30_000), None),
+            (failure(K::Status, Some(503), None), 1, false, Some(250..=500), None),
+            (failure(K::Status, Some(503), None), 2, false, Some(500..=1_000), None),
+            (failure(K::Status, Some(503), None), 3, true, None, Some(RetryDecision::Fallback)),
+            (failure(K::Status, Some(503), None), 3, false, None, Some(RetryDecision::GiveUp)),
+            (failure(K::Status, Some(400), None), 1, true, None, Some(RetryDecision::Fallback)),
+            (failure(K::Unauthorized, Some(401), None), 1, false, None, Some(RetryDecision::GiveUp)),
+            (failure(K::Connect, None, None), 1, false, Some(250..=500), None),
+            (failure(K::FirstByteTimeout, None, None), 1, false, Some(250..=500), None),
             // its time was that of all tries
-            (
-                failure(K::TotalTimeout, None, None),
-                1,
-                FallbackUpstreams::None,
-                None,
-                Some(RetryDecision::GiveUp),
-            ),
-            (
-                failure(K::TotalTimeout, None, None),
-                1,
-                FallbackUpstreams::Left,
-                None,
-                Some(RetryDecision::Fallback),
-            ),
+            (failure(K::TotalTimeout, None, None), 1, false, None, Some(RetryDecision::GiveUp)),
+            (failure(K::TotalTimeout, None, None), 1, true, None, Some(RetryDecision::Fallback)),
             // no silent downgrade
-            (
-                failure(K::ToolsUnsupported, Some(400), None),
-                1,
-                FallbackUpstreams::Left,
-                None,
-                Some(RetryDecision::GiveUp),
-            ),
+            (failure(K::ToolsUnsupported, Some(400), None), 1, true, None, Some(RetryDecision::GiveUp)),
         ];
-        for (failure, tries, fallbacks, wait, other) in table {
-            match (decide(failure.clone(), tries, fallbacks), wait, other) {
+        for (failure, tries, has_fallback, wait, other) in table {
+            match (decide(failure.clone(), tries, has_fallback), wait, other) {
                 (RetryDecision::Retry { wait_ms }, Some(range), None) => {
                     assert!(range.contains(&wait_ms), "{failure:?} {wait_ms}")
                 }

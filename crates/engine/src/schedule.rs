@@ -1,9 +1,10 @@
-//! When a call may start: seal, effect, commit, and what runs already. Pure, and tested as a table. R: T6, T7
+//! Conditions for the start of a call: seal, effect, commit, and what runs already. Pure, and tested as a table.
+// R: T6, T7
 
 use crate::setup::{Effect, ExecutionMode, StartRule, ToolConcurrency};
 use throughline_wire::SealEvidence;
 
-/// Whether the step of a call is committed.
+/// Commit of a call's step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CommitState {
     /// The model still talks.
@@ -12,7 +13,7 @@ pub(crate) enum CommitState {
     Done,
 }
 
-/// The rule of design §4: may a call with this seal and effect start, as far as the stream is concerned?
+/// True if a call with this seal and effect may start, as far as the stream is concerned.
 pub(crate) fn may_start(effect: Effect, seal: SealEvidence, commit: CommitState, start: StartRule) -> bool {
     match (commit, start) {
         (CommitState::Done, _) => true,
@@ -32,14 +33,14 @@ pub(crate) struct ScheduledCall<'a> {
     pub concurrency: &'a ToolConcurrency,
 }
 
-/// How far a call is.
+/// Stage of a call, as the order of starting sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ScheduleStage {
     /// Not ready, and nobody knows when.
     NotReady,
     /// It waits for a person and has given up its place.
     AwaitingApproval,
-    /// Whoever asked for the turn runs it, beside everything else.
+    /// The requester of the turn runs it, in parallel to everything else.
     Remote,
     /// It may start as soon as there is room.
     Ready,
@@ -47,7 +48,7 @@ pub(crate) enum ScheduleStage {
     Closed,
 }
 
-/// Which of the calls, given in recorded order, starts next: the first that is ready and has room.
+/// Chooses the next call to start, of those given in recorded order: the first that is ready and has room.
 pub(crate) fn next_start(calls: &[ScheduledCall<'_>], execution: ExecutionMode) -> Option<usize> {
     match execution {
         ExecutionMode::Serial => serial(calls),

@@ -1,4 +1,4 @@
-//! What a turn is given at its start: everything that it needs to know about the world.
+//! Inputs of a turn at its start: everything that it needs to know about its environment.
 
 use crate::id::{ConversationId, MessageId, TurnId};
 use crate::loop_guard::LoopGuard;
@@ -6,7 +6,7 @@ use crate::policy::{Policy, RememberedDecision};
 use serde::{Deserialize, Serialize};
 use throughline_wire::{Message, ModelSettings, ToolChoice, ToolDefinition, ToolName, UserPart, WireName};
 
-/// Who answers, with what, under which rules. The same for the whole turn.
+/// Agent, tools, limits and rules of a turn. The same for the whole turn.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TurnSetup {
@@ -14,46 +14,46 @@ pub struct TurnSetup {
     pub agent: String,
     /// System prompt.
     pub instructions: Option<String>,
-    /// What was said before, oldest first.
+    /// Messages before this turn, oldest first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub history: Vec<Message>,
     /// The model to call, then those to fall back on before the first token (T11). [`TurnAction::CallModel`] names one
     /// by its place here.
     ///
-    /// [`TurnAction::CallModel`]: crate::Action::CallModel
+    /// [`TurnAction::CallModel`]: crate::TurnAction::CallModel
     pub upstreams: Vec<UpstreamChoice>,
     /// `native`, `text` or `auto`: only told in `stream_start`, the machine does not know the difference.
     pub mode: String,
     /// Tools offered, in stable order.
     pub tools: Vec<OfferedTool>,
-    /// Whether a call must be made in the first step, and of which tool. Afterwards the model decides: a call that is
-    /// forced in every step never ends. If there are tools of [`CallRunner::Requester`], that step is offered no others.
+    /// Forces a call in the first step, of any tool or of one. Afterwards the model decides: a call that is forced in every
+    /// step never ends. If there are tools of [`CallRunner::Requester`], that step is offered no others.
     #[serde(skip_serializing_if = "ToolChoice::is_auto")]
     pub tool_choice: ToolChoice,
     /// Sampling of every request.
     pub settings: ModelSettings,
-    /// Bounds.
+    /// Limits of the turn.
     pub limits: TurnLimits,
-    /// When tools without lasting effects start.
+    /// Start of tools without lasting effects.
     pub start: StartRule,
-    /// How many tools run at once.
+    /// Number of tools that run at once.
     pub execution: ExecutionMode,
-    /// What may run unasked, and what may not run at all.
+    /// Rules about calls: allowed, asked about, or denied.
     pub policy: Policy,
-    /// What people have said before, oldest first: the conversation's and what holds for ever.
+    /// Remembered decisions of people, oldest first: the conversation's and those without expiry.
     pub remembered: Vec<RememberedDecision>,
-    /// Who answers questions.
+    /// Person or rule that answers questions.
     pub approval: ApprovalRule,
-    /// When the model goes in circles.
+    /// Response to a model that goes in circles.
     pub guard: LoopGuard,
-    /// When a failed model call is tried again.
+    /// Retries of a failed model call.
     pub retry: RetryPolicy,
     /// Fewer tries in the first step, for whoever tries again by itself while nothing has happened yet.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first_step_attempts_max: Option<u32>,
-    /// What becomes of a turn whose process died.
+    /// Fate of a turn whose process died.
     pub on_interrupted: OnInterrupted,
-    /// What was found out while all this was put together: each is told as a `problem` right after `stream_start`.
+    /// Findings of putting the setup together: each is reported as a `problem` right after `stream_start`.
     pub remarks: Vec<SetupRemark>,
 }
 
@@ -62,9 +62,9 @@ pub struct TurnSetup {
 pub struct SetupRemark {
     /// Stable word.
     pub code: String,
-    /// What is so, in words.
+    /// The finding, in words.
     pub what: String,
-    /// What can be done about it.
+    /// Suggested remedy.
     pub remedy: Option<String>,
 }
 
@@ -79,9 +79,9 @@ pub struct TurnStart {
     pub conversation_id: Option<ConversationId>,
     /// The message that the turn writes.
     pub message_id: MessageId,
-    /// Seed of the only random thing here, the jitter of retries.
+    /// Nonce of the only randomness here, the jitter of retries.
     pub nonce: u64,
-    /// What the user sent. Empty = nothing new: the model is asked to go on where the history ends.
+    /// Content that the user sent. Empty = nothing new: the model is asked to go on where the history ends.
     pub input: Vec<UserPart>,
 }
 
@@ -101,30 +101,31 @@ pub struct OfferedTool {
     pub name: ToolName,
     /// Its name on the wire; unique among the offered.
     pub wire_name: WireName,
-    /// What people call it.
+    /// Name for people.
     #[serde(default)]
     pub title: String,
-    /// Where it comes from: `builtin`, `mcp:files`, ...
+    /// Source of the tool: `builtin`, `mcp:files`, ...
     pub source: String,
-    /// What it may do.
+    /// The strongest effect it may have.
     pub effect: Effect,
-    /// What may run beside it, if [`ExecutionMode::Parallel`].
+    /// Limits on running together with others, in [`ExecutionMode::Parallel`].
     #[serde(default)]
     pub concurrency: ToolConcurrency,
-    /// How long it may run, in milliseconds. The executor stops it; the machine has a later timer of its own.
+    /// Time limit, in milliseconds. The executor enforces it; the machine has a later timer of its own.
     pub timeout_ms: u64,
-    /// What the model sees.
+    /// Definition that the model sees.
     pub definition: ToolDefinition,
-    /// Whether repeating the same call is its purpose.
+    /// `Poller` if repeating the same call is its purpose.
     #[serde(default)]
     pub polling: PollingMode,
-    /// Who runs it.
+    /// Party that runs it.
     #[serde(default)]
     pub runs: CallRunner,
-    /// Hash of everything that makes it what it is: what people allow is bound to it. R: A3
+    /// Hash of everything that makes it what it is: what people allow is bound to it.
+    // R: A3
     #[serde(default)]
     pub fingerprint: String,
-    /// Whether it wants to be asked about.
+    /// The tool's own wish to be asked about.
     #[serde(default)]
     pub permission: PermissionRule,
 }
@@ -150,7 +151,8 @@ impl OfferedTool {
     }
 }
 
-/// What a tool may do to the world, least first. R: T6, L1
+/// The strongest effect that a tool may have, least first.
+// R: T6, L1
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Effect {
@@ -198,7 +200,8 @@ impl Effect {
     }
 }
 
-/// What may run beside a call. R: T7
+/// Limits on running together with other calls.
+// R: T7
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolConcurrency {
@@ -211,7 +214,8 @@ pub enum ToolConcurrency {
     Alone,
 }
 
-/// Whether repeating the same call with the same result is what a tool is for. R: T10
+/// Exempts tools from the loop guard that are made to be called again and again.
+// R: T10
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PollingMode {
@@ -222,7 +226,8 @@ pub enum PollingMode {
     Poller,
 }
 
-/// What a tool asks for by itself. It can only ask for more care than its effect does, never for less. R: L1
+/// The tool's own wish for care. It can only ask for more than its effect does, never for less.
+// R: L1
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PermissionRule {
@@ -233,7 +238,7 @@ pub enum PermissionRule {
     Ask,
 }
 
-/// Who runs a tool.
+/// Party that runs a tool.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CallRunner {
@@ -242,7 +247,7 @@ pub enum CallRunner {
     Here,
     /// A connected page or app.
     Client {
-        /// Which; `None` = none is connected, and the call ends at once as `not_started`, code `no_viewer`.
+        /// Id of the client; `None` = none is connected, and the call ends at once as `not_started`, code `no_viewer`.
         client_id: Option<String>,
     },
     /// Whoever asked for the turn: the tool is its own, declared with its request and answered by the id of the call. Nobody
@@ -260,7 +265,7 @@ impl CallRunner {
         !matches!(self, CallRunner::Here)
     }
 
-    /// Who is asked to run it.
+    /// Id of the client that is asked to run it.
     pub(crate) fn client_id(&self) -> Option<&str> {
         match self {
             CallRunner::Here => None,
@@ -270,7 +275,7 @@ impl CallRunner {
     }
 }
 
-/// When tools that may start early do.
+/// Start of tools that may start early.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StartRule {
@@ -281,7 +286,7 @@ pub enum StartRule {
     AfterStream,
 }
 
-/// How many tools run at once.
+/// Number of tools that run at once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ExecutionMode {
@@ -292,7 +297,7 @@ pub enum ExecutionMode {
     Parallel,
 }
 
-/// Who answers questions: what the policy asks about goes to them.
+/// Person or rule that answers the questions of the policy.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ApprovalRule {
@@ -303,12 +308,12 @@ pub enum ApprovalRule {
     ApproveAll,
     /// Nobody is there to ask: what would ask is denied, with this reason.
     DenyAll {
-        /// Told to the model and shown on the card.
+        /// Reason that the model sees and the card shows.
         reason: String,
     },
 }
 
-/// What becomes of a turn whose process died, when another takes it over.
+/// Fate of a turn whose process died, when another takes it over.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OnInterrupted {
@@ -319,7 +324,8 @@ pub enum OnInterrupted {
     Continue,
 }
 
-/// Retries and fallbacks before the first token. R: T11
+/// Retries and fallbacks before the first token.
+// R: T11
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct RetryPolicy {
@@ -327,7 +333,7 @@ pub struct RetryPolicy {
     pub attempts_max: u32,
     /// Wait before the second try, in milliseconds; doubled each time, half of it at random. Default 500.
     pub backoff_ms: u64,
-    /// Longest wait, whatever `Retry-TrustState` says, in milliseconds. Default 30,000.
+    /// Longest wait, whatever `Retry-After` says, in milliseconds. Default 30,000.
     pub wait_ms_max: u64,
 }
 
@@ -342,22 +348,23 @@ impl Default for RetryPolicy {
 #[serde(default, deny_unknown_fields)]
 pub struct TurnLimits {
     /// Steps with at least one answered call; then one last step without tools. A step that only answers a message sent
-    /// in mid-turn does not count. Default 5. R: T4
+    /// in mid-turn does not count. Default 5.
+    // R: T4
     pub iterations_max: u32,
     /// Times a provider may pause and go on in a row (`pause_turn`). Default 8.
     pub pauses_max: u32,
     /// Tool calls of a turn; further ones end as `not_started`. Default 256.
     pub calls_per_turn_max: u32,
-    /// How long a question waits before it counts as denied, in milliseconds; `None` = for ever. Default 10 minutes.
+    /// Time after which an open question counts as denied, in milliseconds; `None` = never. Default 10 minutes.
     pub approval_ms_max: Option<u64>,
     /// Questions that a running tool may ask in one call; further ones are answered with `cancel`. Default 16.
     pub questions_per_call_max: u32,
-    /// How long the time limit of a call stands still while its tool asks a person, in all its questions together, in
+    /// Time for which the limit of a call stands still while its tool asks a person, in all its questions together, in
     /// milliseconds; then it runs on. Default 30 minutes.
     pub asked_ms_max: u64,
-    /// How long a cancelled tool may take to say how it ended, in milliseconds. Default 2,000.
+    /// Time in which a cancelled tool must report its end, in milliseconds. Default 2,000.
     pub cancel_grace_ms: u64,
-    /// How much longer than its own limit a tool may take to say so, in milliseconds. Default 5,000.
+    /// Time beyond its own limit in which a tool must report its end, in milliseconds. Default 5,000.
     pub tool_overrun_ms: u64,
     /// Output of a call that is kept and told to the model, in bytes; head and tail stay. Default 64 KiB.
     pub output_bytes_max: usize,
@@ -369,12 +376,14 @@ pub struct TurnLimits {
     /// Findings of the decoder that are recorded in a step. Default 100.
     pub problems_per_step_max: u32,
     /// Messages of the user that wait at a time, for the next step or for the end of the turn; further ones are not
-    /// taken. Default 32. R: T14
+    /// taken. Default 32.
+    // R: T14
     pub messages_queued_max: u32,
-    /// How long whoever asked for the turn may take to answer a call of its own tools, in milliseconds. Default 10 minutes.
+    /// Time limit of the requester for a call of its own tools, in milliseconds. Default 10 minutes.
     pub own_tool_ms_max: u64,
-    /// How often a turn is taken over after the death of its process and goes on; after one more it ends as `interrupted`,
-    /// so that a turn that brings its process down does so only a few times. Default 3. R: S3
+    /// Number of takeovers after the death of a process; at one more the turn ends as `interrupted`, so that a turn that
+    /// brings its process down does so only a few times. Default 3.
+    // R: S3
     pub takeovers_max: u32,
 }
 

@@ -1,5 +1,6 @@
 //! A history that an upstream refuses for its length, told once more with less of what tools have said: head and tail of each
-//! old result stay. What people and models have said stays whole, and so does the log. R: T11
+//! old result stay. What people and models have said stays whole, and so does the log.
+// R: T11
 
 use crate::tool_result::limit_output;
 use throughline_wire::{CallOutcome, Message};
@@ -9,7 +10,7 @@ use throughline_wire::{CallOutcome, Message};
 const NOTICE_BYTES_MAX: usize = 64;
 
 /// Cuts results to `bytes_max` of text: those of all steps but the last or, if these are short already, of the last, too.
-/// How many became shorter.
+/// Returns the number of results that became shorter.
 pub(crate) fn shorten_outputs(messages: &mut [Message], bytes_max: usize) -> usize {
     let last =
         messages.iter().rposition(|message| matches!(message, Message::Step(step) if !step.calls.is_empty()));

@@ -1,4 +1,4 @@
-//! Steering: what the user says while a turn runs. R: T14
+//! Steering: what the user says while a turn runs.
 //!
 //! A message is taken in at a step border: after all outcomes of the step, before the next model call. So nothing ever
 //! stands between a call and its outcome (T9). What is taken in when:
@@ -12,6 +12,7 @@
 //!
 //! Before its border a message is in no event: it can be taken back, and it dies with the process. Whoever sent it has
 //! it still, and sees by its id in the events whether it was taken in.
+// R: T14
 
 use crate::event::EventKind;
 use crate::id::UserMessageId;
@@ -22,15 +23,15 @@ use throughline_wire::UserPart;
 /// A message of the user that waits to be taken in.
 #[derive(Clone, Debug, PartialEq)]
 pub struct QueuedMessage {
-    /// Which.
+    /// The sender's id of it.
     pub id: UserMessageId,
     /// Its parts.
     pub input: Vec<UserPart>,
-    /// What it waits for.
+    /// The moment at which it is taken in.
     pub when: MessageTiming,
 }
 
-/// When a message that is sent in mid-turn is taken in.
+/// Time at which a message that is sent in mid-turn is taken in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MessageTiming {

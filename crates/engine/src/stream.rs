@@ -4,11 +4,11 @@ use crate::action::TurnAction;
 use crate::event::{BlockKind, BlockStart, CallStatus, EventKind, ToolInput, TurnFault, WaitReason};
 use crate::history;
 use crate::input::{FailureKind, TimerId, UpstreamFailure};
-use crate::record::{CallState, ContentShown, HOSTED, OpenBlock, TurnPhase, code, is_commit};
-use crate::retry::{self, FallbackUpstreams, RetryDecision};
+use crate::record::{CallState, HOSTED, OpenBlock, TurnPhase, code, is_commit};
+use crate::retry::{self, RetryDecision};
 use crate::setup::Effect;
 use crate::suggest::suggest_names;
-use crate::turn::{EventTarget, FirstByteState, TurnMachine};
+use crate::turn::{EventTarget, TurnMachine};
 use crate::wait_notice;
 use crate::wording;
 use std::borrow::Cow;
@@ -46,7 +46,7 @@ impl TurnMachine<'_> {
         self.volatile.usage = None;
         self.volatile.provider_state = None;
         self.volatile.choice_reported = false;
-        self.volatile.first_byte = FirstByteState::Awaited;
+        self.volatile.first_byte_received = false;
         self.emit(EventTarget { step: Some(step), ..EventTarget::default() }, start);
         // Every call of the steps before is closed: that is how this place is reached.
         if let Some(request) = history::next_request(self.record, self.setup, self.start) {
@@ -62,7 +62,7 @@ impl TurnMachine<'_> {
         if !current || !matches!(self.record.phase, TurnPhase::Streaming { .. }) {
             return;
         }
-        self.volatile.first_byte = FirstByteState::Received;
+        self.volatile.first_byte_received = true;
         match event {
             StepEvent::Text(text) => self.append_text(text, BlockStart::Text { code: None }),
             StepEvent::Refusal(text) => {
@@ -205,7 +205,7 @@ impl TurnMachine<'_> {
         self.emit_tool_use(use_);
     }
 
-    /// Emits a `emit_tool_use` with the next id and block.
+    /// Emits a `tool_use` with the next id and block.
     fn emit_tool_use(&mut self, use_: EventKind) -> CallId {
         // Minted from turn and ordinal: no randomness, and the same again after a restore. R: W4
         let id = CallId::new(format!("{}.{}", self.start.turn_id, self.record.calls.len() + 1));
@@ -237,7 +237,8 @@ impl TurnMachine<'_> {
     }
 
     /// The upstream contradicted the arguments. A start that was made of them is taken back: a running tool is
-    /// stopped, a recorded result is left out of the history and the call goes on under a new id. R: T6
+    /// stopped, a recorded result is left out of the history and the call goes on under a new id.
+    // R: T6
     fn call_reopened(&mut self, slot: CallSlot) {
         let Some(at) = self.record.find_call_in_slot(slot) else { return };
         let call = &self.record.calls[at];
@@ -372,9 +373,10 @@ impl TurnMachine<'_> {
     pub(crate) fn end_step(&mut self, finish: Option<FinishReason>, finish_raw: Option<String>) {
         for at in 0..self.record.calls.len() {
             if self.record.calls[at].hosted && !self.record.calls[at].is_closed() {
-                let outcome = match finish.is_some_and(is_commit) {
-                    true => CallOutcome::Done(ToolOutput::default()),
-                    false => CallOutcome::Unknown,
+                let outcome = if finish.is_some_and(is_commit) {
+                    CallOutcome::Done(ToolOutput::default())
+                } else {
+                    CallOutcome::Unknown
                 };
                 self.close(at, outcome);
             }
@@ -390,7 +392,8 @@ impl TurnMachine<'_> {
         }
     }
 
-    /// Half-received calls will never be whole. R: W5
+    /// Half-received calls will never be whole.
+    // R: W5
     pub(crate) fn cut_open_calls(&mut self) {
         let open: Vec<usize> = (0..self.record.calls.len())
             .filter(|at| {
@@ -416,7 +419,7 @@ impl TurnMachine<'_> {
     /// The call failed. Before the first token it is tried again, here or elsewhere; after it, what was shown stays and
     /// the turn ends with an error that says how to go on.
     fn stream_failed(&mut self, fault: TurnFault, failure: Option<UpstreamFailure>) {
-        if self.record.phase == (TurnPhase::Streaming { shown: ContentShown::No }) {
+        if self.record.phase == (TurnPhase::Streaming { content_shown: false }) {
             let failure = failure.unwrap_or_else(|| wording::as_failure(&fault));
             if self.retry_or_fall_back(&failure) {
                 return;
@@ -437,16 +440,14 @@ impl TurnMachine<'_> {
                 return true;
             }
         }
-        let fallbacks = match upstream + 1 < self.setup.upstreams.len() {
-            true => FallbackUpstreams::Left,
-            false => FallbackUpstreams::None,
-        };
+        let has_fallback = upstream + 1 < self.setup.upstreams.len();
         let counter = u64::from(step) << 32 | u64::from(attempt);
         let mut policy = self.setup.retry;
         if let (1, Some(fewer_attempts)) = (step, self.setup.first_step_attempts_max) {
             policy.attempts_max = policy.attempts_max.min(fewer_attempts);
         }
-        let next = retry::decide(failure, &policy, self.record.tries, fallbacks, self.start.nonce, counter);
+        let next =
+            retry::decide(failure, &policy, self.record.tries, has_fallback, self.start.nonce, counter);
         match next {
             RetryDecision::GiveUp => false,
             RetryDecision::Retry { wait_ms } => {

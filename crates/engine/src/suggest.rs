@@ -1,4 +1,5 @@
-//! "Did you mean": names near to one that does not exist. R: L4
+//! "Did you mean": names near to one that does not exist.
+// R: L4
 
 /// Longest name that is compared, in characters: the distance is quadratic in the length, and the name is the model's.
 const COMPARED_CHARS_MAX: usize = 128;

@@ -1,4 +1,5 @@
-//! One line about arguments or output, for a folded card. Nothing in it is invisible. R: A5
+//! One line about arguments or output, for a folded card. Nothing in it is invisible.
+// R: A5
 
 use serde_json::Value;
 use throughline_wire::visible;

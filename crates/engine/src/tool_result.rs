@@ -7,7 +7,7 @@ use throughline_wire::{
     BrokenCall, CallArguments, CallOutcome, NotStarted, RawArguments, StartState, ToolOutput,
 };
 
-/// When a call ran: from when, and for how long in milliseconds.
+/// Start of a run, and its length in milliseconds.
 pub(crate) type RunSpan = (UnixMillis, u64);
 
 impl ToolResult {
@@ -142,7 +142,8 @@ impl ToolInput {
         }
     }
 
-    /// Arguments as a person left them: shown as any others are. R: A2
+    /// Arguments as a person left them: shown as any others are.
+    // R: A2
     pub fn edited(arguments: &serde_json::Value) -> Self {
         let input_summary = summary::of_value(arguments);
         Self { input_summary, arguments: Some(arguments.clone()), ..Self::default() }
@@ -166,7 +167,7 @@ impl ToolInput {
         }
     }
 
-    /// What the event says: the final arguments, or why there are none.
+    /// The final arguments, or the reason why there are none.
     pub fn arguments(&self) -> Result<CallArguments, (BrokenCall, RawArguments)> {
         match &self.arguments {
             Some(value) => Ok(CallArguments {
@@ -194,7 +195,7 @@ fn describe_broken(why: &BrokenCall) -> String {
     }
 }
 
-/// How a call that cannot be read ends.
+/// Outcome of a call that cannot be read.
 pub(crate) fn broken_outcome(why: &BrokenCall) -> CallOutcome {
     CallOutcome::NotStarted(match why {
         BrokenCall::Cut => NotStarted::Interrupted,

@@ -2,7 +2,7 @@
 //!
 //! An input comes in, [`TurnMachine`] decides from the [`TurnRecord`] what follows, and every change goes through
 //! [`TurnMachine::emit`]: the event is written to `out` and absorbed by the record, so that a restored turn knows exactly
-//! what the live one knew. After each input [`TurnMachine::advance`] goes on as far as it can.
+//! what the live one knew. After each input [`TurnMachine::advance`] proceeds as far as it can.
 //!
 //! | phase | what is awaited | what moves on |
 //! |---|---|---|
@@ -27,7 +27,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use throughline_wire::{CallArguments, CallId, FinishReason, Message, ProviderState, Usage};
 
-/// One turn: pure, total, replayable from its events. R: T1, T4, E1
+/// One turn: pure, total, replayable from its events.
+// R: T1, T4, E1
 #[derive(Clone, Debug)]
 pub struct Turn {
     spec: Arc<(TurnSetup, TurnStart)>,
@@ -35,7 +36,7 @@ pub struct Turn {
     volatile: VolatileState,
 }
 
-/// What dies with the process: the state of the stream being read, checks under way, wishes not yet fulfilled.
+/// State that dies with the process: the stream being read, checks under way, requests not yet fulfilled.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct VolatileState {
     pub finish: Option<(FinishReason, Option<String>)>,
@@ -53,20 +54,12 @@ pub(crate) struct VolatileState {
     pub cancelled_starts: BTreeSet<(CallId, u32)>,
     /// The step's further choices were reported.
     pub choice_reported: bool,
-    /// Whether the upstream has said anything in this try, shown or not.
-    pub first_byte: FirstByteState,
-    /// What the user has said and the turn has not taken in. Whoever sent it has it still.
+    /// True once the upstream has sent anything in this try, shown or not.
+    pub first_byte_received: bool,
+    /// Messages of the user that wait to be taken in. Their senders still hold them.
     pub queue: Vec<QueuedMessage>,
     /// Open questions of tools, by the id that people know: the tool's own number of it.
     pub tool_questions: BTreeMap<ApprovalId, u64>,
-}
-
-/// Whether an upstream has said anything.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum FirstByteState {
-    #[default]
-    Awaited,
-    Received,
 }
 
 /// A check of arguments that was asked for.
@@ -79,7 +72,7 @@ pub(crate) struct ArgumentCheck {
     pub validation: Option<ArgumentValidation>,
 }
 
-/// What is checked.
+/// Arguments under check.
 #[derive(Clone, Debug)]
 pub(crate) enum CheckSubject {
     /// The arguments of a call as of this version.
@@ -108,7 +101,7 @@ pub(crate) struct TurnMachine<'a> {
     pub out: &'a mut TurnOutput,
 }
 
-/// What an event is about.
+/// Step, block and call that an event belongs to.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct EventTarget {
     pub step: Option<u32>,
@@ -173,7 +166,7 @@ impl Turn {
         machine.advance();
     }
 
-    /// The machine as it was after the last of `events`; `beside` is what was stored beside the log. Nothing is
+    /// The machine as it was after the last of `events`; `states` were stored next to the log. Nothing is
     /// emitted: [`Turn::resume`] goes on.
     pub fn restore(
         setup: TurnSetup,
@@ -184,7 +177,7 @@ impl Turn {
         Self::restore_shared(Arc::new((setup, start)), events, states)
     }
 
-    /// The same for whoever keeps setup and start, too: a setup has the whole history and all tools.
+    /// The same for callers that share setup and start: a setup has the whole history and all tools.
     pub fn restore_shared(
         spec: Arc<(TurnSetup, TurnStart)>,
         events: &[Event],
@@ -205,12 +198,12 @@ impl Turn {
         self.record.absorb(event, &self.spec.0);
     }
 
-    /// Takes one more value that was stored beside the log, after the `step_start` of its step.
+    /// Takes one more value that was stored next to the log, after the `step_start` of its step.
     pub fn absorb_provider_state(&mut self, states: &StepProviderState) {
         self.record.absorb_provider_state(states);
     }
 
-    /// Goes on after [`Turn::restore`], as the owner number `epoch`: what was in flight is settled truthfully, then the
+    /// Continues after [`Turn::restore`], as the owner number `epoch`: what was in flight is settled truthfully, then the
     /// turn is ended or continued by [`TurnSetup::on_interrupted`](crate::TurnSetup::on_interrupted).
     pub fn resume(&mut self, epoch: u64, now: UnixMillis, out: &mut TurnOutput) {
         if self.is_over() {
@@ -227,14 +220,14 @@ impl Turn {
         self.record.phase == TurnPhase::Over
     }
 
-    /// What this turn adds to the history of the conversation: the user's message and the closed steps. `None` while
-    /// a call has no outcome.
+    /// Messages that this turn adds to the history of the conversation: the user's input and the closed steps. `None` while a
+    /// call has no outcome.
     pub fn history(&self) -> Option<Vec<Message>> {
         history::turn_messages(&self.record, &self.spec.1)
     }
 
-    /// What the user has said in mid-turn and the turn has not taken in, oldest first. After the end: what the next turn
-    /// should begin with. R: T14
+    /// Messages of the user that the turn has not taken in, oldest first. After the end they begin the next turn.
+    // R: T14
     pub fn queued_messages(&self) -> &[QueuedMessage] {
         &self.volatile.queue
     }
@@ -255,23 +248,23 @@ impl Turn {
         self.record.usage
     }
 
-    /// Where the time went so far.
+    /// Use of the time so far.
     pub fn waterfall(&self) -> &Waterfall {
         &self.record.waterfall
     }
 
-    /// When the last event happened, in milliseconds since 1970.
+    /// Time of the last event, in milliseconds since 1970.
     pub fn last_event_at(&self) -> UnixMillis {
         self.record.last_at
     }
 
-    /// How the turn ended; `None` while it goes on.
+    /// Final status; `None` while the turn runs.
     pub fn status(&self) -> Option<TurnStatus> {
         self.record.final_status
     }
 
-    /// Whether two turns know the same: everything but what dies with the process. For the property that a restored
-    /// turn equals the live one.
+    /// True if two turns know the same: everything but what dies with the process. For the property that a restored turn
+    /// equals the live one.
     pub fn state_eq(&self, other: &Turn) -> bool {
         self.record == other.record
     }
@@ -341,7 +334,7 @@ impl TurnMachine<'_> {
         self.advance();
     }
 
-    /// Goes on as far as nothing has to be awaited.
+    /// Proceeds until something has to be awaited.
     pub(crate) fn advance(&mut self) {
         loop {
             let progressed = match self.record.phase {

@@ -1,22 +1,23 @@
 //! Saying why nothing moves: an upstream that has not begun, a client that has not answered, a log that was behind. Told
-//! once for each wait, and only when it is long enough to be noticed; nothing else depends on it. R: T11, L2
+//! once for each wait, and only when it is long enough to be noticed; nothing else depends on it.
+// R: T11, L2
 
 use crate::event::{EventKind, WaitReason};
 use crate::id::UnixMillis;
-use crate::record::{ContentShown, TurnPhase};
+use crate::record::TurnPhase;
 use crate::setup::CallRunner;
-use crate::turn::{FirstByteState, TurnMachine};
+use crate::turn::TurnMachine;
 use crate::wording;
 use throughline_wire::CallId;
 
-/// How long a wait is before it is told, in milliseconds. Below the 3 s after which people look for a mistake of theirs.
+/// Shortest wait that is reported, in milliseconds. Below the 3 s after which people look for a mistake of theirs.
 pub(crate) const NOTIFY_AFTER_MS: UnixMillis = 2_000;
 
 impl TurnMachine<'_> {
     pub(crate) fn report_first_byte_wait(&mut self, step: u32, attempt: u32) {
         let current = step == self.record.step() && attempt == self.record.attempt;
-        let nothing_shown = self.record.phase == (TurnPhase::Streaming { shown: ContentShown::No });
-        if current && nothing_shown && self.volatile.first_byte == FirstByteState::Awaited {
+        let nothing_shown = self.record.phase == (TurnPhase::Streaming { content_shown: false });
+        if current && nothing_shown && !self.volatile.first_byte_received {
             let waiting = EventKind::Waiting { reason: WaitReason::FirstByte, until: None, why: None };
             self.emit(self.step_target(), waiting);
         }

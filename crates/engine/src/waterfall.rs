@@ -1,8 +1,9 @@
-//! Where the wall time of a turn went: contiguous segments that sum to it, to the millisecond. R: U5, M13
+//! Use of the wall time of a turn: contiguous segments that sum to it, to the millisecond.
 //!
 //! A fold of the events and their timestamps, so that a page and a metrics exporter get the same figures as the
 //! engine. At each moment exactly one activity is charged: the model's stream while it runs, else a running tool, else
 //! the person who is asked, else what is being waited for.
+// R: U5, M13
 
 use crate::event::{BlockStart, Event, EventKind, WaitReason};
 use crate::id::UnixMillis;
@@ -13,21 +14,21 @@ use throughline_wire::CallId;
 /// A stretch of time with one name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TimeSegment {
-    /// What went on.
+    /// The activity.
     pub kind: SegmentKind,
-    /// In which step.
+    /// Number of the step.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub step: Option<u32>,
-    /// Which call, for tools and approvals.
+    /// The call, for tools and approvals.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_id: Option<CallId>,
-    /// When it began.
+    /// Start of the segment.
     pub start: UnixMillis,
-    /// How long, in milliseconds.
+    /// Length, in milliseconds.
     pub ms: u64,
 }
 
-/// What a stretch of time was spent on.
+/// Activity that a stretch of time is charged to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SegmentKind {
@@ -147,7 +148,7 @@ impl Waterfall {
         Some(self.first_content?.abs_diff(self.start?))
     }
 
-    /// How long a model wrote: thinking, text and arguments, in milliseconds.
+    /// Time in which a model wrote thinking, text and arguments, in milliseconds.
     pub fn writing_ms(&self) -> u64 {
         let writing = [SegmentKind::Thinking, SegmentKind::Text, SegmentKind::Arguments];
         self.segments.iter().filter(|segment| writing.contains(&segment.kind)).map(|segment| segment.ms).sum()
@@ -172,10 +173,10 @@ impl Waterfall {
             self.charged_to = now;
             return;
         };
-        let ms = match now > self.charged_to {
-            true => now.abs_diff(self.charged_to),
-            false => return,
-        };
+        if now <= self.charged_to {
+            return;
+        }
+        let ms = now.abs_diff(self.charged_to);
         if self.stream.is_some() && !self.running.is_empty() {
             self.saved_by_eager_ms += ms;
         }

@@ -1,4 +1,4 @@
-//! Every sentence that this crate says to people, and the few that it says to models. R: design §8
+//! Every sentence that this crate says to people, and the few that it says to models.
 //!
 //! Sentences are in English and carry a stable code; a surface that speaks another language translates by code.
 
@@ -149,7 +149,8 @@ pub(crate) fn as_failure(fault: &TurnFault) -> UpstreamFailure {
     }
 }
 
-/// In mid-stream the remedy is always the same. R: T11
+/// In mid-stream the remedy is always the same.
+// R: T11
 pub(crate) fn mid_stream(mut fault: TurnFault) -> TurnFault {
     fault.remedy = "What was shown is kept. Send “continue” to go on from there.".into();
     fault.retryable = true;
@@ -207,7 +208,8 @@ pub(crate) fn approval_question(tool: &OfferedTool, arguments: Option<&CallArgum
     }
 }
 
-/// Its title or name, as people are asked about it. R: A5
+/// Its title or name, as people are asked about it.
+// R: A5
 fn tool_label(tool: &OfferedTool) -> Cow<'_, str> {
     visible::escape_once(if tool.title.is_empty() { tool.name.as_str() } else { &tool.title })
 }
@@ -253,11 +255,12 @@ pub(crate) fn expired(limit_ms: Option<u64>) -> String {
 
 // --- to the model ---
 
-/// What a client says about the effect of a call.
+/// A client's report about the effect of a call.
 pub(crate) fn applied(applied: bool) -> &'static str {
-    match applied {
-        true => "The client applied it.",
-        false => "The client did not apply it: it had no effect that the user can see.",
+    if applied {
+        "The client applied it."
+    } else {
+        "The client did not apply it: it had no effect that the user can see."
     }
 }
 
@@ -311,7 +314,7 @@ pub(crate) fn problem_remedy(kind: &ProblemKind) -> Option<String> {
     }
 }
 
-/// Why nothing came for a while.
+/// Reason for a pause in the output.
 pub(crate) fn log_was_slow(ms: u64) -> String {
     format!("The log took {ms} ms to store what had happened; nothing is shown or done before it has.")
 }

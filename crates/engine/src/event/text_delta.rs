@@ -7,7 +7,7 @@ use crate::id::{EventSeq, TurnId, UnixMillis};
 use serde::Serialize;
 use throughline_wire::CallId;
 
-/// What such an event is called, and its text.
+/// Type name and text of such an event.
 fn text_of(kind: &EventKind) -> Option<(&'static str, &str)> {
     match kind {
         EventKind::ContentDelta { text } => Some(("content_delta", text)),

@@ -1,10 +1,10 @@
-//! What is said about one argument: a small set of tests that cannot be tricked by spelling.
+//! Conditions on one argument: a small set of tests that cannot be tricked by spelling.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::fmt;
 
-/// What is said about one argument. Texts are compared exactly, case and all; numbers and booleans by their JSON text.
+/// A condition on one argument. Texts are compared exactly, case and all; numbers and booleans by their JSON text.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ArgumentTest {
@@ -14,7 +14,7 @@ pub enum ArgumentTest {
     OneOf(Vec<Value>),
     /// `*` stands for any characters, `?` for one.
     Glob(String),
-    /// Begins with this. Not for paths and URLs, which can be spelled in many ways: `match_under` and `host` are.
+    /// Begins with this. Not for paths and URLs, which can be spelled in many ways: see `under` and `host`.
     StartsWith(String),
     /// A path to this folder or into it. `.`, `..`, doubled and backward slashes are resolved by their text; links on
     /// the disk are not followed, and `~` means nothing.
@@ -25,7 +25,7 @@ pub enum ArgumentTest {
     Host(String),
 }
 
-/// Whether an argument passes a test.
+/// Result of testing an argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum MatchResult {
     Yes,
@@ -47,10 +47,7 @@ impl ArgumentTest {
             (Value::Array(_), ArgumentTest::Equals(_) | ArgumentTest::OneOf(_)) => self.matches_value(value),
             (Value::Array(items), _) if items.is_empty() => MatchResult::Indeterminate,
             (Value::Array(items), _) => {
-                match items.iter().all(|item| self.matches_all(item) == MatchResult::Yes) {
-                    true => MatchResult::Yes,
-                    false => MatchResult::No,
-                }
+                MatchResult::from(items.iter().all(|item| self.matches_all(item) == MatchResult::Yes))
             }
             _ => self.matches_value(value),
         }
@@ -136,7 +133,7 @@ pub(super) fn glob(pattern: &str, text: &str) -> bool {
 #[derive(PartialEq)]
 struct LexicalPath<'t> {
     root: Option<&'t str>,
-    /// How many folders above where it begins; only of a relative one.
+    /// Number of folders above the start of a relative path.
     parents: usize,
     parts: Vec<&'t str>,
 }

@@ -1,4 +1,4 @@
-//! May a call run? Rules, what people have said before, and the effect of the tool, in this order. R: A1, A2
+//! May a call run? Rules, what people have said before, and the effect of the tool, in this order.
 //!
 //! 1. The rules of the agent, the first that fits. One that denies has the last word.
 //! 2. A remembered denial that fits.
@@ -8,7 +8,8 @@
 //! 6. What would be asked by 4 or 5 runs if a remembered approval fits.
 //!
 //! So a tool cannot make its own rule milder: all that it says about itself is what it may do and that it wants to be
-//! asked about. Every ruling carries the name of the rule that made it.
+//! asked about. Every decision carries the name of the rule that made it.
+// R: A1, A2
 
 mod matcher;
 mod remembered;
@@ -25,30 +26,33 @@ use crate::setup::{ApprovalRule, Effect, OfferedTool, PermissionRule};
 use serde::{Deserialize, Serialize};
 use throughline_wire::CallArguments;
 
-/// What an agent may do unasked, and what it may not do at all. R: A1
+/// The rules of an agent about its calls.
+// R: A1
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Policy {
     /// The first that fits decides.
     pub rules: Vec<PolicyRule>,
-    /// Whether a person is asked more often than the rules say.
+    /// Mode that asks a person more often than the rules do.
     pub confirm: ConfirmMode,
 }
 
-/// Whether a person is asked more often than the rules say.
+/// Mode that asks a person more often than the rules do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ConfirmMode {
-    /// No.
+    /// No: the rules alone decide.
     #[default]
     ByRule,
     /// Everything asks (`require_confirmation`); what is remembered counts.
     Everything,
-    /// Every call waits for a person, without expiry (`tool_call.mode = "manual"`). R: T3
+    /// Every call waits for a person, without expiry (`tool_call.mode = "manual"`).
+    // R: T3
     Manual,
 }
 
-/// What becomes of a call, always with the rule that decided. R: A1
+/// Decision about a call, always with the rule that made it.
+// R: A1
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PolicyDecision {
     /// It runs.
@@ -65,7 +69,7 @@ pub enum PolicyDecision {
     Deny {
         /// The rule that decided.
         rule: String,
-        /// Told to the model.
+        /// Reason that the model sees.
         reason: String,
     },
 }
@@ -80,21 +84,21 @@ pub(crate) mod rule_name {
     pub(crate) const OWN_TOOL: &str = "own_tool";
 }
 
-/// What would become of a call: for testers and editors of rules. The loop guard and who answers are not asked.
+/// Explains the decision about a call, for testers and editors of rules. The loop guard and [`ApprovalRule`] have no part in it.
 ///
 /// ```
 /// use throughline_engine::{ArgumentTest, RuleAction, Effect, OfferedTool, Policy, PolicyRule, PolicyDecision, explain};
 /// use throughline_wire::CallArguments;
 ///
 /// let tool = OfferedTool::new("files.delete", Effect::Write);
-/// let rule_name = PolicyRule::new(RuleAction::Allow).tool("files").argument("path", ArgumentTest::Under("/tmp/play".into()));
-/// let policy = Policy { rules: vec![rule_name], ..Policy::default() };
+/// let rule = PolicyRule::new(RuleAction::Allow).tool("files").argument("path", ArgumentTest::Under("/tmp/play".into()));
+/// let policy = Policy { rules: vec![rule], ..Policy::default() };
 /// let at = |path: &str| CallArguments::from_value(serde_json::json!({ "path": path }));
 ///
-/// let ruling = explain(&tool, &at("/tmp/play/old.txt"), &policy, &[]);
-/// assert_eq!(ruling, PolicyDecision::Allow { rule_name: "rule_name:1 allow files path under /tmp/play".into() });
-/// let ruling = explain(&tool, &at("/tmp/play/../../etc/passwd"), &policy, &[]);
-/// assert_eq!(ruling, PolicyDecision::Ask { rule_name: "effect:write".into() });
+/// let decision = explain(&tool, &at("/tmp/play/old.txt"), &policy, &[]);
+/// assert_eq!(decision, PolicyDecision::Allow { rule: "rule:1 allow files path under /tmp/play".into() });
+/// let decision = explain(&tool, &at("/tmp/play/../../etc/passwd"), &policy, &[]);
+/// assert_eq!(decision, PolicyDecision::Ask { rule: "effect:write".into() });
 /// ```
 pub fn explain(
     tool: &OfferedTool,
@@ -109,7 +113,7 @@ pub fn explain(
 #[derive(Clone, Copy)]
 pub(crate) struct PolicyCase<'a> {
     pub tool: &'a OfferedTool,
-    /// Of the definition that would be run; another one than was offered if the tool was redefined since.
+    /// Fingerprint of the definition that would run; not the offered one if the tool was redefined since.
     pub fingerprint: &'a str,
     pub arguments: &'a CallArguments,
 }
@@ -169,13 +173,10 @@ pub(crate) fn evaluate<'m>(
 
 fn by_effect(effect: Effect) -> PolicyDecision {
     let rule = format!("effect:{}", effect.name());
-    match effect.may_start_early() {
-        true => PolicyDecision::Allow { rule },
-        false => PolicyDecision::Ask { rule },
-    }
+    if effect.may_start_early() { PolicyDecision::Allow { rule } } else { PolicyDecision::Ask { rule } }
 }
 
-/// Whether what a person says to a question of this rule may answer later ones.
+/// True if the answer to a question of this rule may answer later ones.
 pub(crate) fn may_be_remembered(rule: &str) -> bool {
     !matches!(rule, rule_name::MANUAL | rule_name::TOOL | rule_name::LOOP_GUARD)
 }
@@ -190,7 +191,7 @@ impl PolicyDecision {
         }
     }
 
-    /// What becomes of a question where nobody has to be asked.
+    /// Replaces a question by its answer where nobody has to be asked.
     pub(crate) fn with_approval_rule(self, approval: &ApprovalRule) -> Self {
         match (self, approval) {
             (PolicyDecision::Ask { rule }, ApprovalRule::ApproveAll) => PolicyDecision::Allow { rule },

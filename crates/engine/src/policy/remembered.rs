@@ -1,5 +1,6 @@
-//! What people have said, kept for later calls: bound to one definition of a tool and to arguments, never to a name
-//! alone. R: A2, A3
+//! Decisions of people, stored for later calls: bound to one definition of a tool and to arguments, never to a name
+//! alone.
+// R: A2, A3
 
 use super::matcher::{ArgumentTest, MatchResult};
 use super::rule::lookup_argument;
@@ -10,13 +11,13 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use throughline_wire::ToolName;
 
-/// What a person wants to be kept of an answer.
+/// A person's request to remember an answer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RememberRequest {
-    /// For how long.
+    /// Scope of the answer.
     pub scope: ApprovalScope,
-    /// For which arguments. Default: exactly these.
+    /// Arguments that it holds for. Default: exactly these.
     #[serde(default)]
     pub constraints: ArgumentConstraints,
 }
@@ -33,7 +34,7 @@ impl RememberRequest {
     }
 }
 
-/// For how long an answer holds.
+/// Scope in which an answer holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ApprovalScope {
@@ -60,7 +61,7 @@ impl ApprovalScope {
     }
 }
 
-/// Which arguments an answer holds for.
+/// The arguments that an answer holds for.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ArgumentConstraints {
@@ -80,11 +81,11 @@ pub enum ArgumentConstraints {
 pub struct RememberedDecision {
     /// The answer.
     pub decision: ApprovalDecision,
-    /// For how long it holds.
+    /// Scope in which it holds.
     pub scope: ApprovalScope,
-    /// Which tool.
+    /// Name of the tool.
     pub tool: ToolName,
-    /// Which definition of it.
+    /// Fingerprint of the definition that was asked about.
     pub fingerprint: String,
     /// Hash of the only arguments that it holds for; absent = all that pass the tests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -92,7 +93,7 @@ pub struct RememberedDecision {
     /// Tests by name or JSON pointer.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub arguments: BTreeMap<String, ArgumentTest>,
-    /// Why it was denied; told to the model each time.
+    /// Reason of a denial; the model sees it each time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// The question that was answered so; absent in what earlier releases kept, and in events, which name it themselves.
@@ -101,7 +102,7 @@ pub struct RememberedDecision {
 }
 
 impl RememberedDecision {
-    /// What is kept of an answer to the question about `case`; nothing, if it is for this call only.
+    /// Builds the decision to remember from an answer about `case`; `None` if it is for this call only.
     pub(crate) fn from_answer(
         remember: &RememberRequest,
         case: &PolicyCase<'_>,
@@ -125,7 +126,7 @@ impl RememberedDecision {
         })
     }
 
-    /// Whether it answers for this call. An argument that is unclear fits a denial and no approval.
+    /// True if it answers for this call. An argument that is unclear fits a denial and no approval.
     pub(crate) fn applies_to(&self, case: &PolicyCase<'_>) -> bool {
         let value = &case.arguments.value;
         self.tool == case.tool.name

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// What a rule says.
+/// Decision of a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RuleAction {
@@ -47,21 +47,21 @@ pub enum RuleAction {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PolicyRule {
-    /// What it says.
+    /// Decision about the calls that it fits.
     pub decide: RuleAction,
     /// Names of tools: `group.method`, `group`, or with `*` and `?`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool: Option<PatternList>,
-    /// Where they come from: `builtin`, `mcp:files`, or with `*` and `?`.
+    /// Sources of tools: `builtin`, `mcp:files`, or with `*` and `?`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<PatternList>,
-    /// What they may do.
+    /// Effects of tools.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "effects")]
     pub effect: Option<Vec<Effect>>,
     /// Arguments by name, or by JSON pointer (`/filter/path`).
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub arguments: BTreeMap<String, ArgumentTest>,
-    /// Why it denies; told to the model.
+    /// Reason of a denial; the model sees it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
@@ -92,10 +92,10 @@ impl TryFrom<OneOrMany<String>> for PatternList {
 
     fn try_from(list: OneOrMany<String>) -> Result<Self, String> {
         let patterns = Vec::from(list);
-        match patterns.is_empty() || patterns.iter().any(String::is_empty) {
-            true => Err("an empty pattern fits nothing; leave the field out to mean everything".into()),
-            false => Ok(Self(patterns)),
+        if patterns.is_empty() || patterns.iter().any(String::is_empty) {
+            return Err("an empty pattern fits nothing; leave the field out to mean everything".into());
         }
+        Ok(Self(patterns))
     }
 }
 
@@ -175,20 +175,19 @@ impl PolicyRule {
         self
     }
 
-    /// Why it denies; told to the model.
+    /// Reason of a denial; the model sees it.
     #[must_use]
     pub fn reason(mut self, reason: impl Into<String>) -> Self {
         self.reason = Some(reason.into());
         self
     }
 
-    /// Whether it says nothing of which calls it is about, and so decides about all of them. A configuration may not: there
-    /// `tool = "*"` says so.
+    /// True if it has no condition at all, and so decides about every call. A configuration must write `tool = "*"` instead.
     pub fn is_unconditional(&self) -> bool {
         self.tool.is_none() && self.source.is_none() && self.effect.is_none() && self.arguments.is_empty()
     }
 
-    /// Whether it may be about calls of this tool.
+    /// True if it may be about calls of this tool.
     pub(super) fn matches_tool(&self, tool: &OfferedTool) -> bool {
         let name = tool.name.as_str();
         self.tool.as_ref().is_none_or(|tools| tools.any_matches(|pattern| pattern_matches(pattern, name)))
@@ -199,7 +198,7 @@ impl PolicyRule {
             && self.effect.as_ref().is_none_or(|effects| effects.contains(&tool.effect))
     }
 
-    /// Whether it is about this call.
+    /// True if it is about this call.
     pub(super) fn matches_call(&self, tool: &OfferedTool, arguments: &Value) -> bool {
         self.matches_tool(tool)
             && self.arguments.iter().all(|(which, test)| {
@@ -244,8 +243,5 @@ pub(super) fn pattern_matches(pattern: &str, name: &str) -> bool {
 
 /// An argument by name, or by JSON pointer if it begins with `/`.
 pub(super) fn lookup_argument<'v>(arguments: &'v Value, which: &str) -> Option<&'v Value> {
-    match which.starts_with('/') {
-        true => arguments.pointer(which),
-        false => arguments.get(which),
-    }
+    if which.starts_with('/') { arguments.pointer(which) } else { arguments.get(which) }
 }

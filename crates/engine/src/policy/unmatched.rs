@@ -1,5 +1,6 @@
 //! Rules that are about no tool there is: most often a name that was written wrong, and a rule that denies nothing is worse
-//! than none. R: A1
+//! than none.
+// R: A1
 
 use super::PolicyRule;
 use super::matcher::glob;
@@ -14,7 +15,7 @@ use std::fmt;
 pub struct UnmatchedRule {
     /// Number of the rule, from 1.
     pub number: usize,
-    /// What fits nothing.
+    /// The part that fits nothing.
     pub part: RulePart,
     /// Names that may have been meant, best first.
     pub suggestions: Vec<String>,
@@ -52,7 +53,7 @@ impl fmt::Display for UnmatchedRule {
     }
 }
 
-/// What of these rules is about none of these tools. Arguments are not looked at.
+/// Lists the rules, or their parts, that fit none of these tools. Conditions on arguments are not tested.
 ///
 /// ```
 /// use throughline_engine::{RuleAction, Effect, OfferedTool, PolicyRule, unmatched_rules};
