@@ -80,9 +80,10 @@ fn sources() -> Vec<(String, String)> {
     while let Some(folder) = folders.pop() {
         for entry in std::fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
-            match path.is_dir() {
-                true => folders.push(path),
-                false => sources.push((path.display().to_string(), std::fs::read_to_string(&path).unwrap())),
+            if path.is_dir() {
+                folders.push(path);
+            } else {
+                sources.push((path.display().to_string(), std::fs::read_to_string(&path).unwrap()));
             }
         }
     }

@@ -218,10 +218,7 @@ fn piece_of_text() -> impl Strategy<Value = Event> {
             step,
             block,
             tool_id: call.map(CallId::new),
-            kind: match is_thought {
-                true => EventKind::Thinking { text },
-                false => EventKind::ContentDelta { text },
-            },
+            kind: if is_thought { EventKind::Thinking { text } } else { EventKind::ContentDelta { text } },
         },
     )
 }

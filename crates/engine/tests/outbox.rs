@@ -1,4 +1,4 @@
-//! Who waits for whom. R: design §3a
+//! Order of log and effects.
 
 mod script;
 
