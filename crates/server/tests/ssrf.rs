@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 use support::{TestServer, saying};
 use throughline::tools::builtin::http::{
     AllowedPorts, FetchLimits, HostResolver, HttpFetch, HttpResponse, HttpTransport, PinnedRequest,
-    refused_address,
+    non_public_reason,
 };
 use throughline_testkit::seen::SeenMessage;
 use throughline_testkit::{ModelScript, SeenRequest};
@@ -95,7 +95,7 @@ fn suite() -> Option<Vec<Value>> {
 fn check(web: &Web, case: &Value, is_done: bool) {
     let seen = web.0.lock().unwrap();
     for address in seen.dialled.iter().flat_map(|request| &request.addresses) {
-        assert_eq!(refused_address(address.ip()), None, "dialled {address}: {case}");
+        assert_eq!(non_public_reason(address.ip()), None, "dialled {address}: {case}");
     }
     match (case["verdict"].as_str().unwrap(), case.get("expect")) {
         ("allow", _) => assert!(is_done, "{case}"),

@@ -1,4 +1,4 @@
-//! What an upstream remembers of its exchanges.
+//! The upstream's memory of its exchanges.
 
 use crate::dialect::FakeDialect;
 use crate::http::ReceivedRequest;
@@ -6,7 +6,7 @@ use crate::script::BodyBreak;
 use crate::seen::SeenRequest;
 use std::collections::VecDeque;
 
-/// How many exchanges are remembered by default; older ones are forgotten. A demo that runs for days must not grow.
+/// Default number of exchanges in memory; older ones are dropped. A demo that runs for days must not grow.
 pub const EXCHANGES_RETAINED_MAX: usize = 1_000;
 
 /// One request and what became of it.
@@ -26,11 +26,11 @@ pub struct HttpExchange {
     pub status: Option<u16>,
     /// Bytes of the body that were handed to the socket.
     pub sent: u64,
-    /// How it ended; `None` while it goes on.
+    /// End of the exchange; `None` while it runs.
     pub ending: Option<ExchangeEnd>,
 }
 
-/// How an exchange ended.
+/// End of an exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExchangeEnd {
     /// The reply was sent whole.

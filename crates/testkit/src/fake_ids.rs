@@ -18,7 +18,7 @@ pub(crate) fn letters(seed: &str, length: usize) -> String {
     (0..length).map(next).collect()
 }
 
-/// What a provider signs its reasoning with. A request that echoes another signature for the same text is refused.
+/// A provider's signature of its reasoning. A request that echoes another signature for the same text is refused.
 pub(crate) fn signature(text: &str) -> String {
     format!("Eq{}==", letters(&format!("signature/{text}"), 44))
 }

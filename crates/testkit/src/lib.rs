@@ -1,8 +1,8 @@
 //! Fakes to test against: a scriptable LLM upstream over real HTTP in five dialects, the demo model on top of it, fake
-//! tools and a fake clock. // R: D2
+//! tools and a fake clock.
 //!
 //! ```
-//! # tokio::runtime::ThroughlineBuilder::new_current_thread().enable_all().build().unwrap().block_on(async {
+//! # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
 //! use throughline_testkit::{FakeDialect, ModelScript, SeenRequest, FakeUpstream};
 //!
 //! let upstream = FakeUpstream::start(|_: &SeenRequest| ModelScript::new().say("Hello.")).await?;
@@ -16,6 +16,7 @@
 //!
 //! It never uses the encoders and decoders of `throughline-wire` for what it sends and reads, so that one bug cannot
 //! hide in both. It never leaves loopback by itself, and is never clever: the demo model is a script and says so.
+// R: D2
 
 pub mod clock;
 mod deltas;
@@ -50,7 +51,8 @@ pub use script::{
 pub use seen::SeenRequest;
 pub use server::{CallIdRule, FakeUpstream, FakeUpstreamHandle, ReasoningEchoRule, UpstreamHabits};
 
-/// The examples of the page run like those of the documentation. // R: D2
+/// The examples of the page run like those of the documentation.
+// R: D2
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/mock.md")]
 mod page {}

@@ -1,4 +1,4 @@
-//! Who answers.
+//! The model behind a fake upstream.
 
 use crate::script::ModelScript;
 use crate::seen::SeenRequest;
@@ -9,7 +9,7 @@ use std::sync::{Mutex, PoisonError};
 ///
 /// `reply` must return at once (silence is a move of the script) and may be called from several tasks.
 pub trait FakeModel: Send + Sync + 'static {
-    /// What to do for this request, which has passed the dialect's checks.
+    /// The script for this request, which has passed the dialect's checks.
     fn reply(&self, seen: &SeenRequest) -> ModelScript;
 
     /// Names for the list of models.

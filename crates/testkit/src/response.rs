@@ -44,7 +44,7 @@ pub struct ScriptedResponse {
     pub steps: Vec<ResponseStep>,
 }
 
-/// How the body is delimited.
+/// Delimitation of the body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BodyFraming {
     /// `transfer-encoding: chunked`, one chunk per beat.
@@ -154,7 +154,7 @@ enum ScriptFlow {
     Stop,
 }
 
-/// Whether calls are ended as the dialect ends them.
+/// Ending of calls: as the dialect ends them, or not.
 #[derive(Clone, Copy, PartialEq)]
 enum CallClosing {
     Closed,

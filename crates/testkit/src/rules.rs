@@ -42,13 +42,13 @@ pub struct ScenarioRules {
     /// The key that requests must show; absent = any, or none.
     #[serde(default)]
     pub key: Option<String>,
-    /// How all replies write their calls; what a reply says for itself counts more.
+    /// Form of the calls in all replies; a reply's own setting takes precedence.
     #[serde(default)]
     pub calls: CallStyle,
     /// The rules.
     #[serde(default)]
     pub rules: Vec<ScenarioRule>,
-    /// How often each rule has answered.
+    /// Number of answers by each rule.
     #[serde(skip)]
     answer_counts: AnswerCounts,
 }
@@ -89,7 +89,7 @@ pub struct ScenarioRule {
     /// Conditions, all of which must hold; none = always.
     #[serde(default)]
     pub when: RuleCondition,
-    /// How many requests it answers, then it no longer applies; absent = all.
+    /// Number of requests that it answers before it no longer applies; absent = all.
     #[serde(default)]
     pub times: Option<u32>,
     /// The answer.
@@ -119,7 +119,7 @@ pub struct RuleCondition {
 }
 
 impl RuleCondition {
-    /// Whether all conditions hold.
+    /// True if all conditions hold.
     pub fn matches(&self, seen: &SeenRequest) -> bool {
         let newest = match seen.since_user().last() {
             Some(SeenMessage::Results(results)) => results.as_slice(),
@@ -171,7 +171,7 @@ impl ScenarioRules {
     /// Reads TOML, or JSON if it begins with `{`.
     ///
     /// # Errors
-    /// What is wrong and where, for a person.
+    /// The error and its position, for a person.
     pub fn parse(text: &str) -> Result<Self, String> {
         if text.trim_start().starts_with('{') {
             serde_json::from_str(text).map_err(|error| error.to_string())

@@ -1,4 +1,4 @@
-//! What a fake model does for one request: a list of moves, its pace, and what goes wrong.
+//! The script of a fake model for one request: a list of moves, its pace, and its failures.
 
 use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
 use serde::de::{MapAccess, SeqAccess, Visitor};
@@ -18,9 +18,9 @@ pub use crate::vendor_refusal::UpstreamVendor;
 /// file a script is a table with these fields, or just the list of moves.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct ModelScript {
-    /// What the model does, in order.
+    /// The model's moves, in order.
     pub moves: Vec<ScriptMove>,
-    /// How fast.
+    /// Pace of the reply.
     pub pace: ReplyPace,
     /// Silence before the first byte of the response, in milliseconds.
     pub first_byte_ms: u64,
@@ -30,7 +30,7 @@ pub struct ModelScript {
     pub http: Option<HttpAnswer>,
     /// Answer as this server does when it cannot call tools, if the request has any.
     pub refuse_tools: Option<UpstreamVendor>,
-    /// How its calls are written.
+    /// Form of its calls.
     pub calls: CallStyle,
 }
 
@@ -232,7 +232,7 @@ pub enum ScriptFinish {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ErrorMove {
-    /// What a person reads.
+    /// Message for people.
     pub message: String,
     /// `type` (or `status`) on the wire; absent = what fits the dialect.
     #[serde(default, rename = "type")]
@@ -249,7 +249,7 @@ impl ErrorMove {
     }
 }
 
-/// How fast a reply comes.
+/// Pace of a reply.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ReplyPace {
@@ -274,7 +274,7 @@ impl ReplyPace {
 pub struct BodyCut {
     /// Bytes of the body that are still sent.
     pub byte: u64,
-    /// What happens then.
+    /// The break itself.
     #[serde(default)]
     pub how: BodyBreak,
 }
@@ -384,7 +384,7 @@ impl ModelScript {
         Self { refuse_tools: Some(vendor), ..Self::default() }
     }
 
-    /// Whether any move is a call.
+    /// True if any move is a call.
     pub fn calls(&self) -> bool {
         self.moves
             .iter()

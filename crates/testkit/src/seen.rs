@@ -30,7 +30,7 @@ pub struct SeenRequest {
     pub max_output_tokens: Option<u64>,
     /// Usage is wanted in the stream (only Chat Completions asks).
     pub wants_usage: bool,
-    /// What call ids of this upstream look like.
+    /// Form of call ids at this upstream.
     pub call_ids: CallIdRule,
     /// Header names in lower case, with values.
     pub headers: Vec<(String, String)>,
@@ -38,7 +38,7 @@ pub struct SeenRequest {
     pub body: Value,
 }
 
-/// How the reply is wanted.
+/// Requested form of the reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReplyDelivery {
     /// Server-sent events, or NDJSON for Ollama.
@@ -85,7 +85,7 @@ pub struct SeenCall {
     pub arguments: Value,
 }
 
-/// What became of a call.
+/// Result of a call.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SeenResult {
     /// The call's id; empty where the dialect has none.
@@ -122,7 +122,7 @@ pub struct SeenTool {
     pub parameters: Value,
 }
 
-/// Whether tools may be called.
+/// Choice of tools in a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum SeenChoice {
     /// As the model likes.
@@ -136,10 +136,10 @@ pub enum SeenChoice {
     Named(String),
 }
 
-/// How notes begin that Throughline itself puts into a turn in the user's place (loop guard, continuation).
+/// Beginning of notes that Throughline itself puts into a turn as the user (loop guard, continuation).
 const NOTE: &str = "[Note from the system:";
 
-/// How the text begins that comes with the pictures of results, where a result cannot hold them.
+/// Beginning of the text that comes with the pictures of results, where a result cannot hold them.
 const PICTURES_OF_RESULTS: [&str; 2] = ["Output of ", "Pictures returned by the tools"];
 
 impl SeenRequest {
@@ -175,7 +175,7 @@ impl SeenRequest {
         &self.messages[start..]
     }
 
-    /// Which model call of this turn it is, from 1.
+    /// Number of this model call in its turn, from 1.
     pub fn step(&self) -> u64 {
         let is_assistant = |message: &&SeenMessage| matches!(message, SeenMessage::Assistant { .. });
         1 + self.since_user().iter().filter(is_assistant).count() as u64
@@ -200,7 +200,7 @@ impl SeenRequest {
         self.tools.iter().find(|tool| tool.name == name)
     }
 
-    /// Whether any tool may be called now.
+    /// True if any tool may be called now.
     pub fn may_call(&self) -> bool {
         !self.tools.is_empty() && self.tool_choice != SeenChoice::None
     }

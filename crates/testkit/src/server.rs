@@ -24,18 +24,18 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-/// How much a client may send while it is being answered, in bytes. What comes early belongs to its next request.
+/// Limit of early bytes from a client that is being answered. They belong to its next request.
 const PIPELINED_BYTES_MAX: usize = 1024 * 1024;
 
-/// How often a file that is waited for is looked for.
+/// Interval between looks for an awaited file.
 const FILE_POLL_INTERVAL: Duration = Duration::from_millis(10);
 
-/// How this upstream differs from the provider whose dialect is spoken.
+/// Differences between this upstream and the provider whose dialect is spoken.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct UpstreamHabits {
-    /// Which call ids it accepts in Chat Completions.
+    /// Call ids that it accepts in Chat Completions.
     pub call_ids: CallIdRule,
-    /// Whether it wants its reasoning back in Chat Completions.
+    /// Rule for reasoning that goes back in Chat Completions.
     pub reasoning: ReasoningEchoRule,
 }
 
@@ -49,7 +49,7 @@ pub enum CallIdRule {
     Mistral,
 }
 
-/// Whether an assistant message with calls must carry `reasoning_content`.
+/// Rule for `reasoning_content` in an assistant message with calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ReasoningEchoRule {
     /// It may.
@@ -148,7 +148,7 @@ impl FakeUpstreamHandle {
         calls.map(|exchange| exchange.request.body).collect()
     }
 
-    /// What a real provider would have refused, and in text mode whatever broke the framing of calls and results.
+    /// Requests that a real provider would have refused, and in text mode also broken framing of calls and results.
     pub fn violations(&self) -> Vec<RequestViolation> {
         let violation = |exchange: HttpExchange| {
             Some(RequestViolation {
@@ -243,16 +243,15 @@ impl UpstreamState {
         self.changes.send_modify(|version| *version += 1);
     }
 
-    /// What to answer. Pure but for the model and the record.
+    /// The response to a request. Pure but for the model and the record.
     fn answer(&self, number: u64, request: &ReceivedRequest) -> ScriptedResponse {
         let has_key = self.model.key().is_none_or(|key| request_key(request) == Some(key));
         let Some(route) = ModelRoute::of(&request.path, &request.query) else {
-            return match has_key {
-                true => self.listing(request),
-                false => ScriptedResponse::json(
-                    401,
-                    &dialect::refusal_body(FakeDialect::OpenaiChat, ReplyDelivery::Whole, &no_key()),
-                ),
+            return if has_key {
+                self.listing(request)
+            } else {
+                let body = dialect::refusal_body(FakeDialect::OpenaiChat, ReplyDelivery::Whole, &no_key());
+                ScriptedResponse::json(401, &body)
             };
         };
         let dialect = route.dialect;

@@ -35,7 +35,7 @@ impl RequestRefusal {
 
 pub(crate) type RequestResult<T> = Result<T, RequestRefusal>;
 
-/// How a dialect writes the place of a list item.
+/// A dialect's notation for the path of a list item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PathStyle {
     /// `messages[1].content`

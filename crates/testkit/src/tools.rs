@@ -4,7 +4,7 @@
 //! They keep to `tokio::time`, so a test under paused time waits for none of them.
 //!
 //! ```
-//! # tokio::runtime::ThroughlineBuilder::new_current_thread().enable_all().build()?.block_on(async {
+//! # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
 //! use throughline_testkit::tools::{WatchedTool, echo};
 //! use throughline_tools::{ToolExecutor, ToolRegistry, ToolInvocation};
 //! use throughline_wire::{CallArguments, CallOutcome, ToolOutput};
@@ -12,7 +12,7 @@
 //! let watched = WatchedTool::new(echo());
 //! let registry = ToolRegistry::builder().tool(watched.clone()).build()?;
 //! let call = ToolInvocation::new("call_1", "test.echo", CallArguments::from_value(serde_json::json!({"text": "hi"})));
-//! assert_eq!(ToolExecutor::default().run(&registry, call, |_| async {}).await, CallOutcome::StatusDone(ToolOutput::text("hi")));
+//! assert_eq!(ToolExecutor::default().run(&registry, call, |_| async {}).await, CallOutcome::Done(ToolOutput::text("hi")));
 //! assert_eq!(watched.runs().len(), 1);
 //! # Ok::<(), throughline_tools::RegistryError>(()) })?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -29,24 +29,24 @@ use throughline_tools::{
 };
 use throughline_wire::{CallArguments, CallId, ToolOutput};
 
-/// How much [`flood`] writes at a time, in bytes.
+/// Size of the pieces that [`flood`] writes, in bytes.
 const FLOOD_PIECE_BYTES: u64 = 64 * 1024;
 
 #[derive(Deserialize, JsonSchema)]
 struct TextArguments {
-    /// What to say.
+    /// The text to say.
     text: String,
 }
 
 #[derive(Deserialize, JsonSchema)]
 struct SleepArguments {
-    /// How long, in milliseconds.
+    /// Duration, in milliseconds.
     ms: u64,
 }
 
 #[derive(Deserialize, JsonSchema)]
 struct FloodArguments {
-    /// How much, in bytes.
+    /// Amount, in bytes.
     bytes: u64,
 }
 
@@ -136,13 +136,13 @@ pub struct WatchedTool {
 /// One run of a watched tool.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WatchedRun {
-    /// Which call.
+    /// Id of the call.
     pub call_id: CallId,
-    /// Which try, from 1.
+    /// Number of the attempt, from 1.
     pub attempt: u32,
-    /// What it was asked.
+    /// Arguments of the call.
     pub arguments: Value,
-    /// Whether it returned. `false` while it runs, and for ever if it was dropped or panicked.
+    /// True if it returned. `false` while it runs, and permanently if it was dropped or panicked.
     pub returned: bool,
 }
 

@@ -1,4 +1,4 @@
-//! How servers say that they cannot call tools: recorded bodies, so that recognising them can be tested.
+//! Recorded bodies in which servers refuse tools, so that recognising them can be tested.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};

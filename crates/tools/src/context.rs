@@ -1,27 +1,28 @@
-//! What a running tool is given: its identity, the wish that it stop, and a way to say how far it is.
+//! The context of a running tool: its identity, its cancellation, and a way to report progress.
 
 use crate::output::{OutputCollector, OutputLimits, Utf8Joiner};
 use crate::question::{QUESTION_WAIT_MAX_DEFAULT, QuestionChannel, QuestionHandler};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use throughline_engine::{CallProgress as Update, ToolAnswer, ToolQuestion};
+use throughline_engine::{CallProgress, ToolAnswer, ToolQuestion};
 use throughline_wire::CallId;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-/// How far a tool is, as the tool says it. Numbers are in any unit; without a total they are only shown. R: L6
+/// Progress of a tool, as the tool reports it. Numbers are in any unit; without a total they are only shown.
 ///
 /// ```
-/// use throughline_tools::Progress;
-/// let progress = Progress::new(3.0).with_total(10.0).with_message("page 3 with_total 10");
+/// use throughline_tools::ToolProgress;
+/// let progress = ToolProgress::new(3.0).with_total(10.0).with_message("page 3 of 10");
 /// assert_eq!(progress.total, Some(10.0));
 /// ```
+// R: L6
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ToolProgress {
-    /// How much is done.
+    /// Amount done.
     pub progress: Option<f64>,
-    /// How much there is.
+    /// Total amount.
     pub total: Option<f64>,
-    /// What is being done, for people.
+    /// Current activity, for people.
     pub message: Option<String>,
 }
 
@@ -36,7 +37,7 @@ impl ToolProgress {
         self.total = Some(total);
         self
     }
-    /// What is being done.
+    /// Adds the current activity.
     #[must_use]
     pub fn with_message(mut self, message: impl Into<String>) -> Self {
         self.message = Some(message.into());
@@ -98,12 +99,12 @@ impl ToolContext {
         )
     }
 
-    /// Which call this is; the same in every attempt.
+    /// Id of this call; the same in every attempt.
     pub fn call_id(&self) -> &CallId {
         &self.identity.call_id
     }
 
-    /// Which try this is, from 1.
+    /// Number of this attempt, from 1.
     pub fn attempt(&self) -> u32 {
         self.identity.attempt
     }
@@ -130,13 +131,13 @@ impl ToolContext {
     }
 
     /// Asks a person and waits for the answer; the call's time limit stands still meanwhile (for
-    /// [`asked_max`](crate::ToolCall::asked_max) in all). One question at a time: a second one waits for the first.
+    /// [`question_wait_max`](crate::ToolInvocation::question_wait_max) in all). One question at a time: a second one waits for the first.
     ///
-    /// What a person fills in fits the schema; what was left out has the schema's default. Nobody there, or no answer in
-    /// time: declined. A call that is being stopped: cancelled, at once. Do not ask for secrets: answers are logged. R: L6
+    /// The person's answer fits the schema; omitted fields have the schema's default. Nobody there, or no answer in
+    /// time: declined. A call that is being stopped: cancelled, at once. Do not ask for secrets: answers are logged.
     ///
     /// ```
-    /// # tokio::runtime::ThroughlineBuilder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
     /// use serde_json::json;
     /// use throughline_tools::{QuestionHandler, ToolAnswer, ToolContext, ToolQuestion};
     ///
@@ -151,6 +152,7 @@ impl ToolContext {
     /// # });
     /// # Ok::<(), std::io::Error>(())
     /// ```
+    // R: L6
     pub async fn ask(&self, question: ToolQuestion) -> ToolAnswer {
         tokio::select! {
             biased;
@@ -168,7 +170,7 @@ impl ToolContext {
     }
 }
 
-/// What a tool has reported and nobody has fetched yet. Bounded: progress is overwritten, output is kept by the
+/// Reports of a tool that have not been fetched yet. Bounded: progress is overwritten, output is collected by the
 /// collector.
 #[derive(Debug)]
 pub(crate) struct ReportBuffer {
@@ -237,11 +239,11 @@ impl ReportBuffer {
     }
 
     /// The latest progress and the output since the last time.
-    pub(crate) fn take(&self) -> Update {
+    pub(crate) fn take(&self) -> CallProgress {
         let mut pending = self.pending();
         let ToolProgress { progress, total, message } = pending.progress.take().unwrap_or_default();
         let delta = std::mem::take(&mut pending.delta);
-        Update { progress, total, message, output_delta: (!delta.is_empty()).then_some(delta) }
+        CallProgress { progress, total, message, output_delta: (!delta.is_empty()).then_some(delta) }
     }
 
     /// Ends the reports and gives what was written. `None` if the tool holds on to them and cannot be stopped.

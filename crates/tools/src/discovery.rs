@@ -1,5 +1,6 @@
 //! Discovery: all tools -> those that models may call -> those that the agent has switched on -> those that can be
-//! written in its protocol. The reason why a tool is not offered is kept, since that is what people ask. R: L3
+//! written in its protocol. The reason why a tool is not offered is kept, since that is what people ask.
+// R: L3
 
 use crate::registry::{RegisteredTool, ToolRegistry};
 use crate::toggles::{ToolToggle, ToolToggles};
@@ -8,7 +9,7 @@ use std::fmt;
 use std::sync::Arc;
 use throughline_wire::text::TextProtocol;
 
-/// How an agent's calls travel.
+/// Form in which an agent's calls travel.
 #[derive(Clone, Copy, Debug)]
 pub enum ToolCallingMode<'a> {
     /// As the upstream's own calls, which can carry any arguments.
@@ -22,7 +23,7 @@ pub enum ToolCallingMode<'a> {
 pub struct DiscoveredTool {
     /// The tool.
     pub tool: Arc<RegisteredTool>,
-    /// Whether it is offered.
+    /// Availability of the tool.
     pub availability: ToolAvailability,
 }
 
@@ -32,7 +33,7 @@ impl fmt::Debug for DiscoveredTool {
     }
 }
 
-/// Whether an agent is offered a tool.
+/// Availability of a tool to an agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ToolAvailability {
     /// It is.
@@ -89,7 +90,7 @@ impl fmt::Display for WithheldReason {
 /// let registry = ToolRegistry::builder().tool(quiet("time.now")).tool(quiet("files.read")).build()?;
 /// let found = discover(&registry, ToolToggle::On, &ToolToggles::default().set("files", ToolToggle::Off), ToolCallingMode::Native);
 /// assert_eq!(found[1].availability, ToolAvailability::Offered);
-/// let ToolAvailability::WithheldReason(why) = &found[0].availability else { panic!("it is switched off") };
+/// let ToolAvailability::Withheld(why) = &found[0].availability else { panic!("it is switched off") };
 /// assert_eq!(why.to_string(), "switched off (tool_toggles.\"files\" = false)");
 /// # Ok::<(), throughline_tools::RegistryError>(())
 /// ```
@@ -131,7 +132,7 @@ fn availability(
 }
 
 impl DiscoveredTool {
-    /// Whether it is offered.
+    /// True if it is offered.
     pub fn is_offered(&self) -> bool {
         self.availability == ToolAvailability::Offered
     }

@@ -28,10 +28,10 @@ pub const MESSAGE_CHARS_MAX: usize = 4_000;
 /// Limits of running tools. A tool's time limit is its own: [`ToolSpec::timeout`](crate::ToolSpec).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExecutorLimits {
-    /// What a tool that was told to stop has left to do so by itself. Default 1.5 s: less than the 2 s that the engine
+    /// Time in which a cancelled tool can end by itself. Default 1.5 s: less than the 2 s that the engine
     /// waits before it closes a cancelled call without us.
     pub grace: Duration,
-    /// How long an aborted tool is waited for. Default 250 ms: an abort takes effect at the tool's next await, and one
+    /// Time to wait for an aborted tool. Default 250 ms: an abort takes effect at the tool's next await, and one
     /// that blocks its thread never comes to it.
     pub abort_wait: Duration,
     /// Least time between two progress updates of a call. Default 200 ms: five a second.
@@ -56,12 +56,12 @@ impl Default for ExecutorLimits {
 pub struct ToolInvocation {
     /// Our id of it.
     pub call: CallId,
-    /// Which try this is, from 1.
+    /// Number of this attempt, from 1.
     pub attempt: u32,
     /// The same for every try at this call, different for every other call of every turn. Also names the file of a
     /// large output.
     pub idempotency_key: String,
-    /// Which tool.
+    /// Name of the tool.
     pub tool: ToolName,
     /// With what.
     pub arguments: CallArguments,
@@ -69,9 +69,9 @@ pub struct ToolInvocation {
     pub timeout: Option<Duration>,
     /// Fires when the call is to be stopped.
     pub cancel: CancellationToken,
-    /// Who puts the tool's questions to a person. Default: nobody, they are declined.
+    /// Handler that puts the tool's questions to a person. Default: none, they are declined.
     pub question_handler: QuestionHandler,
-    /// How long the time limit stands still while the tool asks, in all its questions together. Default 30 minutes.
+    /// Limit of the time that the time limit stands still for all of the tool's questions together. Default 30 minutes.
     pub question_wait_max: Duration,
 }
 
@@ -93,10 +93,10 @@ impl ToolInvocation {
     }
 }
 
-/// Runs tools. R: L5
+/// Runs tools.
 ///
 /// ```
-/// # tokio::runtime::ThroughlineBuilder::new_current_thread().enable_all().build()?.block_on(async {
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
 /// use throughline_tools::{ToolExecutor, NoArguments, ToolRegistry, ToolInvocation, tool};
 /// use throughline_wire::{CallArguments, CallOutcome, ToolOutput};
 ///
@@ -104,10 +104,11 @@ impl ToolInvocation {
 /// let registry = ToolRegistry::builder().tool(ping).build()?;
 /// let call = ToolInvocation::new("call_1", "net.ping", CallArguments::from_value(serde_json::json!({})));
 /// let outcome = ToolExecutor::default().run(&registry, call, |_progress| async {}).await;
-/// assert_eq!(outcome, CallOutcome::StatusDone(ToolOutput::text("pong")));
+/// assert_eq!(outcome, CallOutcome::Done(ToolOutput::text("pong")));
 /// # Ok::<(), throughline_tools::RegistryError>(()) })?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
+// R: L5
 #[derive(Clone, Debug, Default)]
 pub struct ToolExecutor {
     limits: ExecutorLimits,
@@ -272,7 +273,7 @@ impl ToolExecutor {
         CallOutcome::Failed { message: truncate_chars(&message, MESSAGE_CHARS_MAX), partial }
     }
 
-    /// What there was before the end: what the tool returned, else what it wrote.
+    /// Output before the end: the tool's return value, else its streamed output.
     async fn partial_output(
         &self,
         returned: Option<Box<ToolOutput>>,
@@ -291,7 +292,7 @@ impl ToolExecutor {
     }
 }
 
-/// What the tool wrote while it ran, if anything.
+/// Output that the tool streamed while it ran, if any.
 async fn streamed_output(reports: &ReportBuffer) -> Option<ToolOutput> {
     let collector = reports.close()?;
     if collector.size() == 0 { None } else { Some(collector.finish().await) }
@@ -301,7 +302,7 @@ fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// What a panic said.
+/// Message of a panic.
 fn panic_text(payload: &(dyn Any + Send)) -> &str {
     if let Some(text) = payload.downcast_ref::<&'static str>() {
         text

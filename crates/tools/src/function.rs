@@ -22,7 +22,7 @@ use throughline_wire::{CallArguments, ToolOutput, VcpCommand};
 /// ([`JsonOutput`] or [`Value`]), an [`ToolOutput`] or nothing; or a `Result` of these, with any error type in the function's
 /// body.
 ///
-/// What the tool may do and whether models may call it is said beside it: without [`agent_callable`] a tool is
+/// Its effect and its availability to models are set on the result: without [`agent_callable`] a tool is
 /// registered but never offered, without [`effect`] it counts as one that changes the outside world.
 ///
 /// ```
@@ -39,7 +39,7 @@ use throughline_wire::{CallArguments, ToolOutput, VcpCommand};
 /// let weather = tool("weather.today", "Today's weather in a city", |args: WeatherArgs, _context| async move {
 ///     format!("{}: sunny, 22 °C", args.city)
 /// })
-/// .effect(Effect::ReadResult)
+/// .effect(Effect::Read)
 /// .agent_callable();
 /// ```
 ///
@@ -87,14 +87,15 @@ impl std::fmt::Debug for FunctionTool {
 }
 
 impl FunctionTool {
-    /// What it may do to the world. Without this: [`Effect::External`].
+    /// Sets the effect on the outside. Default: [`Effect::External`].
     #[must_use]
     pub fn effect(mut self, effect: Effect) -> Self {
         self.spec.effect = effect;
         self
     }
 
-    /// Models may call it. Without this it is never offered. R: L1
+    /// Models may call it. Without this it is never offered.
+    // R: L1
     #[must_use]
     pub fn agent_callable(mut self) -> Self {
         self.spec.agent_callable = AgentCallable::Yes;
@@ -108,7 +109,7 @@ impl FunctionTool {
         self
     }
 
-    /// What it may run beside. Without this: anything.
+    /// Sets the calls that it may run concurrently with. Default: all.
     #[must_use]
     pub fn concurrency(mut self, concurrency: ToolConcurrency) -> Self {
         self.spec.concurrency = concurrency;
@@ -136,7 +137,8 @@ impl FunctionTool {
         self
     }
 
-    /// What it is called in the VCP text protocol, where another system has named it. Without this: its wire name. R: L1
+    /// Sets the name in the VCP text protocol, where another system has named it. Default: its wire name.
+    // R: L1
     #[must_use]
     pub fn vcp_command(mut self, tool_name: impl Into<String>, command: Option<&str>) -> Self {
         self.spec.vcp_command =
@@ -176,12 +178,12 @@ pub struct NoArguments {}
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct JsonOutput<T>(pub T);
 
-/// What a tool function may return.
+/// Return types of tool functions.
 pub trait IntoReply: Send {
     /// As the outcome of the call.
     ///
     /// # Errors
-    /// What the function failed with.
+    /// The function's error.
     fn into_reply(self) -> Result<ToolOutput, ToolError>;
 
     /// JSON Schema of the structured form, if there is one.
@@ -266,7 +268,7 @@ fn schema_for<T: JsonSchema>(settings: SchemaSettings) -> Value {
     schema
 }
 
-/// Whether the keys of an object are keywords of JSON Schema or names chosen by people.
+/// Kind of an object's keys: keywords of JSON Schema, or names chosen by people.
 #[derive(Clone, Copy)]
 enum KeyKind {
     Keywords,

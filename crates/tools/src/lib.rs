@@ -1,18 +1,18 @@
-//! What a tool is, which are offered, and how one is run.
+//! Tools: their definition, the selection that a model is offered, and the execution of one call.
 //!
 //! Never decides *when* a call runs, or whether it may: that is the engine's. Never fetches a schema, never runs
 //! unchecked arguments, and never lets a tool's panic, silence or flood become anything but an
-//! [`Outcome`](throughline_wire::Outcome).
+//! [`CallOutcome`](throughline_wire::CallOutcome).
 //!
-//! A tool is a Rust function ([`tool()`]) or anything with the trait [`Tool`]. A [`ToolRegistry`] holds tools and says which
-//! are [offered](Registry::offered); an [`ToolExecutor`] runs one call.
+//! A tool is a Rust function ([`tool()`]) or anything with the trait [`Tool`]. A [`ToolRegistry`] holds tools and
+//! selects those that are [offered](ToolRegistry::offered); a [`ToolExecutor`] runs one call.
 //!
 //! ```
-//! # tokio::runtime::ThroughlineBuilder::new_current_thread().enable_all().build()?.block_on(async {
+//! # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
 //! use schemars::JsonSchema;
 //! use serde::Deserialize;
 //! use throughline_tools::{Effect, ToolExecutor, ToolRegistry, ToolInvocation, tool};
-//! use throughline_wire::{Arguments, NotStarted, Outcome};
+//! use throughline_wire::{CallArguments, CallOutcome, NotStarted};
 //!
 //! #[derive(Deserialize, JsonSchema)]
 //! struct WeatherArgs {
@@ -23,12 +23,12 @@
 //! let weather = tool("weather.today", "Today's weather in a city", |args: WeatherArgs, _| async move {
 //!     format!("{}: sunny", args.city)
 //! });
-//! let registry = ToolRegistry::builder().tool(weather.effect(Effect::ReadResult).agent_callable()).build()?;
+//! let registry = ToolRegistry::builder().tool(weather.effect(Effect::Read).agent_callable()).build()?;
 //!
-//! let call = ToolInvocation::new("call_1", "weather.today", Arguments::from_value(serde_json::json!({"city": 42})));
+//! let call = ToolInvocation::new("call_1", "weather.today", CallArguments::from_value(serde_json::json!({"city": 42})));
 //! let outcome = ToolExecutor::default().run(&registry, call, |_progress| async {}).await;
 //! let message = "/city: expected string, got 42".to_owned();
-//! assert_eq!(outcome, Outcome::NotStarted(NotStarted::InvalidArguments { message }));
+//! assert_eq!(outcome, CallOutcome::NotStarted(NotStarted::InvalidArguments { message }));
 //! # Ok::<(), throughline_tools::RegistryError>(()) })?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -76,7 +76,8 @@ pub use toggles::{ToolToggle, ToolToggles};
 pub use tool::{AgentCallable, RunsOn, TOOL_TIMEOUT_DEFAULT, Tool, ToolError, ToolSpec};
 pub use toolbox::{SourceFault, SourceReporter, ToolSource, Toolbox};
 
-/// The examples of the page run like those of the documentation. // R: D2
+/// The examples of the page run like those of the documentation.
+// R: D2
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/tools.md")]
 mod page {}

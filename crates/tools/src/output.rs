@@ -9,7 +9,8 @@ use throughline_wire::ToolOutput;
 use tokio::fs::{File, OpenOptions};
 use tokio::io::AsyncWriteExt;
 
-/// Limits of one output. R: L5
+/// Limits of one output.
+// R: L5
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OutputLimits {
     /// Most bytes of text that the model reads; more is cut in the middle. Default 32 KiB: about 8,000 tokens, which a
@@ -164,7 +165,7 @@ impl OutputCollector {
             CollectedOutput::HeadTail { head: head.to_vec(), tail: tail.iter().copied().collect(), spill };
     }
 
-    /// What the model reads, with the size of the whole and the place of the rest.
+    /// Text for the model, with the size of the whole and the file of the rest.
     pub(crate) async fn finish(mut self) -> ToolOutput {
         if let CollectedOutput::Complete(complete) = &mut self.collected {
             let complete = std::mem::take(complete);

@@ -8,7 +8,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
-/// What such a file holds. Its default is what an absent file means.
+/// Content of such a file. Its default stands for an absent file.
 pub trait VersionedDocument: Clone + Default + PartialEq + Serialize + DeserializeOwned {
     /// The version of the format that this program knows.
     const FORMAT_VERSION: u32;

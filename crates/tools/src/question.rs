@@ -1,8 +1,9 @@
-//! What a running tool asks of a person, and the time that stands still meanwhile. R: L6
+//! Questions of a running tool to a person, and the time that stands still meanwhile.
 //!
-//! A tool asks through its context ([`ToolContext::ask`](crate::ToolContext::ask)); who puts the question to a person is
-//! whoever runs the tool: an [`QuestionHandler`] in the [`ToolInvocation`](crate::ToolCall). Without one there is nobody to ask, and the
-//! answer is [`ToolAnswer::Decline`].
+//! A tool asks through its context ([`ToolContext::ask`](crate::ToolContext::ask)); the caller puts the
+//! question to a person, through a [`QuestionHandler`] in the [`ToolInvocation`](crate::ToolInvocation). Without one there
+//! is nobody to ask, and the answer is [`ToolAnswer::Decline`].
+// R: L6
 
 use crate::schema::CompiledSchema;
 use futures_util::future::BoxFuture;
@@ -14,8 +15,8 @@ use throughline_engine::{ElicitationMode, ToolAnswer, ToolQuestion};
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 
-/// How long a call's time limit stands still while its tool asks, in all its questions together, unless the caller says
-/// otherwise.
+/// Default limit of the time that a call's time limit stands still while its tool asks, in all its questions
+/// together.
 pub const QUESTION_WAIT_MAX_DEFAULT: Duration = Duration::from_secs(30 * 60);
 
 /// Puts the questions of a running tool to a person.
@@ -47,11 +48,11 @@ impl QuestionHandler {
 
 impl fmt::Debug for QuestionHandler {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if self.0.is_some() { "Asker" } else { "Asker(nobody)" })
+        f.write_str(if self.0.is_some() { "QuestionHandler" } else { "QuestionHandler(none)" })
     }
 }
 
-/// The answer as the tool is told it: what a person left out has the schema's default, and all of it fits. Whoever takes a
+/// The answer as the tool receives it: omitted fields have the schema's default, and all of it fits. Code that takes a
 /// person's answer calls this first, so that the person can correct it.
 ///
 /// ```
@@ -67,7 +68,7 @@ impl fmt::Debug for QuestionHandler {
 /// ```
 ///
 /// # Errors
-/// What does not fit, with its place.
+/// The mismatch, with its path.
 pub fn complete_answer(schema: Option<&Value>, answer: ToolAnswer) -> Result<ToolAnswer, String> {
     let (schema, content) = match (schema, answer) {
         (Some(schema), ToolAnswer::Accept { content }) => (schema, content),
@@ -90,7 +91,7 @@ pub fn complete_answer(schema: Option<&Value>, answer: ToolAnswer) -> Result<Too
     Ok(ToolAnswer::Accept { content: Some(content) })
 }
 
-/// What a tool and its executor share about questions.
+/// State of questions that a tool and its executor share.
 #[derive(Debug)]
 pub(crate) struct QuestionChannel {
     asker: QuestionHandler,

@@ -50,7 +50,7 @@ pub enum RegistryError {
     Name {
         /// The name.
         name: ToolName,
-        /// What is wrong with it.
+        /// Problem with it.
         problem: String,
     },
     /// Two tools of one name.
@@ -68,7 +68,7 @@ pub enum RegistryError {
     Schema {
         /// The tool.
         name: ToolName,
-        /// What is wrong.
+        /// The fault of the schema.
         fault: SchemaFault,
     },
 }
@@ -86,7 +86,7 @@ impl fmt::Display for ToolFingerprint {
 
 impl fmt::Debug for ToolFingerprint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Fingerprint({self})")
+        write!(f, "ToolFingerprint({self})")
     }
 }
 
@@ -199,11 +199,11 @@ impl RegisteredTool {
     /// Checks arguments.
     ///
     /// # Errors
-    /// What does not fit, and where.
+    /// The mismatches and their paths.
     pub fn validate(&self, arguments: &CallArguments) -> Result<(), SchemaError> {
         self.schema.check(&arguments.value)
     }
-    /// What a model sees.
+    /// The definition for models.
     pub fn definition(&self) -> ToolDefinition {
         ToolDefinition {
             name: self.wire_name.clone(),
@@ -262,14 +262,13 @@ impl ToolRegistry {
         let mut entries = BTreeMap::new();
         for (wire_name, name) in &by_wire_name {
             let Some(entry) = all.get(name) else { continue };
-            let entry = match entry.wire_name == *wire_name {
-                true => Arc::clone(entry),
-                // Two names that look alike on the wire are told apart there; who is new changes who is called how.
-                false => {
-                    let schema = CompiledSchema::compile(&entry.spec.parameters)
-                        .map_err(|fault| RegistryError::Schema { name: name.clone(), fault })?;
-                    Arc::new(RegisteredTool::new(entry.tool.clone(), entry.spec.clone(), schema, wire_name))
-                }
+            let entry = if entry.wire_name == *wire_name {
+                Arc::clone(entry)
+            } else {
+                // Wire names distinguish names that look alike: a new tool can change the wire name of another.
+                let schema = CompiledSchema::compile(&entry.spec.parameters)
+                    .map_err(|fault| RegistryError::Schema { name: name.clone(), fault })?;
+                Arc::new(RegisteredTool::new(entry.tool.clone(), entry.spec.clone(), schema, wire_name))
             };
             entries.insert(name.clone(), entry);
         }
@@ -291,7 +290,7 @@ impl ToolRegistry {
         self.entries.values()
     }
 
-    /// How many tools there are.
+    /// Number of tools.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
@@ -306,7 +305,8 @@ impl ToolRegistry {
         self.entries.values().map(|entry| entry.to_offered(None)).collect()
     }
 
-    /// The tools that an agent with these toggles may call, by name, with no client connected. R: L3
+    /// The tools that an agent with these toggles may call, by name, with no client connected.
+    // R: L3
     pub fn offered(&self, toggles: &ToolToggles) -> Vec<OfferedTool> {
         self.offered_with(toggles, |_| None)
     }
@@ -329,12 +329,13 @@ impl ToolRegistry {
     /// Checks arguments. A tool that is not there has no schema to break: running it answers with that.
     ///
     /// # Errors
-    /// What does not fit, and where.
+    /// The mismatches and their paths.
     pub fn validate(&self, name: &ToolName, arguments: &CallArguments) -> Result<(), SchemaError> {
         self.get(name).map_or(Ok(()), |entry| entry.validate(arguments))
     }
 
-    /// Offered tools whose names resemble one that is not there, as the model has to write them, best first. R: L4
+    /// Offered tools whose names resemble one that is not there, as the model has to write them, best first.
+    // R: L4
     pub fn suggest(&self, name: &str, toggles: &ToolToggles) -> Vec<String> {
         let offered = self.callable(toggles).map(|entry| entry.wire_name.as_str());
         suggest_names(name, offered).into_iter().map(str::to_owned).collect()

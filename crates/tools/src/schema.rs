@@ -34,7 +34,7 @@ pub struct SchemaFault(pub String);
 pub struct SchemaError {
     /// The first [`VIOLATIONS_LISTED_MAX`] violations.
     pub violations: Vec<SchemaViolation>,
-    /// How many more there are; beyond [`VIOLATIONS_COUNTED_MAX`] nobody counts.
+    /// Number of further mismatches; counting stops at [`VIOLATIONS_COUNTED_MAX`].
     pub more: usize,
 }
 
@@ -43,7 +43,7 @@ pub struct SchemaError {
 pub struct SchemaViolation {
     /// JSON Pointer into the arguments; empty = the arguments as a whole.
     pub path: String,
-    /// What was expected and what was got.
+    /// Expectation and actual value.
     pub message: String,
 }
 
@@ -109,7 +109,8 @@ impl CompiledSchema {
     /// Checks arguments.
     ///
     /// # Errors
-    /// What does not fit, and where. R: L4
+    /// The mismatches and their paths.
+    // R: L4
     pub fn check(&self, arguments: &Value) -> Result<(), SchemaError> {
         let mut count = 0;
         let mut violations = Vec::new();
@@ -238,7 +239,7 @@ fn expectation(error: &ValidationError<'_>) -> String {
     }
 }
 
-/// What each alternative wanted, by its first complaint.
+/// Expectation of each alternative, by its first mismatch.
 fn alternatives(error: &ValidationError<'_>, context: &[Vec<ValidationError<'static>>]) -> String {
     let here = error.instance_path().as_str();
     let wanted: Vec<String> = context

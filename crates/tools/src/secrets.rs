@@ -11,13 +11,14 @@ use throughline_wire::{Media, MediaContent, ToolOutput};
 
 /// Shorter values are placeholders ("none", "x"), and replacing them would destroy the text.
 pub const SECRET_BYTES_MIN: usize = 8;
-/// What stands in place of a secret.
+/// Text in place of a secret.
 const REPLACEMENT: &str = "…";
 
-/// Known secrets. `Debug` shows how many, never what. R: R4
+/// Known secrets. `Debug` shows how many, never what.
 ///
 /// Found as they are, as JSON and URLs write them, and inside base64 at any offset: `Basic dXNlcjpzZWNyZXQ=` holds a
 /// password that no other form shows.
+// R: R4
 #[derive(Clone, Default)]
 pub struct SecretSet {
     /// One pattern for all forms, longer ones first; `None` = there are no secrets.
@@ -29,7 +30,7 @@ pub struct SecretSet {
 
 impl fmt::Debug for SecretSet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Secrets({})", self.count)
+        write!(f, "SecretSet({})", self.count)
     }
 }
 
@@ -138,7 +139,7 @@ pub struct StreamRedactor {
 }
 
 impl StreamRedactor {
-    /// What can be shown after this piece.
+    /// Part of the output that can be shown after this piece.
     pub fn push(&mut self, chunk: &[u8]) -> Vec<u8> {
         self.pending.extend_from_slice(chunk);
         // A secret that ends later begins after this.
@@ -146,7 +147,7 @@ impl StreamRedactor {
         self.release(safe_end)
     }
 
-    /// What is left at the end.
+    /// Rest of the output at the end.
     pub fn finish(&mut self) -> Vec<u8> {
         self.release(self.pending.len())
     }
@@ -173,7 +174,8 @@ impl StreamRedactor {
     }
 }
 
-/// The password of an address (`postgres://user:password@host/db`), as it stands there and as it is meant. R: R4
+/// The password of an address (`postgres://user:password@host/db`), as it stands there and as it is meant.
+// R: R4
 pub fn url_passwords(address: &str) -> Vec<String> {
     let Ok(url) = url::Url::parse(address) else { return Vec::new() };
     let query = url.query_pairs().filter(|(name, _)| name.eq_ignore_ascii_case("password"));
@@ -187,7 +189,7 @@ pub fn url_passwords(address: &str) -> Vec<String> {
     passwords
 }
 
-/// How a secret may look in what a program or server says.
+/// Forms that a secret may have in the output of a program or server.
 fn encoded_forms(secret: &str) -> Vec<String> {
     let mut forms = vec![secret.to_owned()];
     // As JSON writes it, with and without escaped slashes, and in JSON that is a text in JSON.
@@ -279,7 +281,7 @@ mod tests {
         all
     }
 
-    /// What a reader could still make of a text: anything that holds much of the secret.
+    /// True if a reader could still find much of the secret in a text.
     fn shows_secret(text: &str) -> bool {
         let core = "tl-canary";
         let base64 = (0..3).map(|before| {
@@ -327,6 +329,6 @@ mod tests {
         assert_eq!(secrets.redact(text), text);
         let mut redactor = secrets.redactor();
         assert_eq!(redactor.push(text.as_bytes()), text.as_bytes(), "nothing is held back");
-        assert_eq!(format!("{:?}", SecretSet::new([SECRET])), "Secrets(1)");
+        assert_eq!(format!("{:?}", SecretSet::new([SECRET])), "SecretSet(1)");
     }
 }

@@ -1,4 +1,4 @@
-//! What the settings of several sources have in common.
+//! Settings common to several sources.
 
 use crate::process::{ProgramError, RUN_AS_REMEDY};
 use crate::tool::TOOL_TIMEOUT_DEFAULT;
@@ -47,7 +47,7 @@ pub(crate) fn tool_name(key: &str, given: Option<&str>, group: &str) -> ToolName
     if name.contains('.') { ToolName::from(name) } else { ToolName::from(format!("{group}.{name}").as_str()) }
 }
 
-/// What is wrong with one tool, before it has a name of a source.
+/// An error in one tool's settings, before it has the name of a source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ToolSettingError {
     pub(crate) message: String,

@@ -1,4 +1,4 @@
-//! Which tools an agent is offered: switches for a group or one method, the more exact wins.
+//! Selection of an agent's tools: switches for a group or one method, the more exact wins.
 
 use std::collections::BTreeMap;
 use throughline_wire::ToolName;
@@ -13,7 +13,7 @@ pub enum ToolToggle {
     Off,
 }
 
-/// An agent's switches (`tool_toggles`), and what holds where none is set (`default_tool_enabled`). R: L1 L3
+/// An agent's switches (`tool_toggles`), and what holds where none is set (`default_tool_enabled`).
 ///
 /// ```
 /// use throughline_tools::{ToolToggle, ToolToggles};
@@ -22,6 +22,7 @@ pub enum ToolToggle {
 /// assert_eq!(toggles.get(&"files.search".into()), ToolToggle::Off);
 /// assert_eq!(toggles.get(&"time.now".into()), ToolToggle::On);
 /// ```
+// R: L1 L3
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ToolToggles {
     default: ToolToggle,
@@ -41,7 +42,7 @@ impl ToolToggles {
         self
     }
 
-    /// What holds for a tool: its own switch, else that of the longest part of its name that ends before a dot.
+    /// The switch of a tool: its own, else that of the longest part of its name that ends before a dot.
     pub fn get(&self, name: &ToolName) -> ToolToggle {
         self.resolve(name).1
     }
@@ -65,7 +66,7 @@ impl ToolToggles {
         self.set.iter().map(|(name, toggle)| (name.as_str(), *toggle))
     }
 
-    /// What holds where no switch is set.
+    /// The default where no switch is set.
     pub fn default_toggle(&self) -> ToolToggle {
         self.default
     }

@@ -1,4 +1,4 @@
-//! What a tool is: a description that never changes, and a call.
+//! The trait of a tool: a description that never changes, and a call.
 
 use crate::context::ToolContext;
 use async_trait::async_trait;
@@ -47,7 +47,7 @@ pub const TOOL_TIMEOUT_DEFAULT: Duration = Duration::from_secs(30);
 ///     fn definition(&self) -> ToolSpec {
 ///         let description = format!("Temperature in the {}", self.room);
 ///         let mut spec = ToolSpec::new(format!("thermometer.{}", self.room), description);
-///         spec.effect = Effect::ReadResult;
+///         spec.effect = Effect::Read;
 ///         spec.agent_callable = AgentCallable::Yes;
 ///         spec
 ///     }
@@ -59,7 +59,7 @@ pub const TOOL_TIMEOUT_DEFAULT: Duration = Duration::from_secs(30);
 /// ```
 #[async_trait]
 pub trait Tool: Send + Sync {
-    /// What it is called, what it does, what it takes and what it may do.
+    /// Name, purpose, arguments and effect.
     fn definition(&self) -> ToolSpec;
 
     /// Runs it.
@@ -77,27 +77,27 @@ pub struct ToolSpec {
     pub name: ToolName,
     /// For people, on the card. Default: the name.
     pub title: String,
-    /// What it does and when to use it, for the model.
+    /// Purpose of the tool and when to use it, for the model.
     pub description: String,
     /// JSON Schema of the arguments: an object schema. Default: an object without properties.
     pub parameters: Value,
     /// JSON Schema of the structured output, for readers; the output is not checked against it.
     pub output: Option<Value>,
-    /// What it may do to the world. Default: external, the most that can be.
+    /// Effect on the outside. Default: external, the greatest.
     pub effect: Effect,
     /// May a model call it? Default: no. Being registered is not enough.
     pub agent_callable: AgentCallable,
-    /// What it may run beside.
+    /// Calls that it may run concurrently with.
     pub concurrency: ToolConcurrency,
     /// Time limit of one call. Default 30 s.
     pub timeout: Duration,
-    /// What the tool itself asks for on top of the rules for its effect. Default: nothing.
+    /// Permission that the tool itself asks for on top of the rules for its effect. Default: none.
     pub permission: PermissionRule,
     /// Is it meant to be called again and again with the same arguments? The loop guard leaves such tools alone (T10).
     pub polling: PollingMode,
     /// Where it runs. Default: in this process.
     pub runs_on: RunsOn,
-    /// What it is called in the VCP text protocol. Default: its wire name.
+    /// Name in the VCP text protocol. Default: its wire name.
     pub vcp_command: Option<VcpCommand>,
     /// Where it comes from: `rust`, `builtin`, `demo`, `mcp:<server>`. Default `rust`.
     pub source: String,
@@ -126,7 +126,8 @@ impl ToolSpec {
     }
 }
 
-/// Whether models may call a tool. R: L1
+/// Permission for models to call a tool.
+// R: L1
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AgentCallable {
     /// It is registered for other uses only.
@@ -155,9 +156,9 @@ pub enum RunsOn {
 pub enum ToolError {
     /// It began and did not succeed.
     Failed {
-        /// What went wrong, and if possible what to do instead.
+        /// The error, and if possible an alternative.
         message: String,
-        /// What was produced before that.
+        /// Output before that.
         partial: Option<Box<ToolOutput>>,
     },
     /// It did not begin: nothing happened in the world.

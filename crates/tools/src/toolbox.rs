@@ -24,7 +24,7 @@ const OWN_GROUP: &str = "own";
 /// Where tools come from, if not from code: they may appear, change and go while the program runs.
 #[async_trait]
 pub trait ToolSource: Send + Sync {
-    /// What its tools' `source` says: `mcp:files`, `commands`. Unique in a toolbox.
+    /// Name of the source in its tools' `source`: `mcp:files`, `commands`. Unique in a toolbox.
     fn name(&self) -> &str;
 
     /// Connects or loads, and tells `news` about tools and faults. Returns as soon as it has told the first; tasks that
@@ -38,17 +38,17 @@ pub trait ToolSource: Send + Sync {
 /// Something of a source that is not as it should be. The rest works on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SourceFault {
-    /// Which source.
+    /// Name of the source.
     pub source: String,
-    /// Which of its tools; `None` = all of it.
+    /// One of its tools; `None` = all of it.
     pub tool: Option<ToolName>,
-    /// What is wrong, in a sentence for people.
+    /// The problem, in a sentence for people.
     pub message: String,
-    /// What can be done about it.
+    /// The remedy.
     pub remedy: Option<String>,
 }
 
-/// How a source tells its toolbox. What a source tells after it was removed is ignored.
+/// Channel from a source to its toolbox. Reports of a removed source are ignored.
 #[derive(Clone)]
 pub struct SourceReporter {
     toolbox: Weak<ToolboxInner>,
@@ -60,27 +60,27 @@ pub struct SourceReporter {
 /// Fixed tools and sources, and the registry of them all. Cheap to clone; all clones are one.
 ///
 /// ```
-/// # tokio::runtime::ThroughlineBuilder::new_current_thread().enable_all().build()?.block_on(async {
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
 /// use async_trait::async_trait;
 /// use std::sync::Arc;
 /// use throughline_tools::{NoArguments, ToolSource, SourceReporter, Toolbox, tool};
 ///
 /// /// A source with one tool.
-/// struct ClockFn;
+/// struct ClockSource;
 ///
 /// #[async_trait]
-/// impl ToolSource for ClockFn {
+/// impl ToolSource for ClockSource {
 ///     fn name(&self) -> &str {
 ///         "clock"
 ///     }
-///     async fn start(&self, news: SourceReporter) {
-///         news.set_tools(vec![Arc::new(tool("clock.now", "The time", |_: NoArguments, _| async { "noon" }))]);
+///     async fn start(&self, reporter: SourceReporter) {
+///         reporter.set_tools(vec![Arc::new(tool("clock.now", "The time", |_: NoArguments, _| async { "noon" }))]);
 ///     }
 ///     async fn stop(&self) {}
 /// }
 ///
 /// let toolbox = Toolbox::new([])?;
-/// toolbox.add(Arc::new(ClockFn));
+/// toolbox.add(Arc::new(ClockSource));
 /// toolbox.wait_ready(std::time::Duration::from_secs(1)).await;
 /// assert_eq!(toolbox.registry().len(), 1);
 /// # Ok::<(), throughline_tools::RegistryError>(()) })?;
@@ -101,7 +101,7 @@ struct ToolboxState {
     fixed: Vec<Arc<dyn Tool>>,
     sources: BTreeMap<String, SourceEntry>,
     registry: Arc<ToolRegistry>,
-    /// What could not be registered in the last snapshot.
+    /// Tools of the last snapshot that could not be registered.
     rejected: Vec<SourceFault>,
     generations: u64,
 }
@@ -116,7 +116,7 @@ struct SourceEntry {
     start_task: Option<AbortOnDropHandle<()>>,
 }
 
-/// Whether a source has said anything yet.
+/// State of a source's reports: none yet, or some.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ReportState {
     Pending,
@@ -212,8 +212,8 @@ impl Toolbox {
         source_faults.chain(&state.rejected).cloned().collect()
     }
 
-    /// What of these rules fits no tool there is. What may be about tools that are not there yet is left out: as long as a
-    /// source has told nothing, or is not well as a whole, only patterns that name a group which is there are looked at. Tools
+    /// Rules that fit no tool. Rules that may be about tools yet to come are left out: as long as a
+    /// source has not reported, or is not well as a whole, only patterns that name a registered group are checked. Tools
     /// that a request brings along (`own`) are never there.
     pub fn unmatched_rules(&self, rules: &[PolicyRule]) -> Vec<UnmatchedRule> {
         let (registry, all_loaded) = {
@@ -334,7 +334,7 @@ impl ToolboxInner {
     }
 }
 
-/// Whether tools of this group are there.
+/// True if there are tools of this group.
 fn has_group(tools: &[OfferedTool], group: &str) -> bool {
     let of_group = |tool: &OfferedTool| tool.name.as_str().split('.').next() == Some(group);
     tools.iter().any(of_group)

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use throughline_tools::builtin::http::{
     AllowedPorts, FetchLimits, HostResolver, HttpFetch, HttpResponse, HttpTransport, PinnedRequest,
-    refused_address,
+    non_public_reason,
 };
 use throughline_tools::{ToolExecutor, ToolInvocation, ToolRegistry};
 use throughline_wire::{CallArguments, CallOutcome, NotStarted, ToolOutput};
@@ -158,7 +158,7 @@ async fn the_ssrf_suite_passes() {
         let requests = web.requests();
         for request in &requests {
             for address in &request.addresses {
-                assert_eq!(refused_address(address.ip()), None, "dialled {address}: {line}");
+                assert_eq!(non_public_reason(address.ip()), None, "dialled {address}: {line}");
             }
             let has_secret =
                 request.headers.contains_key("authorization") || request.headers.contains_key("cookie");

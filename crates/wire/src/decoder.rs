@@ -16,7 +16,7 @@ use crate::vocabulary::{ProblemKind, StepEvent, UpstreamError};
 use fast::FastPath;
 use std::borrow::Cow;
 
-/// Whether `<think>…</think>` in the text is split off as thinking (a stage of its own, R4).
+/// Splitting of `<think>…</think>` off the text as thinking (a stage of its own, R4).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ThinkMode {
     /// Text stays verbatim.
@@ -26,7 +26,7 @@ pub enum ThinkMode {
     Split,
 }
 
-/// How to decode.
+/// Options of a decoder.
 #[derive(Clone, Debug, Default)]
 pub struct DecodeOptions {
     /// Bounds.
@@ -37,7 +37,7 @@ pub struct DecodeOptions {
     pub think: ThinkMode,
     /// Names of the offered tools: a call is announced as soon as its name equals one.
     pub offered: Vec<String>,
-    /// How the model calls tools.
+    /// The form in which the model calls tools.
     pub calls: CallFormat,
 }
 
@@ -45,11 +45,11 @@ pub struct DecodeOptions {
 /// divided into fragments.
 ///
 /// ```
-/// use throughline_wire::{DecodeOptions, Dialect, Reply, StepDecoder};
+/// use throughline_wire::{DecodeOptions, Dialect, ModelReply, StepDecoder};
 ///
 /// let body = b"data: {\"choices\":[{\"delta\":{\"content\":\"Hi\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
 /// let mut decoder = StepDecoder::new(Dialect::OpenaiChat, DecodeOptions::default());
-/// let mut reply = Reply::default();
+/// let mut reply = ModelReply::default();
 /// for piece in body.chunks(7) {
 ///     decoder.push(piece, &mut |event| reply.apply(event));
 /// }
@@ -65,7 +65,7 @@ pub struct StepDecoder {
     bytes_read: u64,
 }
 
-/// How payloads are being cut out; a body is sniffed first, because errors come as plain JSON or HTML (quirk E3).
+/// The framer in use; a body is sniffed first, because errors come as plain JSON or HTML (quirk E3).
 enum ActiveFramer {
     /// White space so far, with any byte-order mark.
     Undetected(Vec<u8>),
@@ -379,9 +379,10 @@ impl PayloadDecoder {
                 self.saw_payload = true;
                 self.state.at = frame.offset;
                 let text = String::from_utf8_lossy(frame.payload);
-                let (kind, event) = match frame.is_exception() {
-                    true => (FrameKind::Exception, frame.exception_type),
-                    false => (FrameKind::Data, frame.event_type),
+                let (kind, event) = if frame.is_exception() {
+                    (FrameKind::Exception, frame.exception_type)
+                } else {
+                    (FrameKind::Data, frame.event_type)
                 };
                 match (JsonRef::parse(&text), kind) {
                     (Ok(json), _) => self.decode_json(event, kind, &json, sink),
@@ -439,7 +440,7 @@ impl PayloadDecoder {
         self.fail_at_limit(limit, sink);
     }
 
-    /// What was dropped may have held part of a call, so nothing of the step can be trusted to be whole.
+    /// Fails the step at a limit: the dropped bytes may have held part of a call, so nothing can be trusted to be whole.
     fn fail_at_limit(&mut self, limit: &str, sink: &mut dyn FnMut(StepEvent<'_>)) {
         StepWriter::new(&mut self.state, sink).fail(UpstreamError {
             message: format!("the upstream sent more than {limit} allows"),

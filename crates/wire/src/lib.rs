@@ -1,7 +1,7 @@
 //! Bytes of any LLM provider to one small vocabulary, and back: framing, dialects, tool-call assembly.
 //!
-//! This crate has no async, no clock, no randomness, no file, no socket and no global. It never fails on input: what
-//! is wrong with a stream is reported as [`StepEvent::StepProblem`] and the rest goes on.
+//! This crate has no async, no clock, no randomness, no file, no socket and no global. It never fails on input: errors
+//! of a stream are reported as [`StepEvent::Problem`] and decoding continues.
 
 #![warn(clippy::unwrap_used)]
 #![cfg_attr(not(test), warn(clippy::disallowed_methods, clippy::disallowed_types))]
@@ -27,7 +27,8 @@ pub use profile::{LeakedCalls, ReasoningEcho, ToolIdFormat, UpstreamProfile};
 pub use reply::{ModelReply, ReplyAudio, ReplyCall};
 pub use vocabulary::*;
 
-/// The examples of the page run like those of the documentation. // R: D2
+/// The examples of the page run like those of the documentation.
+// R: D2
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/streaming-tool-calls.md")]
 mod page {}

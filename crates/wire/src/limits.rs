@@ -1,4 +1,5 @@
-//! Every limit of the decoder: name, unit, default. // R: W2, R2
+//! Every limit of the decoder: name, unit, default.
+// R: W2, R2
 
 use serde::{Deserialize, Serialize};
 

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What to do with tool calls that a server leaks as text (W8).
+/// Handling of tool calls that a server leaks as text (W8).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LeakedCalls {
@@ -13,7 +13,7 @@ pub enum LeakedCalls {
     Run,
 }
 
-/// How reasoning goes back to the upstream with the assistant message of a step.
+/// Field in which reasoning goes back to the upstream with the assistant message of a step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ReasoningEcho {
@@ -30,7 +30,7 @@ pub enum ReasoningEcho {
     ThinkingParts,
 }
 
-/// What ids of tool calls must look like to be accepted back.
+/// Form of tool call ids that the upstream accepts back.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolIdFormat {

@@ -10,7 +10,7 @@ use serde_json::Value;
 /// One call of a reply.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReplyCall {
-    /// Which call.
+    /// Slot of the call.
     pub slot: CallSlot,
     /// Sort key of the message order.
     pub position: u32,
@@ -31,7 +31,7 @@ pub struct ReplyCall {
 pub struct ReplyAudio {
     /// Base64; pieces are decoded one by one.
     pub data: String,
-    /// What is being said in it.
+    /// Transcript of the audio.
     pub transcript: String,
 }
 
@@ -62,7 +62,7 @@ pub struct ModelReply {
     pub provider_state: Option<ProviderState>,
     /// Findings.
     pub problems: Vec<StepProblem>,
-    /// How it ended; `None` while it runs.
+    /// End of the stream; `None` while it runs.
     pub end: Option<StreamEnd>,
     /// Further choices by their number.
     pub choices: Vec<(u32, ModelReply)>,

@@ -1,4 +1,4 @@
-//! What a dialect talks to: it says what it read, this turns it into [`StepEvent`]s.
+//! The writer that dialects call: they report what they have read, and it emits [`StepEvent`]s.
 
 mod text_mode;
 
@@ -64,7 +64,7 @@ impl VisibleText {
     }
 }
 
-/// What the frame being decoded has done so far, for the fast path.
+/// Effect of the current frame so far, for the fast path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FrameEffect {
     /// Nothing.
@@ -181,7 +181,7 @@ impl<'s> StepWriter<'s> {
 
     // --- the reply's parts ---
 
-    /// What follows belongs to this choice (`n > 1`). Every frame begins with choice 0.
+    /// Selects the choice (`n > 1`) of everything that follows. Every frame begins with choice 0.
     pub(crate) fn choice(&mut self, index: u32) {
         self.choice = index;
         if index != 0 {
@@ -405,8 +405,8 @@ impl<'s> StepWriter<'s> {
         self.emit(StepEvent::Problem(problem));
     }
 
-    /// What must be sent back on the next call, in the dialect's own form. The last value counts; it is emitted
-    /// once, before the end.
+    /// Sets the state that must be sent back on the next call, in the dialect's own form. The last value counts; it is
+    /// emitted once, before the end.
     pub(crate) fn echo(&mut self, value: Value) {
         self.state.note_effect();
         self.state.provider_state = Some(value);
@@ -553,7 +553,7 @@ impl<'s> StepWriter<'s> {
 
     /// Calls in the text, when it is whole: those of text mode are read a second time, and those that the server leaked
     /// are named, or made calls where the profile says so. Says whether any call of the step stands in its text.
-    /// // R: W8, X3
+    // R: W8, X3
     fn finish_text_calls(&mut self, ending: ReplyEnding, end: &StreamEnd) -> bool {
         let StepState { visible, first, profile, offered, at, .. } = &mut *self.state;
         let (calls, sink) = (&mut first.calls, &mut *self.sink);
@@ -635,7 +635,7 @@ pub(crate) fn excerpt_of(text: &str) -> String {
     text[..end].to_owned()
 }
 
-/// An error object in any of the shapes of `surfaces.md` §9.4: `{error: {message, type, code}}`, `{error: "text"}`,
+/// An error object in any of its known shapes: `{error: {message, type, code}}`, `{error: "text"}`,
 /// `{detail}`, `{object: "error", message}`, `{type: "error", ...}`, `[{error: ...}]`.
 pub(crate) fn error_of(json: &JsonRef<'_>) -> Option<UpstreamError> {
     let text_of = |json: &JsonRef<'_>, key: &str| json.scalar(key).map(Cow::into_owned);

@@ -1,10 +1,11 @@
-//! Text for people, in which nothing is invisible. R: A5
+//! Text for people, in which nothing is invisible.
 //!
 //! Some characters are not seen, or change where others are seen: `"\u{202e}2026-11-24"` reads `42-11-6202`. Wherever a
 //! person reads or decides they stand as `\u202e`, the escape of JSON: so [`escape`] of a JSON text is the same value,
 //! and what a person is shown is what runs. What is run, sent to a model or stored is never changed.
 //!
 //! The page has the same function in TypeScript (`web/visible`); both read `tests/visible.json`.
+// R: A5
 
 use serde_json::Value;
 use std::borrow::Cow;

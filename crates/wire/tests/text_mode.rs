@@ -357,10 +357,11 @@ fn what_two_readers_read_in_two_ways_never_runs() {
     for protocol in [&READS_MORE, &READS_OTHER_ARGUMENTS, &MISSES_A_CALL] {
         let reply = decode_text(protocol, &format!("{PARIS}Well.\n{rome}"));
         let runnable: Vec<_> = calls(&reply).into_iter().filter(|(_, ending)| ending.is_ok()).collect();
-        let trusted: &[_] = match protocol.reads_more() {
+        let trusted: &[_] = if protocol.reads_more() {
             // What both have read alike is trusted.
-            true => &[weather("Paris"), weather("Rome")],
-            false => &[],
+            &[weather("Paris"), weather("Rome")]
+        } else {
+            &[]
         };
         assert_eq!(runnable, trusted, "{protocol:?}");
         let ambiguous =

@@ -72,7 +72,7 @@ const CITIES: &[DemoCity] = &[
     city("Auckland", "奥克兰", "Pacific/Auckland"),
 ];
 
-/// What to show when nobody names a city.
+/// Cities shown if nobody names one.
 pub(crate) const DEFAULT: [&str; 3] = ["Beijing", "Paris", "New York"];
 
 /// The known cities in a text, in order of appearance.

@@ -97,7 +97,7 @@ pub(crate) fn find_timestamp(text: &str) -> Option<(CalendarDay, String)> {
     })
 }
 
-/// Which day a wish means, counted from today.
+/// The day that a request means, counted from today.
 pub(crate) fn requested_day(text: &str, today: CalendarDay) -> CalendarDay {
     let lower = text.to_lowercase();
     let has = |word: &str| lower.contains(word);

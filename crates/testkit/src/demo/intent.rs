@@ -1,4 +1,4 @@
-//! What the user wants, by keywords.
+//! Intents of the user, found by keywords.
 
 /// A request that the demo understands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -182,7 +182,7 @@ impl DemoIntent {
         KEYWORDS.iter().find(|(_, keywords)| has(keywords)).map_or(Self::Other, |(intent, _)| *intent)
     }
 
-    /// Whether this one is asked for too.
+    /// True if this intent is in the text, too.
     pub fn is_also_in(self, text: &str) -> bool {
         let lower = text.to_lowercase();
         KEYWORDS

@@ -1,4 +1,4 @@
-//! Which language to answer in: the one that the user wrote.
+//! Language of the answer: the one that the user wrote in.
 
 use crate::seen::{SeenMessage, SeenRequest};
 

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-/// What the conversation says about a call. The wording of the cases other than an output is Throughline's own
+/// Outcome of a call, as the conversation has it. The wording of the cases other than an output is Throughline's own
 /// (`CallOutcome::model_text`); with another client everything is an output.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum ParsedOutcome {

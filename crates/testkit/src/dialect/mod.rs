@@ -48,7 +48,7 @@ impl FakeDialect {
         }
     }
 
-    /// What stands between the host and the endpoint in this provider's base URL.
+    /// Path between the host and the endpoint in this provider's base URL.
     pub fn base_path(self) -> &'static str {
         match self {
             Self::OpenaiChat | Self::OpenaiResponses | Self::Anthropic => "/v1",
@@ -234,7 +234,7 @@ pub(crate) fn refusal_body(dialect: FakeDialect, delivery: ReplyDelivery, refusa
     }
 }
 
-/// What a generic error of this status says, where a script gives no words.
+/// Message of a generic error of this status, for scripts without one.
 pub(crate) fn status_message(status: u16) -> &'static str {
     match status {
         400 => "The request is invalid.",

@@ -1,4 +1,4 @@
-//! What must hold after every event, whatever happens. Knows the log and the truth about the tools, and nothing of the
+//! Invariants that hold after every event. Knows the log and the truth about the tools, and nothing of the
 //! machine's inside.
 
 use super::sim_plan::SimPlan;
@@ -27,7 +27,7 @@ pub(super) struct InvariantChecker {
     stopped_steps: BTreeSet<u32>,
     blocks: u32,
     open_block: Option<u32>,
-    /// What the user said and the turn took in: its id and text, in order.
+    /// Messages of the user that the turn took in: id and text, in order.
     delivered: Vec<(UserMessageId, String)>,
     charged_to: Option<UnixMillis>,
     stats: bool,
@@ -47,7 +47,7 @@ struct CheckedCall {
     seal: Option<SealEvidence>,
     /// The open question of its running tool, and when it was asked.
     elicitation: Option<(ApprovalId, UnixMillis)>,
-    /// How long its tool has waited for people, in this start.
+    /// Time that its tool has waited for people, in this start.
     asked_ms: UnixMillis,
     started_at: UnixMillis,
     timeout_ms: UnixMillis,
@@ -368,7 +368,7 @@ impl InvariantChecker {
         ensure(runs, || format!("start {attempt} of {id} happens although the call has ended or begun again"))
     }
 
-    /// What is sent to the model: every call that it asked for, once, with its outcome.
+    /// Checks a request to the model: every call that it asked for, once, with its outcome.
     pub(super) fn request(&self, request: &ModelRequest) -> Result<(), BrokenInvariant> {
         let mut sent_calls = BTreeSet::new();
         for message in &request.messages {

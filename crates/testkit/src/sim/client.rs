@@ -8,17 +8,17 @@ use throughline_wire::CallId;
 /// Begins an output that says which answer it was.
 const ANSWER: &str = "client answer ";
 
-/// Which answer produced an output, if it says so.
+/// Number of the answer that produced an output, if the output has one.
 pub(super) fn answer_number_in(output: &str) -> Option<u64> {
     output.strip_prefix(ANSWER)?.split(['\n', ' ']).next()?.parse().ok()
 }
 
-/// Which answer this is.
+/// Number of this answer.
 pub(super) fn answer_number(answer: &ClientAnswer) -> Option<u64> {
     answer.output.as_str().and_then(answer_number_in)
 }
 
-/// What a client says that is asked to run a call: so many milliseconds later, and what. `number` is that of its first
+/// Answers of a client that is asked to run a call, each with its delay in milliseconds. `number` is that of its first
 /// answer.
 pub(super) fn answers_to_offer(
     rng: &mut SimRng,

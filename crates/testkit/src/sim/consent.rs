@@ -1,5 +1,6 @@
-//! What rules and people have really allowed, told once more without the engine: who said what about which arguments of
-//! which definition. Asking the engine would let one bug hide in both. R: A1, A2, A3
+//! The permissions of rules and people, derived once more without the engine: who said what about which arguments of
+//! which definition. Asking the engine would let one bug hide in both.
+// R: A1, A2, A3
 
 use super::check::{BrokenInvariant, ensure};
 use serde_json::Value;
@@ -88,7 +89,7 @@ impl SimRemembered {
     }
 }
 
-/// What a person said about a question.
+/// A person's answer to a question.
 struct GivenAnswer {
     question: ApprovalId,
     decision: ApprovalDecision,
@@ -103,9 +104,9 @@ struct SimTool {
     effect: Effect,
     permission: PermissionRule,
     offered: String,
-    /// What it is defined as now; it may change.
+    /// Its current definition; it may change.
     current: String,
-    /// What it is defined as, as far as the log says.
+    /// Its definition according to the log.
     reported: String,
 }
 
@@ -124,7 +125,7 @@ struct AskedQuestion {
 struct SimCall {
     tool: Option<ToolName>,
     upstream_id: Option<UpstreamCallId>,
-    /// What it would run with.
+    /// Arguments that it would run with.
     arguments: Option<Value>,
     asked: Vec<AskedQuestion>,
 }
@@ -201,7 +202,7 @@ impl ConsentChecker {
         tool.current.clone()
     }
 
-    /// What a tool is defined as now.
+    /// Current definition of a tool.
     pub(super) fn definition(&self, name: &ToolName) -> Option<&str> {
         self.tools.iter().find(|tool| tool.name == *name).map(|tool| tool.current.as_str())
     }
@@ -393,7 +394,8 @@ impl ConsentChecker {
         ensure(approved || !refused, || format!("{id} starts although a person refused it for good"))
     }
 
-    /// A tool really starts, with these arguments and the definition that it has now. R: A3
+    /// A tool really starts, with these arguments and the definition that it has now.
+    // R: A3
     pub(super) fn check_start(&self, id: &CallId, arguments: &CallArguments) -> Result<(), BrokenInvariant> {
         let (call, tool, meant) =
             self.call_parts(id).ok_or_else(|| format!("{id} starts and nobody knows it"))?;

@@ -5,7 +5,7 @@
 //! log that is slow, refuses or dies. Everything runs under a virtual clock through the same [`Outbox`] as the real
 //! driver, and a checker that knows nothing of the machine's inside looks at every event.
 //!
-//! It has no threads, no real time and no randomness but the seed, so a failing seed fails for ever.
+//! It has no threads, no real time and no randomness but the seed, so a failing seed always fails.
 //!
 //! [`Outbox`]: throughline_engine::Outbox
 
@@ -22,12 +22,12 @@ mod upstream;
 use std::fmt;
 use throughline_engine::{Event, ExecutionMode, StartRule, TurnStatus};
 
-/// What to simulate. The default draws everything from the seed.
+/// Options of a simulation. By default everything is drawn from the seed.
 #[derive(Clone, Debug, Default)]
 pub struct SimOptions {
-    /// When tools start; `None` = drawn from the seed.
+    /// Rule for starting tools; `None` = drawn.
     pub start: Option<StartRule>,
-    /// How many run at once; `None` = drawn from the seed.
+    /// Mode of execution; `None` = drawn.
     pub execution: Option<ExecutionMode>,
     /// A rule to break, to see the checks fail.
     pub mutant: Option<SimMutant>,
@@ -46,19 +46,19 @@ pub enum SimMutant {
     StartBeforeDurable,
     /// A tool is started twice for one intent.
     SecondStart,
-    /// What the user says in mid-turn is taken in at once, wherever the turn is.
+    /// A message in mid-turn is delivered at once, in whatever phase the turn is.
     SteerAtOnce,
-    /// What the user says in mid-turn is taken in twice.
+    /// A message in mid-turn is delivered twice.
     SteerTwice,
     /// An answer answers for every call with the same id of the upstream.
     ApprovalByUpstreamId,
     /// An answer counts although it was given for other arguments.
     ApprovalForOtherArguments,
-    /// What was approved starts although the tool has another definition by now.
+    /// An approved call starts although the tool has another definition by now.
     ApprovalSurvivesRedefinition,
     /// Arguments that a person changed are not checked.
     EditUnchecked,
-    /// What was remembered about a tool holds for every later definition of it.
+    /// A remembered decision about a tool holds for every later definition of it.
     MemoryIgnoresFingerprint,
     /// A tool is told the answer to its question twice.
     AnswerTwice,
@@ -89,7 +89,7 @@ impl SimMutant {
     ];
 }
 
-/// What happened in a run that held.
+/// Summary of a run that held.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SimSummary {
     /// Events in the log.
@@ -116,7 +116,7 @@ pub struct SimSummary {
     pub crashes: u64,
     /// Virtual milliseconds from start to end.
     pub virtual_ms: u64,
-    /// How the turn ended.
+    /// Status of the turn's end.
     pub status: Option<TurnStatus>,
 }
 
@@ -125,9 +125,9 @@ pub struct SimSummary {
 pub struct SimFailure {
     /// Run it again with this.
     pub seed: u64,
-    /// Which invariant, in a sentence.
+    /// The invariant, in a sentence.
     pub what: String,
-    /// What happened, oldest first: virtual time, then an input, event or action.
+    /// Trace, oldest first: virtual time, then an input, event or action.
     pub trace: Vec<String>,
 }
 

@@ -10,7 +10,7 @@ use throughline_engine::{
 };
 use throughline_wire::{CallId, UserPart};
 
-/// What happens when a question is seen: so many milliseconds later, and what.
+/// Reactions to an approval request, each with its delay in milliseconds.
 pub(super) fn on_approval_request(
     rng: &mut SimRng,
     people_rng: &mut SimRng,
@@ -63,10 +63,11 @@ fn careful_answer(
         5 if *decision == ApprovalDecision::Approve => *arguments = Some(json!({"q": REFUSED_Q})),
         _ => return vec![(after, careful)],
     }
-    // What was not taken is said again, plainly.
-    match rng.chance(60) {
-        true => vec![(after, careful), (after + rng.wait(300), input)],
-        false => vec![(after, careful)],
+    // A refused answer is given again, plainly.
+    if rng.chance(60) {
+        vec![(after, careful), (after + rng.wait(300), input)]
+    } else {
+        vec![(after, careful)]
     }
 }
 
@@ -105,7 +106,7 @@ pub(super) fn on_call_seen(rng: &mut SimRng, call: &CallId) -> Vec<(i64, TurnInp
     inputs
 }
 
-/// What the user says in mid-turn: so many milliseconds after its start, and what.
+/// The user's messages in mid-turn, each with its delay in milliseconds after the start.
 pub(super) fn mid_turn_messages(rng: &mut SimRng) -> Vec<(i64, TurnInput)> {
     let mut inputs = Vec::new();
     if !rng.chance(60) {
@@ -128,7 +129,7 @@ pub(super) fn mid_turn_messages(rng: &mut SimRng) -> Vec<(i64, TurnInput)> {
     inputs
 }
 
-/// What happens when a person sees that a running tool asks something.
+/// Reactions of a person to the question of a running tool.
 pub(super) fn on_elicitation(rng: &mut SimRng, question: &ApprovalId) -> Vec<(i64, TurnInput)> {
     let reply_input = |answer| {
         let (question, by) = (question.clone(), "person".to_owned());

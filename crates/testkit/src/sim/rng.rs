@@ -9,8 +9,8 @@ impl SimRng {
         Self(seed.wrapping_mul(0x2545_f491_4f6c_dd1d) ^ 0x9e37_79b9_7f4a_7c15)
     }
 
-    /// Another sequence from the same seed; this one stays where it is. For draws that were added later: what an old seed
-    /// drew, it still draws.
+    /// Another sequence from the same seed; this one does not advance. For draws that were added later, so
+    /// that an old seed still draws the same.
     pub(super) fn fork(&self, purpose: u64) -> Self {
         Self::new(self.0 ^ purpose.wrapping_mul(0xd6e8_feb8_6659_fd93))
     }

@@ -1,4 +1,4 @@
-//! What a seed decides before the turn begins: tools, rules, limits.
+//! Decisions of a seed before the turn begins: tools, rules, limits.
 
 use super::consent::{SimConstraint, SimRemembered, SimRule};
 use super::rng::SimRng;
@@ -12,7 +12,7 @@ use throughline_wire::{ToolName, UserPart, WireName};
 
 /// The drawn world, apart from what happens in it.
 pub(super) struct SimPlan {
-    /// What the machine is told.
+    /// Setup of the machine.
     pub setup: TurnSetup,
     pub start: TurnStart,
     /// The rules, and what people said before, as they really are.
@@ -20,7 +20,7 @@ pub(super) struct SimPlan {
     pub past_decisions: Vec<SimRemembered>,
     /// When which tool gets another definition, in milliseconds from the start.
     pub redefinitions: Vec<(i64, ToolName)>,
-    /// What tools really do, by name on the wire: a mutant may lie to the machine, never to the checks.
+    /// Real effects of tools, by name on the wire: a mutant may lie to the machine, never to the checks.
     pub truth: Vec<(WireName, Effect)>,
     /// Appends take up to this long, in milliseconds.
     pub append_ms: u64,
@@ -30,9 +30,9 @@ pub(super) struct SimPlan {
     pub refuse_percent: u64,
     /// When the user presses stop, in milliseconds from the start.
     pub cancels: Vec<i64>,
-    /// What the user says in mid-turn or takes back, in milliseconds from the start.
+    /// Messages of the user in mid-turn, sent or retracted, in milliseconds from the start.
     pub user_messages: Vec<(i64, TurnInput)>,
-    /// How long a call's time may stand still: the truth, for the checks.
+    /// Limit of the time that a call's clock may stand still: the truth, for the checks.
     pub asked_ms_max: i64,
     /// Events go through JSON on their way to the shadow.
     pub through_json: bool,
@@ -95,11 +95,10 @@ pub(super) fn draw(rng: &mut SimRng, options: &SimOptions) -> SimPlan {
         first_step_attempts_max: None,
         retry: RetryPolicy { attempts_max: 1 + rng.below(3) as u32, ..RetryPolicy::default() },
         on_interrupted: if rng.chance(60) { OnInterrupted::Continue } else { OnInterrupted::End },
-        remarks: match extra_rng.chance(10) {
-            true => {
-                vec![SetupRemark { code: "tool_not_offered".into(), what: "a tool".into(), remedy: None }]
-            }
-            false => Vec::new(),
+        remarks: if extra_rng.chance(10) {
+            vec![SetupRemark { code: "tool_not_offered".into(), what: "a tool".into(), remedy: None }]
+        } else {
+            Vec::new()
         },
     };
     let asked_ms_max = i64::try_from(setup.limits.asked_ms_max).unwrap_or(i64::MAX);
@@ -146,11 +145,12 @@ pub(super) fn draw(rng: &mut SimRng, options: &SimOptions) -> SimPlan {
     if options.mutant == Some(SimMutant::MemoryIgnoresFingerprint) {
         setup.remembered.iter_mut().for_each(|remembered| remembered.fingerprint = FINGERPRINT.into());
     }
-    let redefinitions = match rule_rng.chance(25) {
-        true => (0..1 + rule_rng.below(8))
+    let redefinitions = if rule_rng.chance(25) {
+        (0..1 + rule_rng.below(8))
             .map(|_| (rule_rng.wait(2_000), ToolName::new(tool_name(&mut rule_rng))))
-            .collect(),
-        false => Vec::new(),
+            .collect()
+    } else {
+        Vec::new()
     };
     SimPlan {
         setup,
@@ -191,7 +191,7 @@ fn draw_rules(rng: &mut SimRng) -> Vec<SimRule> {
         .collect()
 }
 
-/// What people said before this turn; about older definitions, too.
+/// Decisions of people before this turn; some are about older definitions.
 fn draw_past_decisions(rng: &mut SimRng) -> Vec<SimRemembered> {
     if rng.chance(60) {
         return Vec::new();

@@ -73,7 +73,7 @@ struct Simulation<'t> {
     client_answers: u64,
     /// By call: the first answer of a client that came while it was waited for.
     first_answer: BTreeMap<CallId, u64>,
-    /// How far a mutant has moved the numbers.
+    /// Offset that a mutant has added to the numbers.
     shift: i64,
     epoch: u64,
     summary: SimSummary,
@@ -271,7 +271,7 @@ impl Simulation<'_> {
         self.inject(None, block, None, kind)
     }
 
-    /// How a call ended, as the log has it.
+    /// End of a call, as the log has it.
     fn result_of(&self, call: &CallId) -> Option<Event> {
         let is_its = |event: &&Event| {
             event.tool_id.as_ref() == Some(call) && matches!(event.kind, EventKind::ToolResult(_))
@@ -294,7 +294,7 @@ impl Simulation<'_> {
         Ok(())
     }
 
-    /// What the machine yields: checked event by event, then on its way to the log.
+    /// Takes the machine's output: checks it event by event and sends it to the log.
     fn collect(&mut self, mut out: TurnOutput) -> Result<(), BrokenInvariant> {
         self.mutate_output(&mut out);
         for event in &out.events {
@@ -319,9 +319,10 @@ impl Simulation<'_> {
                 return Err(format!("{id} is taken in and does not wait"));
             }
             self.message.absorb(event);
-            match self.plan.through_json {
-                true => self.shadow.absorb(&through_json(event)?),
-                false => self.shadow.absorb(event),
+            if self.plan.through_json {
+                self.shadow.absorb(&through_json(event)?);
+            } else {
+                self.shadow.absorb(event);
             }
         }
         for states in &out.provider_states {
@@ -524,15 +525,17 @@ impl Simulation<'_> {
             }
             TurnAction::Validate { call, version, arguments, .. } => {
                 let refused = arguments.value["q"] == REFUSED_Q;
-                let verdict = match self.rng.chance(8) || refused {
-                    true => ArgumentValidation::Invalid { message: "/q: expected a number".into() },
-                    false => ArgumentValidation::Valid,
+                let verdict = if self.rng.chance(8) || refused {
+                    ArgumentValidation::Invalid { message: "/q: expected a number".into() }
+                } else {
+                    ArgumentValidation::Valid
                 };
                 // The latest verdict about a text counts, also after the same text was sent twice.
-                match verdict == ArgumentValidation::Valid {
-                    true => self.accepted.insert((call.clone(), arguments.text)),
-                    false => self.accepted.remove(&(call.clone(), arguments.text)),
-                };
+                if verdict == ArgumentValidation::Valid {
+                    self.accepted.insert((call.clone(), arguments.text));
+                } else {
+                    self.accepted.remove(&(call.clone(), arguments.text));
+                }
                 let unchecked = refused && self.mutant == Some(SimMutant::EditUnchecked);
                 let verdict = if unchecked { ArgumentValidation::Valid } else { verdict };
                 // Sometimes a check takes so long that the arguments have changed meanwhile.
@@ -563,12 +566,11 @@ impl Simulation<'_> {
                 }
                 let offered = self.plan.setup.tools.iter().find(|offered| offered.name == tool);
                 let timeout_ms = offered.map_or(1_000, |offered| offered.timeout_ms);
-                let life = match self.rng.fork(self.counter).chance(15) {
-                    true => {
-                        self.questions += 1;
-                        tool::question_inputs(&mut self.rng, &call, attempt, self.questions)
-                    }
-                    false => tool::run_inputs(&mut self.rng, &call, attempt, &arguments, timeout_ms),
+                let life = if self.rng.fork(self.counter).chance(15) {
+                    self.questions += 1;
+                    tool::question_inputs(&mut self.rng, &call, attempt, self.questions)
+                } else {
+                    tool::run_inputs(&mut self.rng, &call, attempt, &arguments, timeout_ms)
                 };
                 for (after, input) in life {
                     self.schedule(after, AgendaItem::Process(input));
@@ -626,19 +628,19 @@ impl Simulation<'_> {
     fn redefine_tool(&mut self, tool: ToolName) -> Result<(), BrokenInvariant> {
         let fingerprint = self.consent.redefine(&tool);
         self.trace_line(|| format!("{tool} is {fingerprint} now"));
-        match self.people_rng.chance(40) {
-            true => self.input(TurnInput::ToolRedefined { tool, fingerprint, start: None }),
-            false => Ok(()),
+        if self.people_rng.chance(40) {
+            self.input(TurnInput::ToolRedefined { tool, fingerprint, start: None })?;
         }
+        Ok(())
     }
 
-    /// A tool is told an answer: once for each question.
+    /// Gives a tool an answer: once for each question.
     fn answer_question(&mut self, question_id: u64) -> Result<(), BrokenInvariant> {
         self.open_questions.remove(&question_id);
-        match self.answered_questions.insert(question_id) {
-            true => Ok(()),
-            false => Err(format!("question {question_id} is answered twice")),
+        if !self.answered_questions.insert(question_id) {
+            return Err(format!("question {question_id} is answered twice"));
         }
+        Ok(())
     }
 
     /// A client is asked: its intent must be in the log. After a takeover it is asked again, and knows the call.

@@ -8,12 +8,12 @@ use throughline_wire::{CallArguments, CallId, CallOutcome, StartState, ToolOutpu
 /// Begins an output that says which start produced it.
 const START: &str = "from start ";
 
-/// Which start of its call produced an output, if it says so.
+/// Number of the start that produced an output, if the output has one.
 pub(super) fn start_number_in(output: &str) -> Option<u32> {
     output.strip_prefix(START)?.split([' ', ',']).next()?.parse().ok()
 }
 
-/// What a started tool will say: so many milliseconds after its start, and what.
+/// Inputs from a started tool, each with its delay in milliseconds.
 pub(super) fn run_inputs(
     rng: &mut SimRng,
     call: &CallId,
@@ -64,7 +64,7 @@ pub(super) fn run_inputs(
     }
 }
 
-/// What a tool says when it is asked to stop; nothing if it does not care.
+/// A tool's reaction to being cancelled; `None` if it ignores that.
 pub(super) fn on_cancel(rng: &mut SimRng, call: &CallId, attempt: u32) -> Option<(i64, TurnInput)> {
     let outcome = match rng.below(4) {
         0 => return None,
@@ -75,18 +75,19 @@ pub(super) fn on_cancel(rng: &mut SimRng, call: &CallId, attempt: u32) -> Option
     Some((rng.wait(1_000), TurnInput::ToolEnded { call: call.clone(), attempt, outcome }))
 }
 
-/// What a tool does that asks a person something, sooner or later: it asks, and most wait for the answer.
+/// Inputs from a tool that asks a person something, sooner or later: it asks, and most wait for the answer.
 pub(super) fn question_inputs(
     rng: &mut SimRng,
     call: &CallId,
     attempt: u32,
     question_id: u64,
 ) -> Vec<(i64, TurnInput)> {
-    let wants = match rng.chance(80) {
-        true => ElicitationMode::Form { schema: json!({"type": "object"}) },
-        false => ElicitationMode::Url { url: "https://example.org/".into() },
+    let mode = if rng.chance(80) {
+        ElicitationMode::Form { schema: json!({"type": "object"}) }
+    } else {
+        ElicitationMode::Url { url: "https://example.org/".into() }
     };
-    let question = ToolQuestion { message: "who?".into(), mode: wants };
+    let question = ToolQuestion { message: "who?".into(), mode };
     let after = rng.wait(200);
     let mut inputs =
         vec![(after, TurnInput::ToolQuestionAsked { call: call.clone(), attempt, question_id, question })];
@@ -97,7 +98,7 @@ pub(super) fn question_inputs(
     inputs
 }
 
-/// What it does with the answer: it ends, or hangs.
+/// A tool's inputs after the answer: it ends, or hangs.
 pub(super) fn on_answer(rng: &mut SimRng, call: &CallId, attempt: u32) -> Vec<(i64, TurnInput)> {
     if rng.chance(20) { Vec::new() } else { vec![(rng.wait(200), ended(call, attempt))] }
 }

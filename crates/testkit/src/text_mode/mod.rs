@@ -2,7 +2,8 @@
 //! the user's next message.
 //!
 //! Writer and reader are the testkit's own. If they shared a line with `throughline_wire::text`, no test would see a
-//! misunderstanding of the protocol. The reader is strict: framing that data could have broken is a violation. // R: X4
+//! misunderstanding of the protocol. The reader is strict: framing that data could have broken is a violation.
+// R: X4
 
 mod tilde;
 mod vcp;
@@ -12,7 +13,7 @@ use crate::script::{CallMove, ModelScript, ScriptFinish, ScriptMove, SpeechMove}
 use crate::seen::{SeenCall, SeenChoice, SeenMessage, SeenRequest, SeenResult, SeenTool};
 use serde::{Deserialize, Serialize};
 
-/// How calls are written as text.
+/// Notation of calls as text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CallProtocol {
@@ -22,7 +23,7 @@ pub enum CallProtocol {
     Xml,
 }
 
-/// How a reply writes its calls.
+/// Notation of the calls in a reply.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CallStyle {
@@ -38,7 +39,7 @@ pub enum CallStyle {
 }
 
 impl CallStyle {
-    /// What it comes to for a request; `None` = native.
+    /// The protocol for a request; `None` = native.
     pub(crate) fn protocol(self, seen: &SeenRequest) -> Option<CallProtocol> {
         match self {
             Self::Auto => seen.protocol,
@@ -49,7 +50,7 @@ impl CallStyle {
     }
 }
 
-/// How much of a call is written.
+/// Extent to which a call is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum CallExtent {
     /// With its end marker.
@@ -164,7 +165,7 @@ enum ColumnState {
 #[derive(Debug, Default)]
 struct DescribedTools {
     tools: Vec<SeenTool>,
-    /// What stands there and is no definition, though it looks like one.
+    /// Text that looks like a definition and is none.
     faults: Vec<String>,
 }
 
@@ -172,12 +173,12 @@ struct DescribedTools {
 #[derive(Debug, Default)]
 struct ResultFrame<'t> {
     results: Vec<SeenResult>,
-    /// What follows the frame.
+    /// Text after the frame.
     rest: &'t str,
     faults: Vec<String>,
 }
 
-/// How the note begins that takes the place of a switch for tools, where there is none.
+/// Beginning of the note that replaces a switch for tools, where there is none.
 const FORCED: &str = "[Note from the system: this reply must call ";
 const SWITCHED_OFF: &str = "[Note from the system: tools are switched off for this reply.";
 

@@ -10,7 +10,7 @@ const END_REQUEST: &str = "<<<[END_TOOL_REQUEST]>>>";
 const DEFINITION: &str = "<<<[TOOL_DEFINITION]>>>";
 const END_DEFINITION: &str = "<<<[END_TOOL_DEFINITION]>>>";
 
-/// Whether a marker, or the quote of a value, begins between these.
+/// True if a marker, or the quote of a value, begins between these.
 fn begins(before: &str, tail: &str) -> bool {
     before.ends_with("<<") && tail.starts_with('[')
         || before.ends_with(['「', '{']) && tail.starts_with(['始', '末'])

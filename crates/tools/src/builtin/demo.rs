@@ -13,7 +13,7 @@ use throughline_wire::ToolOutput;
 
 /// Most entries of the demo calendar; more fail, clearly.
 pub const ENTRIES_MAX: usize = 100;
-/// How long the demo weather pretends to work.
+/// Time that the demo weather pretends to work.
 pub const WEATHER_DURATION: Duration = Duration::from_millis(800);
 
 /// `demo.weather` reads, `demo.calendar` writes, `demo.fail` fails.
@@ -84,7 +84,7 @@ pub struct DemoCalendar {
 /// One entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CalendarEntry {
-    /// What.
+    /// Title.
     pub title: String,
     /// When, as the model put it.
     pub when: String,
@@ -116,7 +116,7 @@ impl DemoCalendar {
 
 #[derive(Deserialize, JsonSchema)]
 struct EntryArguments {
-    /// What the entry is about.
+    #[schemars(description = "What the entry is about.")]
     #[schemars(length(min = 1, max = 200))]
     title: String,
     /// Date and time, best as 2026-11-21T15:00.

@@ -15,7 +15,7 @@ use std::time::Duration;
 use throughline_engine::Effect;
 use throughline_wire::{CallArguments, NotStarted, ToolOutput};
 
-/// How long a viewer has to answer: a gesture that comes later is beside the point.
+/// Time that a viewer has to answer: a later gesture no longer fits the reply.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A tool that a connected client runs.
@@ -57,12 +57,13 @@ struct MotionArguments {
     /// Group of motions, for example Idle, TapBody, Wave.
     #[schemars(length(min = 1, max = 100))]
     group: String,
-    /// Which motion of the group, from 0. Without it: any.
+    #[schemars(description = "Which motion of the group, from 0. Without it: any.")]
     #[schemars(range(max = 1000))]
     index: Option<u32>,
 }
 
-/// Both tools. R: L7
+/// Both tools.
+// R: L7
 pub fn tools() -> [Arc<dyn Tool>; 2] {
     [
         avatar_tool(

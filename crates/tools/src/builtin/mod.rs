@@ -10,7 +10,7 @@ use crate::tool::Tool;
 use std::sync::Arc;
 
 /// The tools that need nothing: `time.now`, `http.fetch` and the avatar's. Files need a root
-/// ([`FileRoots`](files::FileRoots)), the demo is asked for ([`demo::tools`]). R: L7
+/// ([`FileRoots`](files::FileRoots)), the demo is asked for ([`demo::tools`]).
 ///
 /// ```
 /// use throughline_tools::{ToolRegistry, builtin};
@@ -18,6 +18,7 @@ use std::sync::Arc;
 /// assert!(registry.get(&"time.now".into()).is_some());
 /// # Ok::<(), throughline_tools::RegistryError>(())
 /// ```
+// R: L7
 pub fn standard() -> Vec<Arc<dyn Tool>> {
     standard_with(http::AllowedPorts::default())
 }

@@ -15,7 +15,8 @@ use throughline_wire::{CallArguments, ToolOutput};
 
 type ClockFn = dyn Fn() -> Timestamp + Send + Sync;
 
-/// The tool `time.now`. R: L7
+/// The tool `time.now`.
+// R: L7
 pub struct TimeNow {
     clock: Box<ClockFn>,
     zone: TimeZone,

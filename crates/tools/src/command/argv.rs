@@ -19,7 +19,7 @@ struct ArgvItem {
     dash: LeadingDash,
 }
 
-/// Whether an item may turn out to begin with `-`, and so to be an option that nobody meant.
+/// Handling of items that may turn out to begin with `-`, and so to be an option that nobody meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LeadingDash {
     Refused,

@@ -78,7 +78,7 @@ impl ToolSource for CommandSource {
     async fn stop(&self) {}
 }
 
-/// Whether what must be confined can be; asked only if something must.
+/// Result of the sandbox check; made only if something must be confined.
 async fn check_sandbox(
     settings: &BTreeMap<String, CommandTool>,
     spawn_context: &SpawnContext,
@@ -168,7 +168,8 @@ impl CommandTool {
         Ok((environment, SecretSet::new(self.secret_values(spawn_context))))
     }
 
-    /// Values that nobody may see: those taken from variables, and what is named like a secret. R: R4
+    /// Values that nobody may see: those taken from variables, and what is named like a secret.
+    // R: R4
     pub fn secret_values(&self, spawn_context: &SpawnContext) -> Vec<String> {
         let is_secret = |(name, text): &(&String, &String)| text.starts_with('$') || is_secret_name(name);
         let env_secrets =

@@ -1,4 +1,4 @@
-//! What `[commands.NAME]` may say.
+//! Settings of `[commands.NAME]`.
 
 use crate::process::{ProcessLimits, SandboxSettings};
 use serde::Deserialize;
@@ -17,14 +17,14 @@ pub struct CommandTool {
     /// For people, on the card. Default: the name.
     #[serde(default)]
     pub title: Option<String>,
-    /// What it does and when to use it, for the model.
+    /// Purpose of the tool and when to use it, for the model.
     pub description: String,
     /// The program and its arguments. `{name}` is the value of an argument, always within one item.
     pub argv: Vec<String>,
     /// JSON Schema of the arguments, as a table or as JSON text. Default: the names in `argv`, as texts.
     #[serde(default)]
     pub parameters: Option<Value>,
-    /// What it may do: `pure`, `read`, `cosmetic`, `idempotent`, `write` or `external` (default).
+    /// Effect: `pure`, `read`, `cosmetic`, `idempotent`, `write` or `external` (default).
     #[serde(default, deserialize_with = "crate::settings::effect")]
     pub effect: Effect,
     /// Time limit of a call, in milliseconds. Default 30,000.
@@ -41,24 +41,24 @@ pub struct CommandTool {
     /// Where it runs. Default: in an empty folder of its own, removed at the end.
     #[serde(default)]
     pub cwd: Option<PathBuf>,
-    /// What it finds on standard input.
+    /// Content of standard input.
     #[serde(default)]
     pub input: CommandInput,
-    /// What its standard output is.
+    /// Meaning of standard output.
     #[serde(default)]
     pub output: CommandOutput,
     /// Arguments whose values may begin with `-` where an item of `argv` begins with them.
     #[serde(default)]
     pub dash_allowed: Vec<String>,
-    /// What it may reach.
+    /// Files and network that it may reach.
     #[serde(default)]
     pub sandbox: SandboxSettings,
-    /// What it may use.
+    /// Resources that it may use.
     #[serde(default)]
     pub limits: ProcessLimits,
 }
 
-/// What a command reads.
+/// Input of a command.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CommandInput {
@@ -69,7 +69,7 @@ pub enum CommandInput {
     None,
 }
 
-/// What a command writes.
+/// Output of a command.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CommandOutput {

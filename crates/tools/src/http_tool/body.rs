@@ -4,7 +4,7 @@ use crate::template::{ArgumentTemplate, ArgumentTemplatePart, argument_text};
 use bytes::Bytes;
 use serde_json::{Map, Value};
 
-/// What is sent.
+/// Template of the body.
 #[derive(Clone, Debug)]
 pub(super) enum BodyTemplate {
     /// The arguments as they are.

@@ -122,7 +122,7 @@ struct HttpEndpoint {
     transport: Arc<dyn HttpTransport>,
 }
 
-/// What no argument changes.
+/// Parts of the request that no argument changes.
 struct FixedParts {
     headers: HeaderMap,
     query: Vec<(String, String)>,
@@ -223,7 +223,7 @@ impl HttpToolSource {
 
 impl HttpTool {
     /// Values that nobody may see: those taken from variables, the texts that they are part of, and what is named like a secret.
-    /// R: R4
+    // R: R4
     pub fn secret_values(&self, spawn_context: &SpawnContext) -> Vec<String> {
         let mut secrets = Vec::new();
         for (name, text) in self.headers.iter().chain(&self.query) {

@@ -1,4 +1,4 @@
-//! What `[http_tools.NAME]` may say.
+//! Settings of `[http_tools.NAME]`.
 
 use reqwest::Method;
 use serde::Deserialize;
@@ -16,9 +16,9 @@ pub struct HttpTool {
     /// For people, on the card. Default: the name.
     #[serde(default)]
     pub title: Option<String>,
-    /// What it does and when to use it, for the model.
+    /// Purpose of the tool and when to use it, for the model.
     pub description: String,
-    /// How it is asked.
+    /// Method of the request.
     #[serde(default)]
     pub method: HttpMethod,
     /// Where, with `{name}` in path and query. A query parameter whose argument is absent is left out.
@@ -29,7 +29,7 @@ pub struct HttpTool {
     /// Headers; `$NAME` takes a variable, which is a secret: `"Bearer $TOKEN"`.
     #[serde(default)]
     pub headers: BTreeMap<String, String>,
-    /// What is sent as JSON: `"arguments"` = all of them as they are; a table = that, with `{name}` in its texts. A
+    /// JSON body: `"arguments"` = all of them as they are; a table = that, with `{name}` in its texts. A
     /// text that is nothing but `{name}` becomes the argument itself, whatever it is.
     #[serde(default)]
     pub body: Option<Value>,
@@ -39,7 +39,7 @@ pub struct HttpTool {
     /// JSON pointer (RFC 6901) to that part of the answer which is the output. Default: all of it.
     #[serde(default)]
     pub answer: Option<String>,
-    /// What it may do: `pure`, `read`, `cosmetic`, `idempotent`, `write` or `external` (default).
+    /// Effect: `pure`, `read`, `cosmetic`, `idempotent`, `write` or `external` (default).
     #[serde(default, deserialize_with = "crate::settings::effect")]
     pub effect: Effect,
     /// Time limit of a call, in milliseconds. Default 30,000.
@@ -50,7 +50,7 @@ pub struct HttpTool {
     pub private_hosts: Vec<String>,
 }
 
-/// How an endpoint is asked.
+/// Method of a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
 #[allow(missing_docs, reason = "methods of HTTP")]

@@ -16,7 +16,7 @@ use std::time::Duration;
 use throughline_engine::Effect;
 use throughline_wire::{CallArguments, ToolOutput};
 
-/// How long a call waits for a server that is being restarted.
+/// Time that a call waits for a server that is being restarted.
 pub const RESTART_WAIT: Duration = Duration::from_secs(10);
 /// Most characters of a server's complaint that are passed on to a fault.
 const PROBLEM_CHARS_MAX: usize = 300;
@@ -67,7 +67,7 @@ impl Tool for McpTool {
 }
 
 impl McpTool {
-    /// R: R4
+    // R: R4
     fn redact_answer(&self, answer: Result<ToolOutput, ToolError>) -> Result<ToolOutput, ToolError> {
         let secrets = &self.server.secrets;
         answer.map(|output| secrets.redact_output(output)).map_err(|error| match error {
@@ -79,7 +79,7 @@ impl McpTool {
         })
     }
 
-    /// What a server breaks of its own word is said once, and the output is used all the same.
+    /// Checks an output against the server's own schema. A violation is logged once, and the output is used all the same.
     fn check_output(&self, structured: Option<&Value>, is_error: bool) {
         let Some(schema) = &self.output else { return };
         let problem = match structured {
@@ -95,7 +95,7 @@ impl McpTool {
         }
     }
 
-    /// R: L5 L2
+    // R: L5 L2
     fn tool_error(&self, failure: CallFailure, session: &McpSession) -> ToolError {
         let server = &self.server.name;
         let has_no_effects = matches!(self.spec.effect, Effect::Pure | Effect::Read | Effect::Cosmetic);

@@ -21,14 +21,14 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::time::{Instant, timeout_at};
 use tokio_util::task::AbortOnDropHandle;
 
-/// How much of what a server says on stderr is kept for the message about its end, in bytes.
+/// Length of a server's last stderr output that is retained for the message about its end, in bytes.
 pub const STDERR_TAIL_BYTES: usize = 4 * 1024;
 /// Between our side and the pump of a child's lines, in bytes.
 const PIPE_BYTES: usize = 64 * 1024;
-/// How long a server has to end by itself after the end of its input, before it is told to.
+/// Time for a server to end by itself after the end of its input, before it is asked to.
 pub const CLOSE_WAIT: Duration = Duration::from_secs(1);
 
-/// How long the end of what an ended server said is waited for.
+/// Time to wait for the last output of an ended server.
 const STDERR_WAIT: Duration = Duration::from_millis(200);
 
 /// Why there is no connection.
@@ -161,9 +161,10 @@ async fn start_process(
         Ok(service) => Ok(McpConnection { session: McpSession::new(service, task_only), child: Some(child) }),
         Err(failure) => {
             let exit = child.end().await;
-            let message = match has_ended {
-                true => child.stderr_tail.annotate(&format!("the program {exit} before it had shaken hands")),
-                false => child.stderr_tail.annotate(&failure.message),
+            let message = if has_ended {
+                child.stderr_tail.annotate(&format!("the program {exit} before it had shaken hands"))
+            } else {
+                child.stderr_tail.annotate(&failure.message)
             };
             Err(ConnectFailure { message, ..failure })
         }

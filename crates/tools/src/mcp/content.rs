@@ -6,9 +6,9 @@ use rmcp::model::{Annotations, CallToolResult, ContentBlock, ResourceContents, R
 use serde_json::{Map, Value, json};
 use throughline_wire::{Media, ToolOutput};
 
-/// What the model is told when all of an answer was meant for the user.
+/// Text for the model if all of an answer was meant for the user.
 const USER_ONLY_TEXT: &str = "The answer is for the user, who has seen it.";
-/// What the model is told when the rest of it was a picture or a sound.
+/// Text for the model if the rest of it was a picture or a sound.
 const MEDIA_ONLY_TEXT: &str =
     "The answer is the picture or sound; the rest of it is for the user, who has seen it.";
 

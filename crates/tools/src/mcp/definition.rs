@@ -7,14 +7,14 @@ use super::pins::PinnedDefinition;
 use super::settings::McpServer;
 use crate::naming::TOOL_NAME_BYTES_MAX;
 use crate::tool::{AgentCallable, ToolSpec};
-use rmcp::model::{Tool as Offered, ToolAnnotations};
+use rmcp::model::{Tool as RmcpTool, ToolAnnotations};
 use serde_json::Value;
 use throughline_engine::Effect;
 use throughline_wire::{ToolName, visible};
 
 /// Largest definition that is taken, in bytes of its JSON: a larger one would fill the model's context by itself.
 pub const DEFINITION_BYTES_MAX: usize = 64 * 1024;
-/// How deep the JSON of a definition may nest, in levels: as deep as that of a request to us. Providers refuse schemas long
+/// Limit of nesting in the JSON of a definition, in levels: that of a request to us. Providers refuse schemas long
 /// before that.
 pub const DEFINITION_DEPTH_MAX: usize = 64;
 /// Hex digits that tell apart names which had to be changed.
@@ -32,7 +32,7 @@ pub(crate) struct McpToolDefinition {
 pub(crate) fn parse_definition(
     server: &str,
     settings: &McpServer,
-    offered: Offered,
+    offered: RmcpTool,
 ) -> Result<McpToolDefinition, String> {
     let json = serde_json::to_vec(&offered).map_err(|error| format!("its definition: {error}"))?;
     if depth(&json) > DEFINITION_DEPTH_MAX {
@@ -121,7 +121,7 @@ mod tests {
     use serde_json::json;
     use std::collections::BTreeSet;
 
-    fn offered(value: Value) -> Offered {
+    fn offered(value: Value) -> RmcpTool {
         serde_json::from_value(value).unwrap()
     }
 

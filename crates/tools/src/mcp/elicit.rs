@@ -24,7 +24,7 @@ pub(crate) async fn ask(server: &str, context: &ToolContext, question: ElicitReq
     }
 }
 
-/// Who asks is said in front: it is the server, and not the program that the person knows.
+/// A question that names the asking server first: it is not the program that the person knows.
 fn to_tool_question(server: &str, question: ElicitRequestParams) -> Option<ToolQuestion> {
     let attributed = |message: &str| format!("The MCP server `{server}` asks: {message}");
     match question {

@@ -1,9 +1,9 @@
-//! What a server lists: all pages of it, bounded, in one order.
+//! The list of a server's tools: all pages of it, bounded, in one order.
 
 use super::definition::{McpToolDefinition, parse_definition, tool_name};
 use super::session::{CallFailure, McpSession};
 use super::settings::McpServer;
-use rmcp::model::{ClientRequest, ListToolsRequest, PaginatedRequestParams, ServerResult, Tool as Offered};
+use rmcp::model::{ClientRequest, ListToolsRequest, PaginatedRequestParams, ServerResult, Tool as RmcpTool};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -55,7 +55,7 @@ impl TaskOnly {
 pub(crate) struct ToolListing {
     pub(crate) tools: Vec<McpToolDefinition>,
     pub(crate) problems: Vec<(Option<ToolName>, String)>,
-    /// How long the server says that the list holds.
+    /// Lifetime of the list, as the server gives it.
     pub(crate) ttl: Option<Duration>,
 }
 
@@ -64,7 +64,7 @@ pub(crate) async fn list_tools(
     settings: &McpServer,
     session: &McpSession,
 ) -> Result<ToolListing, CallFailure> {
-    let (mut offered, mut cursor, mut ttl) = (Vec::<Offered>::new(), None, None);
+    let (mut offered, mut cursor, mut ttl) = (Vec::<RmcpTool>::new(), None, None);
     let mut problems = Vec::new();
     for page in 0.. {
         if page == PAGES_MAX || offered.len() > TOOLS_MAX {
@@ -100,7 +100,7 @@ pub(crate) async fn list_tools(
 fn select_tools(
     server: &str,
     settings: &McpServer,
-    offered: Vec<Offered>,
+    offered: Vec<RmcpTool>,
     task_only: &TaskOnly,
 ) -> ToolListing {
     let mut listing = ToolListing::default();
@@ -137,7 +137,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn offered(names: &[&str]) -> Vec<Offered> {
+    fn offered(names: &[&str]) -> Vec<RmcpTool> {
         let tool = |name: &&str| {
             serde_json::from_value(json!({"name": name, "inputSchema": {"type": "object"}})).unwrap()
         };

@@ -7,10 +7,10 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 
-/// How deep the JSON of a message may nest. The parser behind it stops at 128, and gives up the whole message.
+/// Limit of nesting in the JSON of a message. The parser after it stops at 128, and gives up the whole message.
 pub const MESSAGE_DEPTH_MAX: usize = 100;
 
-/// What becomes of a message.
+/// Result of filtering a message.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum FilteredMessage {
     Unchanged,
@@ -63,7 +63,7 @@ fn has_string_id(message: &[u8]) -> bool {
             .is_ok_and(|head| head.method.is_none() && head.id.is_some_and(|id| id.is_string()))
 }
 
-/// How deep the JSON nests. Does not recurse, whatever it is given.
+/// Nesting depth of the JSON. Does not recurse, whatever it is given.
 pub(crate) fn depth(json: &[u8]) -> usize {
     let (mut nesting, mut deepest) = (NestingTracker::default(), 0);
     for byte in json {

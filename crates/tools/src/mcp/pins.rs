@@ -34,7 +34,7 @@ pub struct PinnedDefinition {
     /// Schema of the structured output.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<Value>,
-    /// What the server says about its effects.
+    /// The server's own hints about its effects.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub hints: Value,
 }
@@ -52,9 +52,9 @@ impl PinnedDefinition {
 pub struct DefinitionChange {
     /// `server.method`.
     pub name: String,
-    /// What was agreed to.
+    /// The approved definition.
     pub before: PinnedDefinition,
-    /// What the server says now.
+    /// The server's current definition.
     pub after: PinnedDefinition,
 }
 
@@ -79,7 +79,7 @@ impl DefinitionChange {
     }
 }
 
-/// What became of comparing a definition with its pin.
+/// Result of comparing a definition with its pin.
 #[derive(Clone, Debug, PartialEq)]
 pub enum PinComparison {
     /// It is as agreed, or was seen for the first time and is pinned now.
@@ -134,7 +134,7 @@ pub enum PinsError {
     /// The file system says no.
     #[error("{}: {error}", path.display())]
     File {
-        /// Which file.
+        /// Path of the file.
         path: PathBuf,
         /// Why.
         #[source]
@@ -143,9 +143,9 @@ pub enum PinsError {
     /// It is not a file of pins, or one of a later version.
     #[error("{}: not a file of pinned definitions: {problem}", path.display())]
     Format {
-        /// Which file.
+        /// Path of the file.
         path: PathBuf,
-        /// What is wrong.
+        /// The problem.
         problem: String,
     },
     /// There is no change of this name to agree to.

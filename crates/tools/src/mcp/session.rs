@@ -29,9 +29,9 @@ use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
-/// How often a server may ask for input before it answers (the same in all SDKs of the protocol).
+/// Number of times that a server may ask for input before it answers (the same in all SDKs of the protocol).
 pub const INPUT_ROUNDS_MAX: usize = 10;
-/// How long telling a server that a call is cancelled may take.
+/// Time for notifying a server that a call is cancelled.
 pub const CANCEL_WAIT: Duration = Duration::from_secs(1);
 /// Pause before a call is sent again whose server only wants to be asked once more.
 const RETRY_PAUSE: Duration = Duration::from_millis(500);
@@ -104,7 +104,7 @@ impl McpSession {
         let _ = timeout(limit, self.closed()).await;
     }
 
-    /// What the server says about itself, and which revision is spoken.
+    /// Revision of the protocol in use.
     pub(crate) fn protocol(&self) -> Option<ProtocolVersion> {
         Some(self.peer.peer_info()?.protocol_version.clone())
     }
@@ -253,7 +253,7 @@ impl McpSession {
         Ok((OpenRequest::new(handle), guard))
     }
 
-    /// What a server wants to know before it goes on.
+    /// Collects the input that a server wants before it continues.
     async fn collect_input(
         &self,
         wanted: InputRequiredResult,
@@ -279,7 +279,7 @@ impl McpSession {
     }
 }
 
-/// How one round of a call had no result.
+/// Cause of a round without a result.
 enum RoundFailure {
     VisitUrls(Vec<ElicitRequestParams>),
     Failed(CallFailure),
@@ -375,7 +375,7 @@ fn from_service_error(error: ServiceError) -> CallFailure {
     }
 }
 
-/// What a transport says, without the names of types around it.
+/// Text of a transport error, without the names of the types around it.
 pub(crate) fn transport_error_text(error: &DynamicTransportError) -> String {
     match error.error.downcast_ref::<StreamableHttpError<reqwest::Error>>() {
         Some(StreamableHttpError::Client(error)) => error_chain(error),
@@ -500,7 +500,8 @@ impl SessionHandler {
 }
 
 impl ClientHandler for SessionHandler {
-    /// Questions to a person, by form and by address. No sampling, no roots. R: R4
+    /// Questions to a person, by form and by address. No sampling, no roots.
+    // R: R4
     fn get_info(&self) -> ClientConfig {
         let questions = ElicitationCapability::new()
             .with_form(FormElicitationCapability::new().with_schema_validation(true))

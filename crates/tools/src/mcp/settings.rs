@@ -1,4 +1,4 @@
-//! What `[mcp.NAME]` may say, and what is wrong with it before anything is started.
+//! Settings of `[mcp.NAME]`, and their errors before anything is started.
 //!
 //! Never reads the environment by itself, never starts or connects anything.
 
@@ -39,24 +39,24 @@ pub struct McpServer {
     pub env_allow: Vec<String>,
     /// Working directory of the program. Default: ours.
     pub cwd: Option<PathBuf>,
-    /// What the program may read, write and reach. Default: not confined, since servers keep things where they like.
+    /// Files and network that the program may reach. Default: not confined, since servers put their files anywhere.
     pub sandbox: Option<SandboxSettings>,
-    /// What the program may use.
+    /// Resources that the program may use.
     pub limits: Option<ProcessLimits>,
     /// Where a server that runs by itself listens, `https://example.com/mcp`.
     pub url: Option<String>,
     /// Headers of every request. `"$NAME"` takes the value of an environment variable.
     pub headers: BTreeMap<String, String>,
-    /// What the server says about its tools' effects is believed. Default false: each counts as one that reaches beyond
+    /// Trust in the server's own hints about its tools' effects. Default false: each counts as one that reaches beyond
     /// this machine, and asks.
     pub trusted: bool,
     /// Revision of the protocol: `auto`, `2026-07-28` or `2025-11-25`. Default auto.
     pub era: ProtocolEra,
-    /// How long a call may say nothing, in milliseconds: a result or progress. Default 30,000.
+    /// Longest silence of a call without a result or progress, in milliseconds. Default 30,000.
     pub timeout_ms: u64,
-    /// How long a call may run with all its progress, in milliseconds. Default 600,000.
+    /// Longest run of a call with all its progress, in milliseconds. Default 600,000.
     pub total_timeout_ms: u64,
-    /// How long the server may take to start and to list its tools, in milliseconds. Default 30,000: `npx` may have to
+    /// Time for the server to start and to list its tools, in milliseconds. Default 30,000: `npx` may have to
     /// download it first.
     pub start_timeout_ms: u64,
     /// The tools to take, as the server calls them. Default: all.
@@ -87,7 +87,7 @@ impl Default for McpServer {
     }
 }
 
-/// Which revision of the protocol is spoken.
+/// Revision of the protocol.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 pub enum ProtocolEra {
     /// `server/discover` first, and the handshake of 2025-11-25 where that is not known.
@@ -102,19 +102,19 @@ pub enum ProtocolEra {
     V2025_11_25,
 }
 
-/// What is wrong in `[mcp.NAME]`.
+/// An error in `[mcp.NAME]`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct McpSettingError {
     /// The key that is wrong; `None` = the section as a whole.
     pub key: Option<&'static str>,
-    /// What is wrong, in a sentence.
+    /// The error, in a sentence.
     pub message: String,
-    /// What would be right.
+    /// The correction.
     pub help: String,
 }
 
-/// How a server is reached.
+/// Endpoint of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum McpEndpoint<'s> {
     Program { program: &'s str, arguments: &'s [String] },
@@ -240,7 +240,8 @@ impl McpServer {
 
 impl McpServer {
     /// Values that nobody may see, as far as they are known: those taken from variables, all headers, and what is named
-    /// like a secret. R: R4
+    /// like a secret.
+    // R: R4
     pub fn secret_values(&self, spawn_context: &SpawnContext) -> Vec<String> {
         let is_secret = |(name, text): &(&String, &String)| text.starts_with('$') || is_secret_name(name);
         let named = self.env.iter().filter(is_secret).map(|(_, text)| text).chain(self.headers.values());
@@ -258,10 +259,10 @@ impl McpServer {
     }
 }
 
-/// What is asked once it is started.
+/// Properties of a started server.
 #[cfg(feature = "mcp")]
 impl McpServer {
-    /// What the server is, for its fingerprint: the whole command line, or the URL. Secrets are not in it.
+    /// Identity of the server for its fingerprint: the whole command line, or the URL. Secrets are not in it.
     pub(crate) fn identity(&self) -> Vec<String> {
         match &self.url {
             Some(url) => vec![url.clone()],

@@ -35,7 +35,7 @@ pub struct McpLimits {
     pub stable_after: Duration,
     /// Pause after "my tools have changed" before they are listed: such notices come in bursts. Default 300 ms.
     pub list_debounce: Duration,
-    /// How long a list that says for how long it holds is kept at least. Default 60 s.
+    /// Shortest lifetime of a list that has one. Default 60 s.
     pub list_ttl_min: Duration,
 }
 
@@ -88,7 +88,7 @@ impl fmt::Debug for McpSource {
     }
 }
 
-/// What the tools of a server share with whoever keeps it going.
+/// State that the tools of a server share with its supervisor task.
 pub(crate) struct McpServerHandle {
     pub(crate) name: String,
     pub(crate) settings: McpServer,
@@ -97,7 +97,7 @@ pub(crate) struct McpServerHandle {
     session: watch::Sender<Option<Arc<McpSession>>>,
     /// Why there is no session, in a sentence.
     state: Mutex<String>,
-    /// What tools were found doing wrong, by tool.
+    /// Problems found in the behaviour of tools, by tool.
     tool_problems: Mutex<BTreeMap<ToolName, String>>,
     problem_reported: Notify,
     check_requested: Notify,
@@ -153,7 +153,7 @@ impl McpSource {
     /// A source for `[mcp.NAME]`. Nothing is started yet.
     ///
     /// # Errors
-    /// What is wrong with the settings.
+    /// The error in the settings.
     pub fn new(
         name: &str,
         settings: McpServer,
@@ -287,7 +287,7 @@ impl ServerRunner {
         }
     }
 
-    /// What was agreed on once is not asked for again when the server is restarted.
+    /// The negotiated revision, which is not negotiated again when the server is restarted.
     fn negotiated_era(&self, connection: &McpConnection) -> ProtocolEra {
         match (self.server.settings.era, connection.session.protocol()) {
             (ProtocolEra::Auto, Some(version)) if version < ProtocolVersion::V_2026_07_28 => {

@@ -11,7 +11,7 @@ use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader
 
 /// Longest message of a server, in bytes. A longer one is dropped as it comes, and its call fails.
 pub const MESSAGE_BYTES_MAX: usize = 16 * 1024 * 1024;
-/// How much of both ends of a message that is too long is kept, to find out whose reply it is.
+/// Length of both ends of a too long message that are retained, to find out whose reply it is.
 const END_BYTES: usize = 1_024;
 
 /// Copies lines from the server to the SDK until one of them has gone.

@@ -24,7 +24,7 @@ pub struct StartError {
     error: io::Error,
 }
 
-/// How a child ended.
+/// End of a child.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ChildExit {
     /// Its exit code, if it ended by itself. 125 with a line on stderr = the helper could not start it.
@@ -45,9 +45,9 @@ impl ChildExit {
 pub struct ChildProcess {
     /// Where it reads; dropping it is the end of its input.
     pub stdin: Option<ChildStdin>,
-    /// What it writes.
+    /// Its standard output.
     pub stdout: Option<ChildStdout>,
-    /// What it complains about.
+    /// Its standard error.
     pub stderr: Option<ChildStderr>,
     child: Child,
     mark: String,
@@ -59,7 +59,7 @@ pub struct ChildProcess {
     _private: tempfile::TempDir,
 }
 
-/// Who sees to it that nothing survives.
+/// Supervisor that leaves nothing alive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Supervision {
     /// A supervisor: the child that we know is it.
@@ -68,10 +68,10 @@ enum Supervision {
     Unsupervised,
 }
 
-/// How much longer than the grace the end is waited for. It is not given up then: who hunts what is left goes on, and only
+/// Time to wait for the end beyond the grace. Killing is not given up then: the rest is still being killed, and only
 /// nobody waits for it any more.
 const KILL_WAIT: Duration = Duration::from_secs(3);
-/// How often a supervisor is woken while it is waited for: what it hunts may stop it with SIGSTOP.
+/// Interval of wake-ups for a supervisor that is waited for: the processes that it kills may stop it with SIGSTOP.
 const WAKE_INTERVAL: Duration = Duration::from_millis(100);
 
 impl ProgramSpec {
@@ -148,7 +148,7 @@ impl ProgramSpec {
         _private: &std::path::Path,
         _group: Option<&ProgramGroup>,
     ) -> io::Result<(Command, Supervision)> {
-        Ok(self.unwatched())
+        Ok(self.unsupervised_command())
     }
 
     fn unsupervised_command(&self) -> (Command, Supervision) {
@@ -287,7 +287,7 @@ impl ChildProcess {
     }
 
     #[cfg(not(unix))]
-    fn tell_to_end(&mut self) {
+    fn request_stop(&mut self) {
         let _ = self.child.start_kill();
     }
 

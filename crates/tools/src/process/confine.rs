@@ -24,7 +24,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
-/// What this code was written and tested for. A newer kernel has more; what it would deny is not known here.
+/// The ABI that this code was written and tested for. The additional denials of a newer kernel are not known here.
 const ABI_USED: ABI = ABI::V6;
 
 /// Read besides what the settings name: without these no program starts.
@@ -104,7 +104,7 @@ fn become_user(user: &RunAsUser) -> rustix::io::Result<()> {
     set_thread_res_uid(uid, uid, uid)
 }
 
-/// What root could undo the rest with. Others have none of it, and may not drop it.
+/// Drops the capabilities with which root could undo the rest. Others have none of them, and may not drop them.
 fn drop_capabilities() {
     for capability in [
         CapabilitySet::SYS_ADMIN,
@@ -121,7 +121,7 @@ fn drop_capabilities() {
     }
 }
 
-/// What cannot be set stays as it is: a limit that is lower already, for example.
+/// Sets the limits. One that cannot be set stays as it is, for example because it is lower already.
 fn set_rlimits(limits: &ProcessLimits) {
     let running = system_task_count();
     let hard_limit = |most: u64| Rlimit { current: Some(most), maximum: Some(most) };

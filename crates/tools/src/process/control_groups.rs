@@ -18,9 +18,9 @@ const PROGRAM_PREFIX: &str = "program-";
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ControlGroups {
     folder: PathBuf,
-    /// Whether `pids.max` counts in it.
+    /// True if `pids.max` counts in it.
     pub counts_processes: bool,
-    /// Whether `memory.max` counts in it.
+    /// True if `memory.max` counts in it.
     pub counts_memory: bool,
 }
 
@@ -47,10 +47,10 @@ impl ControlGroups {
         Ok(hierarchy.join(own))
     }
 
-    /// Whether a group could be [claimed](Self::claim), without changing anything.
+    /// Checks that a group could be [claimed](Self::claim), without changing anything.
     ///
     /// # Errors
-    /// Why not.
+    /// The obstacle.
     pub fn inspect(folder: &Path) -> Result<Self, String> {
         let shown = folder.display();
         if !folder.join("cgroup.events").exists() {
@@ -111,14 +111,14 @@ impl ControlGroups {
         &self.folder
     }
 
-    /// Whether groups can be made here at all.
+    /// Checks that groups can be made here at all.
     fn probe(&self) -> io::Result<()> {
         let probe = self.folder.join(format!("{PROGRAM_PREFIX}probe"));
         create_folder(&probe)?;
         fs::remove_dir(probe)
     }
 
-    /// What a server before us left when it was killed, and whose supervisors were killed with it.
+    /// Kills the leftovers of an earlier server that was killed together with its supervisors.
     fn kill_leftovers(&self) {
         let Ok(entries) = fs::read_dir(&self.folder) else { return };
         for entry in entries.flatten() {
@@ -179,12 +179,12 @@ impl ProgramGroup {
         let _ = fs::remove_dir(&self.folder);
     }
 
-    /// Whether something in it was ended because memory was at its limit.
+    /// True if a process in it was killed because memory was at its limit.
     pub(super) fn ran_out_of_memory(&self) -> bool {
         self.event_occurred("memory.events", "oom_kill")
     }
 
-    /// Whether a process was not begun because there were too many.
+    /// True if a process was not started because there were too many.
     pub(super) fn ran_out_of_processes(&self) -> bool {
         self.event_occurred("pids.events", "max")
     }

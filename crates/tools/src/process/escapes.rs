@@ -1,4 +1,4 @@
-//! What a program writes, as text for models and cards: without escape sequences of terminals and control characters.
+//! A program's output as text for models and cards: without escape sequences of terminals and control characters.
 
 /// Longest sequence that ends only where it says so (a window title, a picture); beyond it, it is taken for text.
 const SEQUENCE_BYTES_MAX: usize = 4_096;

@@ -15,16 +15,16 @@ pub struct ExecHelper {
     pub(super) arguments: Vec<OsString>,
 }
 
-/// What can be confined on this machine.
+/// Confinement that is possible on this machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SandboxProbe {
-    /// How children are confined if they want to be.
+    /// Sandbox of children that ask for one.
     pub sandbox: SandboxStatus,
-    /// Whether descendants that detach can be kept: `None`, or why not.
+    /// Reason why detached descendants cannot be supervised; `None` = they can.
     pub cannot_supervise: Option<String>,
-    /// Whether the system counts and limits processes: root is exempt, and is counted every tenth of a second instead.
+    /// True if the system counts and limits processes: root is exempt, and is counted every tenth of a second instead.
     pub processes_limited: bool,
-    /// Whether all sockets can be denied, UDP and those of Unix among them: `None`, or why not.
+    /// Reason why not all sockets can be denied, UDP and those of Unix among them; `None` = they can.
     pub cannot_deny_sockets: Option<String>,
 }
 
@@ -57,7 +57,8 @@ impl ExecHelper {
 }
 
 /// Makes this process unreadable for others of the same user: `/proc/PID/environ` and `/proc/PID/mem`, where its keys are,
-/// belong to root then, and no debugger of that user attaches. Programs of tools are such others. R: R4
+/// belong to root then, and no debugger of that user attaches. Programs of tools are such others.
+// R: R4
 pub fn hide_this_process() {
     // Elsewhere there is no /proc. It cannot fail.
     #[cfg(target_os = "linux")]
@@ -97,7 +98,7 @@ pub fn helper_main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     }
 }
 
-/// How the helper says that it could not do its work; no shell gives this code to a program that ran.
+/// Reports that the helper could not do its work; no shell gives this code to a program that ran.
 pub(super) fn exit_failed(why: impl std::fmt::Display) -> ExitCode {
     eprintln!("throughline: {why}");
     ExitCode::from(125)

@@ -1,8 +1,9 @@
-//! What a child may use.
+//! Limits of a child.
 
 use serde::{Deserialize, Serialize};
 
-/// Limits of one child. The sizes hold for each of its processes, and only with a [`ExecHelper`](super::Helper). R: R2
+/// Limits of one child. The sizes hold for each of its processes, and only with a [`ExecHelper`](super::Helper).
+// R: R2
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ProcessLimits {

@@ -17,10 +17,10 @@
 //! [`SandboxStatus::Unavailable`] says so.
 //!
 //! Where a control group was delegated to us ([`ControlGroups`]), a child has one of its own: its processes and its memory
-//! are bounded together, and the kernel ends them at one word.
+//! are bounded together, and the kernel kills them together.
 //!
-//! What nobody unprivileged can do: end a process that the kernel keeps in an uninterruptible wait (a dead network
-//! file system). Such a call says that not everything has ended yet, and what is left goes on being killed.
+//! Nobody unprivileged can end a process that the kernel holds in an uninterruptible wait (a dead network
+//! file system). Such a call says that not everything has ended yet, and the rest is still being killed.
 // R: L2, L5, R4
 
 mod child;

@@ -20,7 +20,7 @@ pub struct SpawnContext {
     pub environment: BTreeMap<String, String>,
     /// Where relative paths of settings begin: the folder of the configuration file.
     pub folder: PathBuf,
-    /// Who supervises and confines; `None` = nobody.
+    /// Supervisor that confines; `None` = nobody.
     pub helper: Option<ExecHelper>,
     /// Whose rights programs have.
     pub run_as: RunAs,
@@ -69,10 +69,10 @@ impl SpawnContext {
         }
     }
 
-    /// Whether children can be confined here, for those that must be.
+    /// Checks that children can be confined here, for those that must be.
     ///
     /// # Errors
-    /// Why not.
+    /// The obstacle.
     pub async fn check_sandbox(&self) -> Result<(), String> {
         let Some(helper) = &self.helper else {
             return Err("this program has no helper that could confine others".to_owned());
@@ -183,7 +183,7 @@ pub enum ProgramError {
     /// A folder, or a file without the permission to run it.
     #[error("{} is not a program that may be run", path.display())]
     NotExecutable {
-        /// What was found.
+        /// Path of the program.
         path: PathBuf,
     },
 }
@@ -208,17 +208,17 @@ pub fn child_environment(
 ///
 /// ```
 /// # #[cfg(unix)]
-/// # tokio::runtime::ThroughlineBuilder::new_current_thread().enable_all().build()?.block_on(async {
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
 /// use throughline_tools::process::{ProgramSpec, SpawnContext};
 /// use tokio::io::AsyncReadExt;
 ///
 /// let spawn_context = SpawnContext::of_this_process();
 /// let echo = ProgramSpec::new(spawn_context.find_program("echo")?, &spawn_context).argument("hello; rm -rf /");
 /// let mut running = echo.start()?;
-/// let mut said = String::new();
-/// running.stdout.take().unwrap().read_to_string(&mut said).await?;
+/// let mut output = String::new();
+/// running.stdout.take().unwrap().read_to_string(&mut output).await?;
 /// assert_eq!(running.wait().await?.code, Some(0));
-/// assert_eq!(said, "hello; rm -rf /\n", "there is no shell");
+/// assert_eq!(output, "hello; rm -rf /\n", "there is no shell");
 /// # Ok::<(), Box<dyn std::error::Error>>(()) })?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -232,11 +232,11 @@ pub struct ProgramSpec {
     pub environment: BTreeMap<String, String>,
     /// Where it runs; `None` = in a folder of its own that is removed at the end, which is also its `TMPDIR`.
     pub folder: Option<PathBuf>,
-    /// What it may use.
+    /// Resources that it may use.
     pub limits: ProcessLimits,
-    /// What it may reach.
+    /// Files and network that it may reach.
     pub sandbox: SandboxRules,
-    /// Who supervises and confines it; `None` = nobody.
+    /// Supervisor that confines it; `None` = nobody.
     pub helper: Option<ExecHelper>,
     /// Whose rights it has.
     pub run_as: RunAs,

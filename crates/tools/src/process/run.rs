@@ -13,7 +13,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::sync::Notify;
 use tokio::time::timeout;
 
-/// What becomes of stdout.
+/// Use of stdout.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum StdoutMode {
     /// It is the output, shown as it comes.
@@ -22,7 +22,7 @@ pub(crate) enum StdoutMode {
     Captured { bytes_max: usize },
 }
 
-/// How a call of a program ended.
+/// Result of a program's run.
 #[derive(Debug)]
 pub(crate) struct ProgramOutput {
     /// The program's own end.
@@ -35,15 +35,15 @@ pub(crate) struct ProgramOutput {
     pub(crate) stderr: String,
 }
 
-/// How much is read at a time.
+/// Number of bytes read at a time.
 const CHUNK_BYTES: usize = 64 * 1024;
-/// How long pipes are read after everything has ended: what is in them is read in no time.
+/// Time to read pipes after everything has ended: their content is read in no time.
 const PIPES_WAIT: Duration = Duration::from_secs(1);
 
 /// From the wish that a program ends to the notice that it has not yet: before the executor has waited long enough (its
 /// grace is 1.5 s) and tells what is known.
 const NOTICE_AFTER: Duration = Duration::from_millis(1_300);
-/// What a call that was stopped must not leave out.
+/// Sentence that the result of a stopped call must include.
 const STILL_ENDING_TEXT: &str =
     "\n[not everything that this program started has ended yet; it goes on being killed]\n";
 
@@ -164,7 +164,7 @@ async fn collect_stderr(
     log.finish()
 }
 
-/// How a program that did not succeed ended, for the model. `None` = it succeeded.
+/// Description of a program's failure, for the model. `None` = it succeeded.
 pub(crate) fn failure_text(program: &ProgramSpec, output: &ProgramOutput) -> Option<String> {
     let name = program.path.file_name().unwrap_or(program.path.as_os_str()).to_string_lossy().into_owned();
     let how = match output.exit {

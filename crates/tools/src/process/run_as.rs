@@ -5,7 +5,7 @@
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
-/// What helps where nobody can be who programs are to be run as.
+/// Remedy where no process can become the user that programs are to run as.
 pub(crate) const RUN_AS_REMEDY: &str =
     "Correct `run_as` in [tools], start the server as root, or leave it out.";
 
@@ -37,7 +37,7 @@ pub enum RunAs {
     },
 }
 
-/// Whether this process is root: nothing that a tool's program does is denied to it then by the user that it runs as.
+/// True if this process is root: the user that a tool's program runs as then denies it nothing.
 pub fn is_root() -> bool {
     #[cfg(unix)]
     {
@@ -69,7 +69,7 @@ impl RunAs {
         }
         #[cfg(not(unix))]
         {
-            Self::Impossible { why: format!("run_as = \"{name}\": this system has no users of this kind") }
+            Self::Unavailable { why: format!("run_as = \"{name}\": this system has no users of this kind") }
         }
     }
 

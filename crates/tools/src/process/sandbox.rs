@@ -1,4 +1,4 @@
-//! What a child may read, write and reach.
+//! Files and network that a child may reach.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -19,7 +19,7 @@ pub struct SandboxSettings {
     pub network: NetworkAccess,
 }
 
-/// Whether a child is confined.
+/// Requirement of a sandbox.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SandboxMode {
@@ -32,7 +32,7 @@ pub enum SandboxMode {
     Off,
 }
 
-/// Whether a child may open sockets.
+/// Permission to open sockets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum NetworkAccess {
@@ -88,7 +88,7 @@ pub(super) fn full_path(path: &Path, folder: &Path, home: Option<&str>) -> PathB
     }
 }
 
-/// How a child is confined, as far as can be said.
+/// Known state of the sandbox.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
 pub enum SandboxStatus {
@@ -96,7 +96,7 @@ pub enum SandboxStatus {
     Landlock {
         /// Version of the kernel's interface.
         abi: u32,
-        /// What this version cannot confine; empty = nothing is missing.
+        /// Parts that this version cannot confine; empty = nothing is missing.
         missing: Vec<String>,
     },
     /// Nobody wants it.

@@ -10,15 +10,15 @@ const EACCES: u32 = 13;
 #[cfg(target_arch = "x86_64")]
 const DENIED_SYSCALLS: [i64; 4] = [41, 425, X32 + 41, X32 + 425];
 #[cfg(not(target_arch = "x86_64"))]
-const CALLS: [i64; 2] = [198, 425];
+const DENIED_SYSCALLS: [i64; 2] = [198, 425];
 /// The same calls as programs with 32-bit pointers make them.
 #[cfg(target_arch = "x86_64")]
 const X32: i64 = 0x4000_0000;
 
-/// For ever.
+/// Denies them permanently.
 ///
 /// # Errors
-/// Why it cannot be.
+/// The obstacle.
 pub(super) fn deny_sockets() -> Result<(), String> {
     let architecture = TargetArch::try_from(std::env::consts::ARCH)
         .map_err(|_| format!("seccomp is not known for {}", std::env::consts::ARCH))?;

@@ -1,4 +1,4 @@
-//! What a program writes to stderr: lines of progress, and complaints, of which the last are kept.
+//! A program's stderr: lines of progress, and messages, the last of which are retained.
 
 use super::escapes::EscapeStripper;
 use crate::context::ToolProgress;

@@ -27,14 +27,14 @@ use tokio::io::unix::AsyncFd;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep, sleep_until};
 
-/// What the supervisor is told, as JSON, in front of the program and its arguments.
+/// Request to the supervisor, as JSON, in front of the program and its arguments.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct SuperviseRequest {
-    /// Who starts it; if that process is gone, so is the wish.
+    /// Process that starts it; if that process has exited, the request is void.
     pub(super) parent: u32,
-    /// What it may use.
+    /// Resources that it may use.
     pub(super) limits: ProcessLimits,
-    /// What it may reach.
+    /// Files and network that it may reach.
     pub(super) sandbox: SandboxRules,
     /// Its private folder, which is removed at the end.
     pub(super) private: PathBuf,
@@ -53,7 +53,7 @@ impl SuperviseRequest {
     }
 }
 
-/// How often processes are counted where no limit of the system counts them: root is exempt from `RLIMIT_NPROC`.
+/// Interval of counting processes where no limit of the system counts them: root is exempt from `RLIMIT_NPROC`.
 const COUNT_INTERVAL: Duration = Duration::from_millis(100);
 
 pub(super) fn supervise(arguments: &[OsString]) -> ExitCode {
@@ -78,7 +78,7 @@ pub(super) fn supervise(arguments: &[OsString]) -> ExitCode {
     code
 }
 
-/// What only we may do, before there is a program.
+/// Preparations that only the supervisor may make, before there is a program.
 fn prepare(request: &SuperviseRequest) -> Result<(), String> {
     if let Some(user) = &request.user {
         chown(&request.private, Some(user.uid), Some(user.gid))
@@ -260,7 +260,7 @@ struct ParentProcess {
 }
 
 impl ParentProcess {
-    /// How often to look where the kernel has no handles (before Linux 5.3).
+    /// Polling interval where the kernel has no handles (before Linux 5.3).
     const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
     // `new` is deprecated for descriptors that do not own what they name, and `register` is unsafe. This one owns.

@@ -75,7 +75,7 @@ pub(super) fn descendants_of(root: Pid) -> Vec<ProcessEntry> {
     descendants(&all_processes(), &BTreeSet::from([root.as_raw_nonzero().get()]))
 }
 
-/// Whether groups of processes are signalled as a whole, so that nothing in them can fork away in between.
+/// Scope of signals: a whole group at once lets nothing in it fork away in between.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum GroupScope {
     /// All but our own: the family is the only one in its session.

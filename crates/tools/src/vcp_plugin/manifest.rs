@@ -81,7 +81,7 @@ struct InvocationCommand {
 #[derive(Clone, Debug)]
 pub(super) struct PluginCommand {
     pub(super) identifier: String,
-    /// What the field `command` of its requests says; `None` = they have none.
+    /// Value of the field `command` in its requests; `None` = they have none.
     pub(super) command_field: Option<String>,
     description: String,
     example: Option<String>,

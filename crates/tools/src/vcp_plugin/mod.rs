@@ -34,7 +34,7 @@ use throughline_wire::{CallArguments, ToolName, ToolOutput, VcpCommand};
 
 /// The name of this source.
 pub const VCP_PLUGINS: &str = "vcp_plugins";
-/// What a plugin is described by.
+/// File that describes a plugin.
 pub const MANIFEST_FILE: &str = "plugin-manifest.json";
 /// Most bytes of an answer; a plugin that writes more is stopped. 32 MiB: pictures come in it.
 pub const ANSWER_BYTES_MAX: usize = 32 * 1024 * 1024;
@@ -254,7 +254,7 @@ impl VcpPlugin {
 struct PluginTool {
     spec: ToolSpec,
     plugin: Arc<VcpPlugin>,
-    /// What the field `command` says, for plugins that read it.
+    /// Value of the field `command`, for plugins that read it.
     command: Option<String>,
 }
 
@@ -292,7 +292,7 @@ impl Tool for PluginTool {
 }
 
 impl PluginTool {
-    /// What the plugin reads: texts by name, `command` first. Nothing at all if there is nothing to say, as in VCP.
+    /// Input of the plugin: texts by name, `command` first. Nothing at all if there is no content, as in VCP.
     fn input(&self, arguments: &Value) -> String {
         let mut fields = Map::new();
         if let Some(command) = &self.command {

@@ -1,4 +1,4 @@
-//! What a plugin answers: `{"status": "success", "result": …}` or `{"status": "error", "error": …}`.
+//! A plugin's reply: `{"status": "success", "result": …}` or `{"status": "error", "error": …}`.
 
 use serde_json::Value;
 use throughline_wire::{Media, ToolOutput};

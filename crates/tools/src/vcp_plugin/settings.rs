@@ -1,4 +1,4 @@
-//! What `[vcp_plugins]` may say.
+//! Settings of `[vcp_plugins]`.
 
 use super::dotenv;
 use crate::process::{ProcessLimits, SandboxSettings, SpawnContext};
@@ -14,16 +14,16 @@ use throughline_engine::Effect;
 pub struct VcpPlugins {
     /// Folders of plugins, or folders that hold such folders (VCP's `VcpPlugin`).
     pub folders: Vec<PathBuf>,
-    /// What a plugin (`SciCalculator`) or one of its commands (`FileOperator.ReadFile`) may do. Default: `external`.
+    /// Effect of a plugin (`SciCalculator`) or of one of its commands (`FileOperator.ReadFile`). Default: `external`.
     #[serde(deserialize_with = "crate::settings::effects")]
     pub effects: BTreeMap<String, Effect>,
     /// Variables of ours that manifests may ask for in `configSchema`. Default: none.
     pub env_allow: Vec<String>,
     /// A file with values for all plugins (VCP's own `config.env`). A plugin's `config.env` wins.
     pub env_file: Option<PathBuf>,
-    /// What plugins may reach. Their own folder is always writable.
+    /// Files and network that plugins may reach. Their own folder is always writable.
     pub sandbox: SandboxSettings,
-    /// What plugins may use.
+    /// Resources that plugins may use.
     pub limits: ProcessLimits,
 }
 
@@ -34,7 +34,8 @@ impl VcpPlugins {
     }
 
     /// Values that nobody may see of what all plugins get: what is let through or stands in `env_file`, and is named like a
-    /// secret. R: R4
+    /// secret.
+    // R: R4
     pub fn secret_values(&self, spawn_context: &SpawnContext) -> Vec<String> {
         let allowed = self.env_allow.iter().filter_map(|name| spawn_context.environment.get_key_value(name));
         let mut values: BTreeMap<String, String> =

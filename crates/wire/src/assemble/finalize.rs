@@ -1,9 +1,10 @@
-//! What a call's argument text means, once nothing more will come.
+//! The meaning of a call's argument text once the text is complete.
 //!
 //! The text as received is judged first; only if it is not one JSON document are the few repairs tried, each of
-//! which has exactly one reading. A text that was cut is never completed. // R: W3, W5
+//! which has exactly one reading. A text that was cut is never completed.
+// R: W3, W5
 
-use super::{CallInProgress, StepCut};
+use super::{CallInProgress, StepEnding};
 use crate::json::JsonRef;
 use crate::profile::UpstreamProfile;
 use crate::vocabulary::{ArgumentRepair, BrokenCall, CallArguments, CallKind};
@@ -11,7 +12,7 @@ use serde_json::Value;
 
 pub(super) fn finalize_arguments(
     call: &CallInProgress,
-    cut: StepCut,
+    cut: StepEnding,
     profile: &UpstreamProfile,
 ) -> Result<CallArguments, BrokenCall> {
     if call.name.is_empty() {
@@ -23,8 +24,8 @@ pub(super) fn finalize_arguments(
     let text = call.text();
     if call.kind == CallKind::Custom {
         return match cut {
-            StepCut::Yes => Err(BrokenCall::Cut),
-            StepCut::No => Ok(CallArguments {
+            StepEnding::Cut => Err(BrokenCall::Cut),
+            StepEnding::Whole => Ok(CallArguments {
                 text: text.to_owned(),
                 value: Value::String(text.to_owned()),
                 repairs: vec![],
@@ -34,8 +35,8 @@ pub(super) fn finalize_arguments(
     // Nothing received is `{}` for a finished call (A1) and unusable for a cut one (A2).
     if text.trim_ascii().is_empty() {
         return match cut {
-            StepCut::Yes => Err(BrokenCall::Cut),
-            StepCut::No => Ok(empty_object()),
+            StepEnding::Cut => Err(BrokenCall::Cut),
+            StepEnding::Whole => Ok(empty_object()),
         };
     }
     let as_received = if profile.cumulative_arguments && call.fragments > 1 && call.cumulative {
@@ -45,10 +46,10 @@ pub(super) fn finalize_arguments(
     };
     match (as_received, cut) {
         // A number at the top level may have had more digits.
-        (Ok(()), StepCut::Yes) if !call.reader.is_closed() => Err(BrokenCall::Cut),
+        (Ok(()), StepEnding::Cut) if !call.reader.is_closed() => Err(BrokenCall::Cut),
         (Ok(()), _) => Ok(parse_arguments(text, vec![])),
         (Err(()), _) => repair_arguments(call).ok_or_else(|| match (cut, call.reader.check_complete()) {
-            (StepCut::No, Err(error)) => BrokenCall::InvalidJson { message: error.to_string() },
+            (StepEnding::Whole, Err(error)) => BrokenCall::InvalidJson { message: error.to_string() },
             _ => BrokenCall::Cut,
         }),
     }

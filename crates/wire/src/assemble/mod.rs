@@ -2,7 +2,8 @@
 //!
 //! A call's identity is evidence, not one field: number, id, name and the shape of the arguments decide together
 //! whether a fragment opens a call or continues one (`resolve`). Its arguments are data: appended, never
-//! deduplicated, and judged once, when the call ends (`settle`). // R: W3, W4
+//! deduplicated, and judged once, when the call ends (`settle`).
+// R: W3, W4
 
 mod finalize;
 mod resolve;
@@ -18,7 +19,7 @@ use crate::vocabulary::{
 };
 use std::borrow::Cow;
 
-/// What opens a call of a dialect with blocks or whole calls.
+/// First data of a call in a dialect with blocks or whole calls.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct CallHead<'a> {
     /// Their id; empty = none.
@@ -176,7 +177,8 @@ impl CallAssembler {
         slot
     }
 
-    /// A call that the model writes as a block of text. An empty name is that of a block that has none. // R: X3
+    /// A call that the model writes as a block of text. An empty name is that of a block that has none.
+    // R: X3
     pub(crate) fn open_text_block(&mut self, name: &str, out: EventSink<'_>, at: u64) -> CallSlot {
         let slot = self.open_at(None, 0, CallHead { name, ..CallHead::default() }, out, at);
         if let Some(call) = self.call_mut(slot) {
@@ -245,7 +247,8 @@ impl CallAssembler {
 
     // --- announcing: as soon as the name is known to be whole ---
 
-    /// The name equals an offered tool's. // R: T5
+    /// The name equals an offered tool's.
+    // R: T5
     fn announce_if_offered(&mut self, slot: CallSlot, out: EventSink<'_>) {
         if self.call(slot).is_some_and(|call| self.offered.contains(&call.name)) {
             self.announce_if_named(slot, out);
@@ -336,7 +339,7 @@ impl CallAssembler {
         }
     }
 
-    /// What has to happen before text can be appended to a call that is not simply flowing; `None`: it cannot be.
+    /// Prepares a call that is not simply flowing for more text; `None` if text cannot be appended.
     fn prepare(&mut self, slot: CallSlot, text: &str, fits: bool, out: EventSink<'_>, at: u64) -> Option<()> {
         let call = self.call_mut(slot)?;
         if !fits {
@@ -384,7 +387,7 @@ impl CallAssembler {
         }
     }
 
-    /// What is known so far is void.
+    /// Voids everything known of the arguments so far.
     fn reset_arguments(&mut self, slot: CallSlot, text: &str, out: EventSink<'_>, at: u64) {
         report(out, ProblemKind::ContradictedSeal, at, text, Some(slot));
         if self.call(slot).is_some_and(|call| call.announced) {
@@ -409,7 +412,7 @@ impl CallAssembler {
 
     /// The upstream says that the call is complete.
     pub(crate) fn seal_explicit(&mut self, slot: CallSlot, out: EventSink<'_>, at: u64) {
-        self.end_call(slot, SealEvidence::Explicit, StepCut::No, out, at);
+        self.end_call(slot, SealEvidence::Explicit, StepEnding::Whole, out, at);
     }
 
     /// The upstream began a second generation: nothing before it is to be run.
@@ -463,7 +466,7 @@ impl CallAssembler {
 
     /// The step is over.
     pub(crate) fn close(&mut self, cut: bool, out: EventSink<'_>, at: u64) {
-        let cut = if cut { StepCut::Yes } else { StepCut::No };
+        let cut = if cut { StepEnding::Cut } else { StepEnding::Whole };
         for slot in (0..self.calls.len() as u32).map(CallSlot) {
             match self.call(slot).map(|call| (call.source, call.ending)) {
                 Some((CallSource::Block, SealState::Open)) => {
@@ -482,11 +485,11 @@ impl CallAssembler {
                 && call.announced
                 && call.reader.check_complete().is_ok()
         }) {
-            self.end_call(slot, seal, StepCut::No, out, at);
+            self.end_call(slot, seal, StepEnding::Whole, out, at);
         }
     }
 
-    fn end_call(&mut self, slot: CallSlot, seal: SealEvidence, cut: StepCut, out: EventSink<'_>, at: u64) {
+    fn end_call(&mut self, slot: CallSlot, seal: SealEvidence, cut: StepEnding, out: EventSink<'_>, at: u64) {
         let Some(call) = self.call_mut(slot) else { return };
         if call.ending != SealState::Open {
             return;
@@ -510,7 +513,7 @@ impl CallAssembler {
                     }
                 }
                 // What has merely closed before the stream was cut is not what the model may have meant to say.
-                let seal = if cut == StepCut::Yes { seal.min(SealEvidence::Balanced) } else { seal };
+                let seal = if cut == StepEnding::Cut { seal.min(SealEvidence::Balanced) } else { seal };
                 out(StepEvent::CallSealed { slot, seal, arguments });
             }
             Err(why) => {
@@ -532,11 +535,11 @@ impl CallAssembler {
     }
 }
 
-/// Whether the stream or the token budget ended inside the step.
+/// End of the step: whole, or cut off by the stream or the token budget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum StepCut {
-    Yes,
-    No,
+enum StepEnding {
+    Whole,
+    Cut,
 }
 
 fn is_empty_object(text: &str) -> bool {

@@ -1,4 +1,4 @@
-//! Which call an entry of `tool_calls` belongs to (Chat Completions, the dialect without blocks).
+//! Matching an entry of `tool_calls` to its call (Chat Completions, the dialect without blocks).
 //!
 //! Rules in the order they are asked; each carries the quirk that it answers (`docs/conformance.md`).
 
@@ -8,7 +8,7 @@ use crate::step::EventSink;
 use crate::vocabulary::{CallKind, CallSlot, ProblemKind};
 use std::borrow::Cow;
 
-/// What an entry is to its candidate.
+/// Relation of an entry to its candidate call.
 enum DeltaKind {
     /// A call of its own.
     NewCall,
@@ -135,7 +135,7 @@ impl CallAssembler {
         self.offered.iter().any(|offered| offered == name)
     }
 
-    /// What a continuing entry adds to what is known of its call.
+    /// Adds the head of a continuing entry to its call.
     fn merge_head(&mut self, slot: CallSlot, delta: &CallDelta<'_>, out: EventSink<'_>, at: u64) {
         let id_in_use = self.calls.iter().any(|call| call.id == delta.id);
         let Some(call) = self.call_mut(slot) else { return };

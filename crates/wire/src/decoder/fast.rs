@@ -1,10 +1,11 @@
-//! The fast path: most events of a stream differ from the one before in one string only. // R: P1
+//! The fast path: most events of a stream differ from the one before in one string only.
 //!
 //! After a full decode whose only effect was one fragment of text, the event's bytes around that string are kept. A
 //! later event with the same bytes around has the same structure by the grammar of JSON and of SSE, so only the
 //! string is checked (closed, no raw control byte, valid escapes, UTF-8) and handed on. Members that change and that
 //! the dialect never reads (`created`, `obfuscation`) are holes as well: checked, then skipped. Anything else takes
 //! the full decode, so this can be slow but never wrong; every equivalence test runs through it.
+// R: P1
 
 use crate::json::JsonRef;
 use crate::step::{FragmentTarget, FrameEffect, StepState, StepWriter};

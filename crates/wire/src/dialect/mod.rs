@@ -92,7 +92,7 @@ impl Dialect {
             Dialect::Ollama => Box::new(ollama::OllamaDecoder::default()),
             Dialect::Cohere => Box::new(cohere::CohereDecoder::default()),
             Dialect::BedrockConverse => Box::new(bedrock::ConverseDecoder::default()),
-            Dialect::BedrockAnthropic => Box::new(bedrock::AnthropicDecoder::default()),
+            Dialect::BedrockAnthropic => Box::new(bedrock::BedrockAnthropicDecoder::default()),
         }
     }
 }
@@ -113,7 +113,7 @@ impl FromStr for Dialect {
     }
 }
 
-/// How payloads are cut out of bytes.
+/// Framing of payloads in the bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FramingKind {
     /// Server-sent events; a body that begins with `{`, `[` or `<` is read whole (or as a JSON array).
@@ -128,13 +128,13 @@ pub(crate) enum FramingKind {
 pub(crate) struct PayloadFrame<'a> {
     /// SSE `event:` (empty if none), or `:event-type` / `:exception-type` of a binary frame.
     pub event: &'a str,
-    /// What kind of frame it was.
+    /// Kind of the frame.
     pub kind: FrameKind,
     /// The payload.
     pub json: &'a JsonRef<'a>,
 }
 
-/// What kind of frame a payload came in.
+/// Kind of the frame that a payload came in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FrameKind {
     /// Data.
@@ -165,7 +165,7 @@ pub(crate) trait DialectDecoder: Send {
     }
 }
 
-/// Whether the reply is to be streamed.
+/// Form of the reply: streamed or whole.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TransferMode {
@@ -240,7 +240,7 @@ pub fn encode(
     }
 }
 
-/// Whether a call can be forced. Ollama has no field for it; Anthropic refuses it while the model thinks ("Thinking may not
+/// True if a call can be forced. Ollama has no field for it; Anthropic refuses it while the model thinks ("Thinking may not
 /// be enabled when tool_choice forces tool use", HTTP 400), and thoughts cannot be switched off within a turn.
 fn can_force(dialect: Dialect, request: &ModelRequest, profile: &UpstreamProfile) -> bool {
     let thinks =

@@ -1,4 +1,4 @@
-//! AWS event-stream frames (`application/vnd.amazon.eventstream`), for any cut of the bytes. // R: W1
+//! AWS event-stream frames (`application/vnd.amazon.eventstream`), for any cut of the bytes.
 //!
 //! ```text
 //! [total u32][headers u32][crc32 of these 8 bytes][headers …][payload …][crc32 of everything before]
@@ -10,6 +10,7 @@
 //!
 //! No frame under 16 MiB begins with anything but a zero byte, so a body whose first byte is `{`, `[`, `<` or white
 //! space is not this format (a JSON or HTML error): look before pushing.
+// R: W1
 
 use crate::limits::DecodeLimits;
 use crate::vocabulary::ProblemKind;
@@ -38,7 +39,7 @@ enum FramingState {
     Lost,
 }
 
-/// What was found.
+/// One item of an event stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EventStreamItem<'a> {
     /// A frame whose checksums are right.
@@ -50,7 +51,7 @@ pub enum EventStreamItem<'a> {
         kind: ProblemKind,
         /// Offset of the frame's first byte.
         offset: u64,
-        /// What is wrong.
+        /// Description of the fault.
         message: &'static str,
     },
 }

@@ -18,7 +18,7 @@ pub struct JsonArrayFramer {
     dropped: u64,
 }
 
-/// How an array ended.
+/// End of an array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ArrayEnd {
     /// With its closing bracket, and nothing but white space after it.
@@ -148,7 +148,7 @@ impl JsonArrayFramer {
         }
     }
 
-    /// How many elements were longer than `event_bytes_max`.
+    /// Number of elements longer than `event_bytes_max`.
     pub fn dropped(&self) -> u64 {
         self.dropped
     }

@@ -1,8 +1,9 @@
 //! Server-sent events by the rules of the HTML standard (§9.2.6), for any cut of the bytes.
 //!
 //! Pull style: the caller keeps its slice and asks for the next item, so that it always knows which bytes made it.
-//! What model servers do beyond the standard is not decided here but handed out: an unterminated last event
-//! ([`SseFramer::finish`]), fields of unknown names (`error:`), and the lines of a multi-line `data`. // R: W2
+//! Extensions of model servers to the standard are not decided here but handed out: an unterminated last event
+//! ([`SseFramer::finish`]), fields of unknown names (`error:`), and the lines of a multi-line `data`.
+// R: W2
 
 use crate::limits::DecodeLimits;
 use std::borrow::Cow;
@@ -321,7 +322,7 @@ impl SseFramer {
     }
 }
 
-/// What a line was.
+/// Effect of a line.
 enum LineEffect {
     Nothing,
     Comment,

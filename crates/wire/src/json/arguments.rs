@@ -2,7 +2,8 @@
 //!
 //! Two readers run over the same text. The checker is strict JSON, sees every byte once, and knows at once when the
 //! top level has closed; nothing is ever parsed again. The builder makes the partial value and is only brought up to
-//! date when somebody asks for it, so that reading after every fragment still costs each byte once. // R: W6
+//! date when somebody asks for it, so that reading after every fragment still costs each byte once.
+// R: W6
 
 use super::document::number;
 use super::string::{SurrogateCarry, decode_string};
@@ -20,7 +21,7 @@ const TYPICAL_BYTES: usize = 512;
 pub struct ArgumentsError {
     /// Byte offset in the text.
     pub offset: usize,
-    /// What is wrong there.
+    /// Description of the error.
     pub message: &'static str,
 }
 
@@ -123,12 +124,12 @@ impl ArgumentsReader {
         self.state == CheckerState::Closed && self.error.is_none()
     }
 
-    /// How long the document was when it closed, if it has.
+    /// Length of the document when it closed, if it has.
     pub fn closed_len(&self) -> Option<usize> {
         (self.closed_at > 0).then_some(self.closed_at)
     }
 
-    /// What is wrong so far. Text that merely has not ended is not wrong.
+    /// First error so far. Text that merely has not ended is no error.
     pub fn error(&self) -> Option<ArgumentsError> {
         self.error
     }
@@ -471,8 +472,8 @@ fn last_child(root: Option<&mut Value>, depth: usize) -> Option<&mut Value> {
     Some(value)
 }
 
-/// How far a string's body goes that can be decoded now, and whether its closing quote follows. `None`: an escape is
-/// cut at the very beginning.
+/// Length of the part of a string's body that can be decoded now, and true if its closing quote follows. `None`: an
+/// escape is cut at the very beginning.
 fn string_run(text: &str) -> Option<(usize, bool)> {
     let bytes = text.as_bytes();
     let mut at = 0;

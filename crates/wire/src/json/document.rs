@@ -31,7 +31,7 @@ enum JsonNode<'a> {
 pub struct JsonError {
     /// Byte offset.
     pub offset: usize,
-    /// What is wrong there.
+    /// Description of the error.
     pub message: &'static str,
 }
 

@@ -16,7 +16,7 @@ impl SurrogateCarry {
         self.high.take().map(|_| self.replacement())
     }
 
-    /// Whether any half was replaced so far.
+    /// True if a lone surrogate has been replaced so far.
     pub fn had_lone(&self) -> bool {
         self.replaced_lone
     }

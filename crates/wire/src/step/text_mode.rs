@@ -1,6 +1,6 @@
 //! Text mode in a step: the visible text goes through the protocol's scanner, and what it finds becomes the same events
 //! as native calls, through the same assembly. When the step ends, the independent parser reads the whole text again.
-//! // R: X3, X4
+// R: X3, X4
 
 use super::{EventSink, excerpt_of};
 use crate::assemble::CallAssembler;
@@ -9,7 +9,7 @@ use crate::text::{MarkupFinding, ParsedText, ScanEvent, TextCalls, TextScanner};
 use crate::vocabulary::{BrokenCall, CallSlot, ProblemKind, StepEvent, StepProblem};
 use std::borrow::Cow;
 
-/// Whether the reply ended by itself.
+/// State of the reply's end: by itself or cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ReplyEnding {
     Complete,
@@ -25,7 +25,7 @@ pub(super) struct TextMode {
     tracker: CallTracker,
 }
 
-/// What the scanner has found so far.
+/// Calls that the scanner has found so far.
 #[derive(Default)]
 struct CallTracker {
     /// Calls whose END marker came, in the order of the text.
@@ -164,7 +164,7 @@ impl CallTracker {
                 }
             }
             ScanEvent::Finding(finding) => {
-                let MarkupFinding { kind, offset: offset, line, column, message } = finding;
+                let MarkupFinding { kind, offset, line, column, message } = finding;
                 let finding = format!("line {line}, column {column}: {message}");
                 let excerpt =
                     visible_text.get(offset..).unwrap_or_default().lines().next().unwrap_or_default();

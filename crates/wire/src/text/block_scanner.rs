@@ -13,14 +13,14 @@ const SPACE_BYTES_MAX: usize = 64;
 /// `>` behind the end marker that still belong to it.
 const EXTRA_ANGLES_MAX: u8 = 5;
 
-/// Whether more text can follow.
+/// State of the input: complete, or more text can follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum InputState {
     Open,
     Ended,
 }
 
-/// What stands at a `<`.
+/// Result of matching a start marker at a `<`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum MarkerMatch {
     /// No marker.
@@ -43,7 +43,7 @@ pub(super) enum MarkerKind {
     ExampleEnd,
 }
 
-/// What a start marker is, by what follows it.
+/// Meaning of a start marker, by the text after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum BlockDecision {
     /// A mention in the text.
@@ -62,7 +62,7 @@ pub(super) enum LinePosition {
     MidLine,
 }
 
-/// How a block is read on.
+/// Progress of a block after more text.
 pub(super) enum BlockProgress {
     /// So many bytes were taken; the rest waits for more.
     More { consumed: usize },
@@ -75,7 +75,7 @@ pub(super) enum BlockProgress {
     },
 }
 
-/// What can be trusted after a block.
+/// Trust in the text after a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TrustState {
     /// Everything.
@@ -88,7 +88,7 @@ pub(super) enum TrustState {
 pub(super) trait BlockGrammar: Send {
     const MARKER_PREFIXES: &'static [MarkerPrefix];
 
-    /// Which marker stands at the beginning of `text`, a `<`?
+    /// Matches a marker at the beginning of `text`, a `<`.
     fn marker(text: &str, rest: InputState) -> MarkerMatch;
     /// `after` follows a start marker: is it a block?
     fn follows(after: &str, start: LinePosition, rest: InputState) -> BlockDecision;
@@ -194,7 +194,7 @@ enum ScanMode {
     Block,
 }
 
-/// What the next bytes of a page are.
+/// Next token of a page.
 enum PageToken {
     Shown(usize),
     /// Shown, and told.
@@ -202,7 +202,7 @@ enum PageToken {
     Held,
     /// An end marker that ends nothing.
     HiddenEnd(usize),
-    /// What is left over of a tainted block.
+    /// Leftover of a tainted block.
     HiddenLeftover(usize),
     /// All that is left.
     Torn,
@@ -210,7 +210,7 @@ enum PageToken {
     Block(usize),
 }
 
-/// What stands in a plain piece of text.
+/// Findings in a plain piece of text.
 struct TextSurvey {
     has_line_break: bool,
     characters: usize,

@@ -1,11 +1,12 @@
-//! Text mode: how calls and their outcomes travel when the upstream's own field for them is not used. // R: T3, X3
+//! Text mode: how calls and their outcomes travel when the upstream's own field for them is not used.
+// R: T3, X3
 
 use super::TextProtocol;
 use crate::vocabulary::ToolDefinition;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// How a model calls tools.
+/// Form in which a model calls tools.
 #[derive(Clone, Debug, Default)]
 pub enum CallFormat {
     /// In the upstream's own field for calls.
@@ -15,18 +16,18 @@ pub enum CallFormat {
     Text(TextCalls),
 }
 
-/// How calls are written and read as text.
+/// Form of calls that are written and read as text.
 #[derive(Clone, Debug)]
 pub struct TextCalls {
     /// The grammar.
     pub protocol: &'static dyn TextProtocol,
     /// The offered tools: blocks that name others are still calls (of an unknown tool).
     pub tools: Arc<[ToolDefinition]>,
-    /// How outcomes go back.
+    /// Role of the outcomes that go back.
     pub results: ResultRole,
 }
 
-/// How the outcomes of calls that were written as text go back to the model.
+/// Role in which the outcomes of calls written as text go back to the model.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ResultRole {

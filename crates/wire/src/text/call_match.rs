@@ -1,4 +1,4 @@
-//! What a grammar finds: slices of the text, made into owned text only when the whole block was read.
+//! A call found by a grammar: slices of the text, made into owned text only when the whole block was read.
 
 use crate::json::JsonRef;
 use std::borrow::Cow;

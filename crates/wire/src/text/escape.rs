@@ -1,11 +1,12 @@
-//! Data that contains the markers of a text protocol: one function each way. // R: X4
+//! Data that contains the markers of a text protocol: one function each way.
 //!
 //! Where a marker could begin, a tilde is put into it: `<<<[` becomes `<<<~[`, and what had tildes gets one more. So
 //! the change is the smallest that is reversible, and what looks like an escape in the data stays what it is.
+// R: X4
 
 use std::borrow::Cow;
 
-/// How the markers of a protocol begin: with `before`, directly followed by one of `after` (in any case).
+/// Beginning of a protocol's markers: `before`, directly followed by one of `after` (in any case).
 pub(super) struct MarkerPrefix {
     pub(super) before: &'static str,
     pub(super) after: &'static [&'static str],

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-/// How many schemas are read for one parameter: references may be circular, and schemas come from strangers.
+/// Number of schemas read for one parameter: references may be circular, and schemas come from strangers.
 const SCHEMAS_MAX: usize = 64;
 
 /// One parameter of a tool.
@@ -13,7 +13,7 @@ pub(super) struct FlatParameter<'s> {
     pub(super) required: bool,
 }
 
-/// Which kinds of JSON value a schema allows. A schema that does not say allows text.
+/// Kinds of JSON value that a schema allows. A schema without a type allows text.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct ValueKinds {
     pub(super) text: bool,
@@ -135,10 +135,10 @@ fn read_kinds(root: &Value, schema: &Value, left: &mut usize) -> ValueKinds {
     kinds
 }
 
-/// Can the arguments be written as a flat list of names and texts?
+/// Checks that the arguments can be written as a flat list of names and texts.
 ///
 /// # Errors
-/// Which parameter cannot, and what can be done.
+/// The parameter that cannot, and the remedy.
 pub(super) fn check_flat(schema: &Value) -> Result<(), String> {
     for several in ["anyOf", "oneOf", "allOf", "$ref"] {
         if schema.get(several).is_some() {

@@ -7,7 +7,7 @@
 use super::call_match::CallMatch;
 use super::cursor::TextCursor;
 
-/// What is left of the marker where the special tokens were stripped.
+/// The marker after the special tokens were stripped.
 pub(super) const BARE_MARKER: &str = "commentary to=functions.";
 
 pub(super) fn read<'t>(cursor: &mut TextCursor<'t>) -> Vec<CallMatch<'t>> {

@@ -11,7 +11,7 @@ use std::ops::Range;
 pub(super) struct FenceOpening<'t> {
     mark: u8,
     length: usize,
-    /// What follows the fence on its line, trimmed.
+    /// Info string after the fence, trimmed.
     pub(super) info: &'t str,
     /// Where the content begins.
     pub(super) content: usize,
@@ -89,7 +89,7 @@ impl CodeSpans {
     }
 }
 
-/// How many equal bytes stand at `at`.
+/// Number of equal bytes from `at` on.
 pub(super) fn run_length(bytes: &[u8], at: usize) -> usize {
     bytes[at..].iter().take_while(|byte| **byte == bytes[at]).count()
 }

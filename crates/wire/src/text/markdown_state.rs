@@ -42,7 +42,7 @@ struct OpenFence {
     length: usize,
 }
 
-/// What the line consists of so far.
+/// Beginning of the current line so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LineLead {
     /// So many spaces.

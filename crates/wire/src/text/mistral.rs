@@ -6,7 +6,7 @@
 use super::call_match::CallMatch;
 use super::cursor::TextCursor;
 
-/// What every block begins with.
+/// Marker at the beginning of every block.
 pub(super) const MARKER: &str = "[TOOL_CALLS]";
 
 pub(super) fn read<'t>(cursor: &mut TextCursor<'t>) -> Vec<CallMatch<'t>> {

@@ -7,7 +7,7 @@
 //! 2. [`without_structured`] takes away those that the server sent structured as well;
 //! 3. [`clean_name`] frees the name of a *structured* call from harmony tokens that leaked into it.
 //!
-//! What is not a call: markup inside inline code or a fenced block (`` ```tool_code `` excepted), inside a thinking
+//! These are no calls: markup inside inline code or a fenced block (`` ```tool_code `` excepted), inside a thinking
 //! block, incomplete markup, and markup that does not follow its grammar. Nothing is repaired or guessed; a text that
 //! yields no call stays text. All of it is linear in the text.
 //!

@@ -1,5 +1,6 @@
-//! What a text protocol is: how tools are described to a model that has no native calls, how its calls are read back
-//! from its visible text, and how calls and results are written into its history. // R: X1
+//! Text protocols: how tools are described to a model that has no native calls, how its calls are read back
+//! from its visible text, and how calls and results are written into its history.
+// R: X1
 
 use crate::vocabulary::{Call, CallOutcome, ToolDefinition};
 use serde::{Deserialize, Serialize};
@@ -18,7 +19,7 @@ pub trait TextProtocol: Send + Sync + fmt::Debug {
     /// Its name in configuration: `vcp`, `xml`.
     fn name(&self) -> &'static str;
 
-    /// How to call a tool, for the model: the paragraph that stands in front of the definitions.
+    /// The instructions for calling tools, for the model: the paragraph in front of the definitions.
     fn guide(&self) -> &'static str;
 
     /// The tools, for the model: one block each, one blank line between, in the order given. Empty for no tools.
@@ -64,7 +65,7 @@ pub trait TextScanner: Send {
     fn finish(&mut self, sink: &mut dyn FnMut(ScanEvent<'_>));
 }
 
-/// What a scanner reads. At most one call is open at a time:
+/// Events of a scanner. At most one call is open at a time:
 /// `Opened (Arguments | Restarted)* (Sealed | Refused)`, or `Refused` alone for a block without a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ScanEvent<'t> {
@@ -83,7 +84,7 @@ pub enum ScanEvent<'t> {
     Sealed,
     /// The open call, or one without a name, never runs.
     Refused {
-        /// What is wrong and how to write it right, as sentences for the user and the model.
+        /// The error and its correction, as sentences for the user and the model.
         reason: String,
         /// The block as written, up to where it went wrong, and at most its first [`RAW_BYTES_MAX`] bytes.
         raw: &'t str,
@@ -99,7 +100,7 @@ pub struct ParsedText {
     pub text: String,
     /// The calls, in the order in which they were written.
     pub calls: Vec<ParsedCall>,
-    /// What else the user should know.
+    /// Further findings for the user.
     pub findings: Vec<MarkupFinding>,
 }
 
@@ -119,7 +120,7 @@ pub struct ParsedCall {
 /// Something in a text that the user should know and that is no call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MarkupFinding {
-    /// What it is.
+    /// Kind of the finding.
     pub kind: FindingKind,
     /// Where, in bytes from the beginning of the reply.
     pub offset: usize,
@@ -157,7 +158,7 @@ pub enum FindingKind {
 }
 
 impl FindingKind {
-    /// What is said about it.
+    /// The sentence about it.
     pub(super) fn sentence(self) -> &'static str {
         match self {
             FindingKind::InCodeFence => "A tool request in a code block is an example: it was not run.",

@@ -1,7 +1,8 @@
 //! A request as a model without tools understands it: calls and outcomes are text, and no tool is left in it.
 //!
-//! What a person, a file or a tool said is escaped, so it can neither look like a call to the model nor end a frame
-//! (`TextProtocol::escape`). Nothing stands between a call and its outcome. // R: T9, X4
+//! Text of people, files and tools is escaped, so it can neither look like a call to the model nor end a frame
+//! (`TextProtocol::escape`). Nothing stands between a call and its outcome.
+// R: T9, X4
 
 use super::{ResultRole, TextCalls};
 use crate::dialect::tool_choice_prompt;
@@ -12,10 +13,10 @@ use crate::vocabulary::{
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 
-/// What the last step is told, since there is no field to switch off what is only text.
+/// Note to the model in the last step, since no field can switch off tools that are only text.
 const NO_MORE_CALLS: &str = "[Note from the system: tools are switched off for this reply. Do not request any; answer with \
                              what you have.]";
-/// What stands in front of pictures, which cannot stand inside the frame of a result.
+/// Introduction of pictures, which cannot be inside the frame of a result.
 const PICTURES: &str = "Pictures returned by the tools above, in their order:";
 
 /// Writes a request for text mode. The result holds no tools and, with [`ResultRole::User`], no calls: it can be encoded
@@ -140,7 +141,7 @@ impl TextCalls {
         }
     }
 
-    /// What a person changed is told with the outcome.
+    /// The call, escaped. Changes that a person made are reported with the outcome.
     fn escaped_call(&self, call: Call) -> Call {
         let escaped = |with: CallArguments| CallArguments { text: self.escaped(&with.text), ..with };
         Call { ran_with: call.ran_with.map(escaped), ..call }

@@ -1,8 +1,8 @@
-//! What the frames of results have in common.
+//! The common parts of result frames.
 
 use crate::vocabulary::{CallId, CallOutcome};
 
-/// What makes the frame of a step's results this step's: eight hexadecimal digits, derived from the first call's id
+/// Tag that ties the frame of results to its step: eight hexadecimal digits, derived from the first call's id
 /// (FNV-1a), so that data written before cannot know them and replays are the same.
 // R: X4
 pub(super) fn nonce(first: &CallId) -> String {

@@ -5,7 +5,7 @@
 use super::escape::{MarkerPrefix, unescape};
 use super::protocol::{FINDINGS_MAX, FindingKind, MarkupFinding, ParsedCall, ParsedText, line_and_column};
 
-/// What stands at a place of a text.
+/// Token at a position of the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum MarkerToken {
     Nothing,
@@ -18,7 +18,7 @@ pub(super) enum MarkerToken {
     Example(usize),
     /// The end of such an example.
     ExampleEnd(usize),
-    /// What may be left over of a block that was refused inside a value.
+    /// Possible leftover of a block that was refused inside a value.
     Leftover(usize),
 }
 
@@ -333,7 +333,7 @@ impl<'t> BacktickRuns<'t> {
         Self { line, at: 0, open: 0, runs: 0 }
     }
 
-    /// What makes an example of something at this place of the line. Places are asked in order.
+    /// Reason why the text at this position of the line is an example. Reasons are checked in order.
     fn example_at(&mut self, position: usize) -> Option<FindingKind> {
         while let Some(offset) = self.line[self.at..position].find('`') {
             let run = &self.line[self.at + offset..position];

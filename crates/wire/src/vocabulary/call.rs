@@ -4,7 +4,7 @@ use super::{CallId, UpstreamCallId, WireName};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-/// Whether arguments are a JSON document or free text.
+/// Kind of arguments: a JSON document or free text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CallKind {
@@ -46,7 +46,7 @@ pub struct CallArguments {
     pub text: String,
     /// The same as a value. Integers beyond 64 bits are rounded here and exact in `text`.
     pub value: Value,
-    /// What was changed to get here.
+    /// Repairs that led to this value.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub repairs: Vec<ArgumentRepair>,
 }
@@ -72,8 +72,8 @@ pub struct Call {
     pub kind: CallKind,
     /// The final arguments, or the raw text of a call that could not be read.
     pub arguments: Result<CallArguments, RawArguments>,
-    /// What it ran with, where a person changed the arguments first. The call is echoed as the model made it; the
-    /// change is told with the outcome ([`Call::told_to_model`]).
+    /// Arguments that the call ran with, if a person changed them first. The call is echoed as the model made it; the
+    /// change is reported with the outcome ([`Call::outcome_text`]).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ran_with: Option<CallArguments>,
 }

@@ -1,4 +1,5 @@
-//! Pictures, sounds and files, as they are spoken of: with their content, or by the file that holds it. R: T12
+//! Pictures, sounds and files, as they are spoken of: with their content, or by the file that holds it.
+// R: T12
 
 use super::{CallOutcome, Message, ModelRequest, StartState, ToolOutput, UserPart};
 use serde::{Deserialize, Serialize};
@@ -24,9 +25,9 @@ pub enum MediaContent {
     },
     /// In a file: whoever needs it asks for that.
     Stored {
-        /// Which.
+        /// Id of the file.
         file_id: String,
-        /// How large it is.
+        /// Size of the file.
         bytes: u64,
     },
     /// At an address that the upstream looks up by itself. Nothing here ever does.
@@ -85,7 +86,7 @@ impl Media {
         }
     }
 
-    /// How large its content is, in bytes.
+    /// Size of the content, in bytes.
     pub fn bytes(&self) -> u64 {
         match &self.content {
             MediaContent::Inline { data } => data.len() as u64 / 4 * 3,
@@ -94,12 +95,12 @@ impl Media {
         }
     }
 
-    /// What stands for it in a text where it cannot be sent; never its base64.
+    /// Text in place of content that cannot be sent; never its base64.
     pub fn note(&self) -> String {
         format!("[{}, shown to the user]", self.describe())
     }
 
-    /// What stands for it when the file that held it is gone.
+    /// Text in place of content whose file has been deleted.
     fn missing_note(&self) -> String {
         format!("[{}, no longer there]", self.describe())
     }
@@ -132,7 +133,7 @@ impl UserPart {
 }
 
 impl CallOutcome {
-    /// What the tool produced, to be replaced.
+    /// The tool's output, to be replaced.
     pub fn output_mut(&mut self) -> Option<&mut ToolOutput> {
         match self {
             CallOutcome::Done(output) => Some(output),
@@ -202,7 +203,7 @@ impl Message {
 }
 
 impl ModelRequest {
-    /// Whether some content is still in files.
+    /// True if some content is still in files.
     pub fn has_stored_media(&self) -> bool {
         self.messages.iter().flat_map(Message::media).any(|media| media.file_id().is_some())
     }

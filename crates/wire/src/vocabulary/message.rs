@@ -1,4 +1,4 @@
-//! What is sent to a model: history that is valid by construction, and one request.
+//! Messages to a model: history that is valid by construction, and one request.
 
 use super::{Call, CallOutcome, Media, ToolDefinition, WireName};
 use crate::dialect::{Dialect, extra};
@@ -26,11 +26,11 @@ pub enum UserPart {
     },
 }
 
-/// What an upstream wants back verbatim on the next call: reasoning, signatures, item ids. Opaque to everything but
+/// State that an upstream wants back verbatim on the next call: reasoning, signatures, item ids. Opaque to everything but
 /// the dialect that made it; used only when the next request goes to the same dialect and model.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ProviderState {
-    /// Who can read it.
+    /// The dialect that can read it.
     pub dialect: Dialect,
     /// The raw assistant message or items, in the dialect's own form.
     pub value: Value,
@@ -67,7 +67,7 @@ pub enum Message {
     Step(ClosedStep),
 }
 
-/// Whether the model may or must call tools in this step.
+/// Choice of tools in this step: free, forced or forbidden.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolChoice {
@@ -83,7 +83,7 @@ pub enum ToolChoice {
 }
 
 impl ToolChoice {
-    /// Whether a reply without a call is not what was asked for.
+    /// True if a reply without a call breaks the request.
     pub fn is_forced(&self) -> bool {
         matches!(self, ToolChoice::Required | ToolChoice::Tool(_))
     }
@@ -101,7 +101,7 @@ pub struct ModelSettings {
     pub temperature: Option<f64>,
     /// Most tokens to generate.
     pub max_output_tokens: Option<u32>,
-    /// Whether a reply may hold several calls. Told only where tools are offered: upstreams refuse it elsewhere.
+    /// Permission for several calls in one reply. Sent only if tools are offered: upstreams refuse it otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parallel_tool_calls: Option<bool>,
     /// Further body fields, merged at the top level as they are. For Responses, Gemini and Ollama objects merge member
@@ -139,7 +139,7 @@ pub struct ModelRequest {
     pub tool_choice: ToolChoice,
     /// Sampling and limits.
     pub settings: ModelSettings,
-    /// What the requests of one conversation have in common, for caches that ask for it.
+    /// Key common to the requests of one conversation, for caches that ask for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache_key: Option<String>,
 }

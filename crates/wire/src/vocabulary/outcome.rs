@@ -1,13 +1,13 @@
-//! How a call ended, and what the model is told about it.
+//! Outcomes of calls, as the model receives them.
 
 use super::Media;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// What a tool produced.
+/// Output of a tool.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ToolOutput {
-    /// What the model reads: already limited, head and tail kept.
+    /// Text for the model: already limited to its head and tail.
     pub text: String,
     /// The structured form, if the tool has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -30,7 +30,7 @@ impl ToolOutput {
     }
 }
 
-/// Whether a call that did not finish had begun, since that decides what may have happened in the world.
+/// Start state of a call that did not finish; it decides which side effects are possible.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StartState {
@@ -38,9 +38,9 @@ pub enum StartState {
     No,
     /// The tool ran for a while: it may have had effects.
     Yes {
-        /// How long, in milliseconds.
+        /// Running time, in milliseconds.
         ran_ms: u64,
-        /// What it had produced so far.
+        /// Output so far.
         partial: Option<ToolOutput>,
     },
 }
@@ -54,12 +54,12 @@ pub enum NotStarted {
     Interrupted,
     /// The arguments are not valid JSON; `message` says where.
     InvalidArguments {
-        /// What is wrong, with path and expectation.
+        /// The error, with path and expectation.
         message: String,
     },
-    /// What the model wrote is no whole call; `message` says why.
+    /// The model's text is no whole call; `message` gives the reason.
     Refused {
-        /// What is wrong, and what would be right.
+        /// The error and its correction.
         message: String,
     },
     /// No tool of this name is offered.
@@ -78,7 +78,7 @@ pub enum NotStarted {
     },
 }
 
-/// How a call ended: exactly one for each call, as a value and never as an exception.
+/// The end of a call: exactly one for each call, as a value and never as an exception.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CallOutcome {
@@ -86,9 +86,9 @@ pub enum CallOutcome {
     Done(ToolOutput),
     /// The tool said that it failed.
     Failed {
-        /// What went wrong, as the tool says it.
+        /// The tool's error message.
         message: String,
-        /// What it had produced.
+        /// Output so far.
         partial: Option<ToolOutput>,
     },
     /// A person or a rule refused.
@@ -102,7 +102,7 @@ pub enum CallOutcome {
     TimedOut {
         /// The limit in milliseconds.
         limit_ms: u64,
-        /// What it had produced.
+        /// Output so far.
         partial: Option<ToolOutput>,
     },
     /// It never ran.

@@ -1,4 +1,4 @@
-//! What a model is told about an outcome. Every sentence is derived from the type, so it cannot say "nothing
+//! The text of an outcome for models. Every sentence is derived from the type, so it cannot say "nothing
 //! happened" about a tool that had started.
 //!
 //! The sentences are in English whatever the user speaks: they are read by models, and stay the same byte for byte so
@@ -50,7 +50,7 @@ impl CallOutcome {
         }
     }
 
-    /// What the tool produced, whole or in part.
+    /// Output of the tool, whole or in part.
     pub fn output(&self) -> Option<&ToolOutput> {
         match self {
             CallOutcome::Done(output) => Some(output),
@@ -64,7 +64,7 @@ impl CallOutcome {
         }
     }
 
-    /// Whether the tool had begun: then it may have had effects.
+    /// True if the tool had begun: it may have had side effects.
     pub fn had_started(&self) -> bool {
         match self {
             CallOutcome::Done(_)
@@ -78,7 +78,7 @@ impl CallOutcome {
         }
     }
 
-    /// True for everything but [`CallOutcome::StatusDone`]: what dialects with an error flag on results send as `is_error`.
+    /// True for everything but [`CallOutcome::Done`]: dialects with an error flag on results send it as `is_error`.
     pub fn is_error(&self) -> bool {
         !matches!(self, CallOutcome::Done(_))
     }
@@ -86,7 +86,8 @@ impl CallOutcome {
 
 impl Call {
     /// The text that stands for the outcome of this call in the dialect's tool role or text protocol: what every encoder
-    /// sends. Where a person changed the arguments it says so first. R: A2
+    /// sends. Where a person changed the arguments it says so first.
+    // R: A2
     pub fn outcome_text(&self, outcome: &CallOutcome) -> String {
         let text = outcome.model_text();
         match (&self.ran_with, outcome.had_started()) {
@@ -208,7 +209,7 @@ mod tests {
         }
     }
 
-    /// R: T8, M9: the sentence follows from whether the tool had started.
+    // R: T8, M9: the sentence follows from whether the tool had started.
     #[test]
     fn a_tool_that_had_started_is_never_said_to_have_done_nothing() {
         let partial = || Some(ToolOutput::text("x"));

@@ -1,4 +1,5 @@
-//! The waist of the hourglass: what every dialect, mode, replay and simulation becomes. // R: W9
+//! The waist of the hourglass: what every dialect, mode, replay and simulation becomes.
+// R: W9
 
 use super::{
     CallArguments, CallKind, CallSlot, Media, ProviderState, RawArguments, UpstreamCallId, WireName,
@@ -27,14 +28,14 @@ pub enum StepEvent<'a> {
     Audio {
         /// Base64.
         data: Cow<'a, str>,
-        /// What is being said.
+        /// New part of the transcript.
         transcript: Cow<'a, str>,
     },
     /// A source, in the dialect's own form.
     Citation(Value),
     /// A call has its name.
     CallOpened {
-        /// Which call.
+        /// Slot of the call.
         slot: CallSlot,
         /// Place in the message: calls are recorded by (`position`, `slot`), which is the order of the upstream's
         /// numbers where they are sane.
@@ -48,28 +49,28 @@ pub enum StepEvent<'a> {
     },
     /// A fragment of argument text, to be appended.
     CallArguments {
-        /// Which call.
+        /// Slot of the call.
         slot: CallSlot,
         /// The fragment.
         delta: Cow<'a, str>,
     },
     /// A call's arguments are final as far as `seal` is evidence.
     CallSealed {
-        /// Which call.
+        /// Slot of the call.
         slot: CallSlot,
-        /// How strong the evidence is.
+        /// Strength of the evidence that the call is complete.
         seal: SealEvidence,
-        /// What is to be run.
+        /// Arguments to run with.
         arguments: CallArguments,
     },
     /// Bytes arrived that contradict an earlier seal. The argument text so far is void; the call will end again.
     CallReopened {
-        /// Which call.
+        /// Slot of the call.
         slot: CallSlot,
     },
     /// A call that must not run.
     CallBroken {
-        /// Which call.
+        /// Slot of the call.
         slot: CallSlot,
         /// Why.
         reason: BrokenCall,
@@ -97,7 +98,7 @@ pub enum StepEvent<'a> {
     Choice {
         /// Its number on the wire.
         index: u32,
-        /// What it said.
+        /// Its event.
         event: Box<StepEvent<'a>>,
     },
 }
@@ -156,12 +157,12 @@ pub enum BrokenCall {
     Cut,
     /// The text is not one JSON document.
     InvalidJson {
-        /// What is wrong and at which byte.
+        /// Description of the error, with its byte offset.
         message: String,
     },
     /// Two readings are possible and none is guessed.
     Ambiguous {
-        /// Which rules disagree.
+        /// Rules that disagree.
         message: String,
     },
     /// Over a limit.
@@ -198,7 +199,7 @@ pub enum FinishReason {
     Other,
 }
 
-/// How the stream ended.
+/// End of a stream.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StreamEnd {
@@ -260,16 +261,16 @@ pub struct HostedTool {
     pub id: Option<String>,
     /// Their name of it.
     pub name: String,
-    /// What it was asked, if known.
+    /// Input of the tool, if known.
     pub input: Option<Value>,
-    /// What it answered, if known.
+    /// Output of the tool, if known.
     pub output: Option<Value>,
 }
 
 /// A finding of the decoder. Decoders never fail on input: they report.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StepProblem {
-    /// What kind.
+    /// Kind of the problem.
     pub kind: ProblemKind,
     /// Offset in the decoded body, in bytes.
     pub at: u64,
@@ -297,7 +298,7 @@ pub enum ProblemKind {
     },
     /// Arguments were changed to be readable.
     Repaired {
-        /// How.
+        /// The repair.
         repair: super::ArgumentRepair,
     },
     /// A second, different name for a call that has one; ignored.

@@ -10,12 +10,12 @@ use std::sync::Arc;
 pub struct ToolDefinition {
     /// The name on the wire.
     pub name: WireName,
-    /// What it does, for the model.
+    /// Purpose of the tool, for the model.
     pub description: String,
     /// JSON Schema of the arguments: an object schema. Shared: every turn and every request has all tools' schemas.
     #[serde(with = "shared")]
     pub parameters: Arc<Value>,
-    /// What it is called in the VCP text protocol; without it, by its wire name.
+    /// Name in the VCP text protocol; without it, the wire name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vcp: Option<VcpCommand>,
 }
@@ -43,7 +43,7 @@ mod shared {
     }
 }
 
-/// How a request of the VCP text protocol names a tool.
+/// Name of a tool in requests of the VCP text protocol.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VcpCommand {
     /// The field `tool_name`.

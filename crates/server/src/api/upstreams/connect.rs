@@ -19,7 +19,7 @@ use std::convert::Infallible;
 use std::time::Duration;
 use throughline::config::{CustomEndpoint, DEMO, StoredUpstream, parse_pasted_key};
 use throughline::providers::{self, KnownProvider};
-use throughline::tools::builtin::http::refused_address;
+use throughline::tools::builtin::http::non_public_reason;
 use throughline::wire::Dialect;
 use throughline::{KeyOrigin, ProbeError, ProbeFailure, Upstream};
 use url::{Host, Url};
@@ -479,7 +479,7 @@ async fn custom_address(
     };
     // Models of one's own are on this machine and in this network; what else is not public is nobody's model.
     let is_own = |what: &str| matches!(what, "loopback" | "private");
-    match addresses.iter().find_map(|address| refused_address(*address).filter(|what| !is_own(what))) {
+    match addresses.iter().find_map(|address| non_public_reason(*address).filter(|what| !is_own(what))) {
         Some(what) => Err(refuse(format!("nothing is asked there: the address is {what}"))),
         None => Ok(CustomEndpoint { dialect, base_url: base_url.trim().to_owned() }),
     }

@@ -100,7 +100,7 @@ fn closing_words(scene: &DemoScene<'_>, outcome: &ParsedOutcome, title: &str) ->
     }
 }
 
-/// What the entry is about: the words in quotes, or what is left when everything about time and calendars is gone.
+/// Title of the entry: the words in quotes, or the rest without everything about time and calendars.
 fn title(scene: &DemoScene<'_>) -> String {
     let text = scene.text;
     for (open, close) in [('"', '"'), ('“', '”'), ('「', '」'), ('《', '》')] {

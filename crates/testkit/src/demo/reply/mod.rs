@@ -81,12 +81,12 @@ impl<'a> DemoScene<'a> {
         tool_call::call(self.seen, name, wishes)
     }
 
-    /// Whether a tool could be called now.
+    /// True if a tool could be called now.
     pub fn offers(&self, name: &str) -> bool {
         self.seen.may_call() && self.seen.tool(name).is_some()
     }
 
-    /// What was told about the newest call of a tool.
+    /// Outcome of the newest call of a tool.
     pub fn latest_outcome(&self, name: &str) -> Option<&ParsedOutcome> {
         self.answered.iter().rev().find(|(call, _)| call.name == name).map(|(_, outcome)| outcome)
     }

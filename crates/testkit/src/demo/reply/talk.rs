@@ -4,7 +4,7 @@ use super::super::language::DemoLanguage;
 use super::DemoScene;
 use crate::script::{ModelScript, ScriptMove, SpeechMove};
 
-/// How far it counts at most: 50 seconds.
+/// Upper bound of counting: 50 seconds.
 const COUNTED_MAX: u32 = 100;
 
 /// Example prompts with the tool that each needs (empty: none), English and Chinese, and what they show.
@@ -70,7 +70,7 @@ pub(super) fn help(scene: &DemoScene<'_>) -> ModelScript {
     ModelScript::new().say(format!("{lead}{}{end}", examples(scene, usize::MAX)))
 }
 
-/// What can be asked here: examples whose tool is offered, or that need none.
+/// Example questions whose tool is offered, or that need none.
 fn examples(scene: &DemoScene<'_>, most: usize) -> String {
     let possible = EXAMPLES.iter().filter(|(tool, ..)| tool.is_empty() || scene.seen.tool(tool).is_some());
     let line = |(_, prompts, shows): &(&str, [&str; 2], [&str; 2])| {

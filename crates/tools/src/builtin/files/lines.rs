@@ -4,7 +4,7 @@ use std::io::{self, BufRead};
 
 /// Most bytes of a line that are kept.
 pub(super) const LINE_BYTES_MAX: usize = 4_096;
-/// How far a file is looked into to see whether it is text.
+/// Length of a file's beginning that decides if it is text.
 const SNIFF_BYTES: usize = 8_192;
 
 /// A reader of lines.

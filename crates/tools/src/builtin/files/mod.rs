@@ -24,7 +24,7 @@ use throughline_engine::Effect;
 use throughline_wire::ToolOutput;
 
 impl FileRoots {
-    /// The three tools over these roots. R: L7
+    /// The three tools over these roots.
     ///
     /// ```no_run
     /// use throughline_tools::ToolRegistry;
@@ -34,13 +34,14 @@ impl FileRoots {
     /// let registry = ToolRegistry::builder().tools(roots.tools()).build()?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
+    // R: L7
     pub fn tools(self) -> [Arc<dyn Tool>; 3] {
         let roots = Arc::new(self);
         [list::tool(roots.clone()), read::tool(roots.clone()), search::tool(roots)]
     }
 }
 
-/// What the three have in common: they read, and models may call them.
+/// Common settings of the three: they read, and models may call them.
 fn into_read_tool(tool: FunctionTool, title: &str) -> Arc<dyn Tool> {
     Arc::new(tool.title(title).effect(Effect::Read).agent_callable().source("builtin"))
 }

@@ -31,7 +31,7 @@ struct ReadArguments {
     #[serde(default = "first")]
     #[schemars(range(min = 1))]
     start_line: u64,
-    /// How many lines to read.
+    #[schemars(description = "How many lines to read.")]
     #[serde(default = "lines_default")]
     #[schemars(range(min = 1, max = 2000))]
     lines: u32,

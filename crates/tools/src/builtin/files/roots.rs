@@ -154,7 +154,7 @@ impl RootedPath<'_> {
         Ok((file, opened.len()))
     }
 
-    /// What went wrong, without telling where the root lies.
+    /// The error's text, without the path of the root.
     pub(super) fn describe_error(&self, error: &io::Error) -> String {
         let display_path = truncate_path(&self.display_path());
         match error.kind() {

@@ -1,11 +1,11 @@
-//! Which addresses a model may make us connect to: public ones. Tables, no names, no IO.
+//! Addresses that a model may connect to: public ones. Tables, no names, no IO.
 //!
 //! Sources: the IANA special-purpose address registries for IPv4 and IPv6, and the addresses that embed an IPv4
 //! address, each of which is judged by what is inside (CVE-2026-31943 was a filter that forgot `::ffff:a9fe:a9fe`).
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// What is wrong with an address; `None` = it is public.
+/// Reason why an address is not public; `None` = it is public.
 pub fn non_public_reason(address: IpAddr) -> Option<&'static str> {
     match address {
         IpAddr::V4(address) => non_public_v4_reason(address),

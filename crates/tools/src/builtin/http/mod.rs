@@ -7,7 +7,7 @@ mod address;
 mod guard;
 mod transport;
 
-pub use address::non_public_reason as refused_address;
+pub use address::non_public_reason;
 pub use guard::{
     AllowedPorts, HostResolver, PrivateHost, SystemResolver, resolve_allowed_addresses,
     resolve_public_addresses,
@@ -47,7 +47,8 @@ impl Default for FetchLimits {
     }
 }
 
-/// The tool `http.fetch`. R: L7
+/// The tool `http.fetch`.
+// R: L7
 pub struct HttpFetch {
     limits: FetchLimits,
     ports: AllowedPorts,
@@ -239,10 +240,11 @@ pub(crate) fn redirect_target(url: &Url, reply: &HttpResponse) -> Option<Result<
 }
 
 /// Headers that a model may set, one `Name: value` a line: none that describe the connection or the body, which are ours.
-/// Text, since every text protocol can write it. R: T3
+/// Text, since every text protocol can write it.
 ///
 /// # Errors
-/// Which line is wrong. What stands in it may be a secret and is not repeated.
+/// The line that is wrong. Its content may be a secret and is not repeated.
+// R: T3
 fn request_headers(text: &str) -> Result<HeaderMap, String> {
     const RESERVED: [&str; 12] = [
         "accept-encoding",

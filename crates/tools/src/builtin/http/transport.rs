@@ -13,7 +13,7 @@ use std::time::Duration;
 /// A request with the addresses that it may go to.
 #[derive(Clone, Debug)]
 pub struct PinnedRequest {
-    /// How.
+    /// Method of the request.
     pub method: Method,
     /// Where.
     pub url: Url,
@@ -21,11 +21,11 @@ pub struct PinnedRequest {
     pub addresses: Vec<SocketAddr>,
     /// Further headers.
     pub headers: HeaderMap,
-    /// What is sent along; `None` = nothing.
+    /// Body of the request; `None` = nothing.
     pub body: Option<Bytes>,
 }
 
-/// What came back: the head, and the body as it comes.
+/// Response: the head, and the body as it comes.
 pub struct HttpResponse {
     /// HTTP status.
     pub status: u16,
@@ -41,7 +41,7 @@ pub trait HttpTransport: Send + Sync {
     /// Sends a request to one of its addresses and answers with the head of the reply. Must not follow redirects.
     ///
     /// # Errors
-    /// What went wrong, for the model.
+    /// The error, for the model.
     async fn send(&self, request: PinnedRequest) -> Result<HttpResponse, String>;
 }
 

@@ -11,13 +11,13 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(super) struct ContentBlock {
     /// The block as its start event had it: the fields that no delta changes (`caller`, `server_name`, ids).
     pub(super) head: Map<String, Value>,
-    /// What deltas change.
+    /// Content, which deltas extend.
     pub(super) kind: ContentBlockKind,
-    /// Whether `content_block_stop` was seen.
+    /// True once `content_block_stop` was seen.
     pub(super) closed: bool,
 }
 
-/// What a block is, with what its deltas have added.
+/// Kind of a block, with the content that its deltas have added.
 #[derive(Debug)]
 pub(super) enum ContentBlockKind {
     /// Visible text with its sources.
@@ -118,9 +118,9 @@ impl ContentBlocks {
         (0..self.list.len()).filter(|at| !self.list[*at].closed).collect()
     }
 
-    /// The content array to send back. `cut`: the reply did not end by itself, so what waits for an answer that will
-    /// never come is left out.
-    pub(super) fn into_content(self, cut: ReplyCut) -> Vec<Value> {
+    /// The content array to send back. `cut`: the reply did not end by itself, so requests that will never be
+    /// answered are left out.
+    pub(super) fn into_content(self, cut: bool) -> Vec<Value> {
         let answered_ids: BTreeSet<String> = self
             .list
             .iter()
@@ -130,15 +130,8 @@ impl ContentBlocks {
     }
 }
 
-/// Whether the reply ended by itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ReplyCut {
-    No,
-    Yes,
-}
-
 impl ContentBlock {
-    /// What a hosted tool was asked, the first time this is called.
+    /// The request to a hosted tool, the first time this is called.
     pub(super) fn report_hosted(&mut self) -> Option<HostedTool> {
         let ContentBlockKind::Hosted { input, reported } = &mut self.kind else { return None };
         if std::mem::replace(reported, true) {
@@ -153,7 +146,7 @@ impl ContentBlock {
     }
 
     /// The block as it goes back; `None` for one that the upstream would refuse.
-    fn into_value(self, cut: ReplyCut, answered_ids: &BTreeSet<String>) -> Option<Value> {
+    fn into_value(self, cut: bool, answered_ids: &BTreeSet<String>) -> Option<Value> {
         let ContentBlock { mut head, kind, closed } = self;
         match kind {
             ContentBlockKind::Text { text, citations } => {
@@ -186,7 +179,7 @@ impl ContentBlock {
             }
             ContentBlockKind::Hosted { .. } => {
                 let id = head.get("id").and_then(Value::as_str).unwrap_or_default();
-                if cut == ReplyCut::Yes && !answered_ids.contains(id) {
+                if cut && !answered_ids.contains(id) {
                     return None;
                 }
             }

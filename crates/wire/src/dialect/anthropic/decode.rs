@@ -1,6 +1,7 @@
-//! Stream and body to [`StepWriter`]. // R: W1, W3, W5
+//! Stream and body to [`StepWriter`].
+// R: W1, W3, W5
 
-use super::blocks::{ContentBlockKind, ContentBlocks, ReplyCut};
+use super::blocks::{ContentBlockKind, ContentBlocks};
 use crate::assemble::CallHead;
 use crate::dialect::pending_seals::PendingSeals;
 use crate::dialect::text_fragments::TextFragments;
@@ -64,8 +65,7 @@ impl DialectDecoder for AnthropicDecoder {
         for at in self.blocks.open_blocks() {
             self.finish_block(at, step);
         }
-        let cut = if step.is_finished() { ReplyCut::No } else { ReplyCut::Yes };
-        let content = std::mem::take(&mut self.blocks).into_content(cut);
+        let content = std::mem::take(&mut self.blocks).into_content(!step.is_finished());
         if !content.is_empty() {
             step.echo(super::echo::write(content, self.container.take()));
         }

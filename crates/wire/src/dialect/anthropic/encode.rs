@@ -1,4 +1,5 @@
-//! Request to JSON. // R: W1, W7
+//! Request to JSON.
+// R: W1, W7
 
 use super::echo;
 use super::tool_id::{self, ToolIds};
@@ -18,7 +19,7 @@ const API_VERSION: &str = "2023-06-01";
 const MAX_TOKENS_DEFAULT: u64 = 4096;
 /// Higher temperatures are refused.
 const TEMPERATURE_MAX: f64 = 1.0;
-/// What stands first if a history begins with the model: the API wants a user message there.
+/// First user message of a history that begins with the model: the API wants one there.
 const MISSING_BEGINNING: &str = "(The beginning of this conversation is not available.)";
 /// Pictures that the API takes.
 const PICTURES: [&str; 4] = ["image/jpeg", "image/png", "image/gif", "image/webp"];
@@ -91,11 +92,10 @@ fn tools(request: &ModelRequest, profile: &UpstreamProfile, body: &mut Map<Strin
     if !may_call && !profile.tool_choice_none {
         return;
     }
-    let mut tools: Vec<Value> = match request.tools.is_empty() {
-        false => request.tools.iter().map(tool).collect(),
-        true => called_tool_names(request)
-            .map(|name| json!({ "name": name, "input_schema": any_object() }))
-            .collect(),
+    let mut tools: Vec<Value> = if request.tools.is_empty() {
+        called_tool_names(request).map(|name| json!({ "name": name, "input_schema": any_object() })).collect()
+    } else {
+        request.tools.iter().map(tool).collect()
     };
     if tools.is_empty() {
         return;
@@ -179,7 +179,7 @@ impl<'a> ConversationEncoder<'a> {
 
     /// Where a cache may end besides tools and prompt: behind what the user said last, which the next turn begins with, and behind
     /// the last step, which the next one begins with. With those two that is four, and no more are taken
-    /// (https://platform.claude.com/docs/en/build-with-claude/prompt-caching).
+    /// (<https://platform.claude.com/docs/en/build-with-claude/prompt-caching>).
     fn mark_cache_points(&mut self) {
         let turn = self.last_turn;
         if let Some((message, block)) = turn
@@ -196,7 +196,7 @@ impl<'a> ConversationEncoder<'a> {
     }
 
     /// One step: what the model said, and at once what became of its calls. Results come before anything else in the
-    /// user message, one for each `tool_use` (`surfaces.md` §9.2).
+    /// user message, one for each `tool_use`.
     fn step(&mut self, step: &'a ClosedStep) {
         let ids: Vec<String> = step.calls.iter().map(|(call, _)| self.ids.assign(call)).collect();
         let content = self.echo_content(step, &ids).unwrap_or_else(|| rebuild_content(step, &ids));
@@ -364,7 +364,7 @@ fn document(name: &str, media: &Media) -> Option<Value> {
     Some(json!({ "type": "document", "source": source, "title": name }))
 }
 
-/// What stands for a picture that cannot be sent; never its base64 (`surfaces.md` §9.3).
+/// Text in place of a picture that cannot be sent; never its base64.
 fn media_note(media: &Media, audience: &str) -> String {
     format!("[image {}, {}]", describe_media(media), audience)
 }

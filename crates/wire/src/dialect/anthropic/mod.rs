@@ -1,6 +1,6 @@
 //! Anthropic Messages (`POST /v1/messages`): numbered content blocks that open, grow and close.
 //!
-//! The reply's content array must come back unchanged on the next call, signatures and all (`surfaces.md` §9.2), so
+//! The reply's content array must come back unchanged on the next call, signatures and all, so
 //! the decoder rebuilds it block by block while it reports what the blocks say.
 //! Format: `platform.claude.com/docs/en/build-with-claude/streaming`.
 

@@ -19,7 +19,7 @@ pub(super) enum ConverseBlock {
     Call { slot: CallSlot, head: Map<String, Value>, input: TextFragments },
     /// A tool that the provider runs.
     Hosted { head: Map<String, Value>, input: TextFragments, reported: bool },
-    /// What it answered.
+    /// Result of a hosted tool.
     ToolResult { head: Map<String, Value>, content: Vec<Value>, reported: bool },
 }
 

@@ -5,7 +5,7 @@ mod anthropic;
 mod converse;
 mod converse_blocks;
 
-pub(crate) use anthropic::BedrockAnthropicDecoder as AnthropicDecoder;
+pub(crate) use anthropic::BedrockAnthropicDecoder;
 pub(crate) use converse::ConverseDecoder;
 
 use crate::dialect::PayloadFrame;

@@ -1,7 +1,8 @@
-//! Stream and body to [`StepWriter`]. // R: W1, W3, W5
+//! Stream and body to [`StepWriter`].
 //!
 //! Format: `docs.cohere.com/v2/docs/streaming`. A tool plan is what the model means to do, so it is thinking and never
 //! answer text (quirk H1).
+// R: W1, W3, W5
 
 use crate::assemble::CallHead;
 use crate::dialect::pending_seals::PendingSeals;
@@ -136,7 +137,7 @@ fn citation(citations: &JsonRef<'_>, step: &mut StepWriter<'_>) {
     }
 }
 
-/// How the reply ended: `message-end.delta`, or the top of a plain body.
+/// Reads the reply's end: `message-end.delta`, or the top of a plain body.
 fn read_message_end(json: &JsonRef<'_>, step: &mut StepWriter<'_>) {
     if let Some(usage) = json.get("usage") {
         let tokens = |keys: &[&str]| usage.path(keys).and_then(JsonRef::as_u64);

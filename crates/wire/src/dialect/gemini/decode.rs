@@ -1,7 +1,7 @@
 //! Chunks of `generateContent` to [`StepWriter`].
 //!
 //! There is no end marker: a finish reason makes the step complete, but text may follow the first one (F3), so the
-//! bytes are read to their end. Calls come whole, or as values for JSON paths ([`partial_arguments`](super::partial)).
+//! bytes are read to their end. Calls come whole, or as values for JSON paths ([`partial_arguments`](super::partial_arguments)).
 
 use super::partial_arguments::PartialArguments;
 use crate::assemble::CallHead;
@@ -29,7 +29,7 @@ struct CandidateState {
     parts: Vec<Value>,
     /// Something among `parts` cannot be rebuilt from text and calls.
     echo_needed: bool,
-    /// How many calls have been opened.
+    /// Number of calls opened so far.
     calls: u64,
     /// A call whose arguments are still coming.
     partial: Option<PartialCall>,
@@ -78,7 +78,7 @@ impl DialectDecoder for GeminiDecoder {
     }
 }
 
-/// Whether a chunk is a piece of a reply.
+/// Kind of a chunk: part of a reply or not.
 #[derive(PartialEq, Eq)]
 enum ChunkKind {
     Reply,

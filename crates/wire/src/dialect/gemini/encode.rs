@@ -1,6 +1,6 @@
 //! Request to JSON.
 //!
-//! Rules that the API enforces with HTTP 400 (`surfaces.md` §9.2): as many `functionResponse` parts as `functionCall`
+//! Rules that the API enforces with HTTP 400: as many `functionResponse` parts as `functionCall`
 //! parts, in the one content right after; and from Gemini 3 on a `thoughtSignature` on the first call of each step,
 //! the model's own or the sentinel for steps that another model wrote.
 
@@ -102,7 +102,7 @@ fn declaration(tool: &ToolDefinition) -> Value {
     declaration
 }
 
-/// What changed with Gemini 3: signatures are demanded, and results may carry pictures.
+/// Generation of the model. Gemini 3 demands signatures and accepts pictures in results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ModelGeneration {
     BeforeThree,
@@ -150,7 +150,7 @@ impl HistoryEncoder<'_> {
         if self.profile.vision { inline(media) } else { json!({ "text": media.note() }) }
     }
 
-    /// What the model said, and the answers to its calls.
+    /// The model's own parts, and the responses to its calls.
     fn step(&self, step: &ClosedStep) -> (Vec<Value>, Vec<Value>) {
         let model_parts = self.echo(step).unwrap_or_else(|| self.rebuild(step));
         let ids: Vec<Value> = model_parts

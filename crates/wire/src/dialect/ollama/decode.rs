@@ -12,7 +12,7 @@ use std::collections::HashMap;
 
 #[derive(Default)]
 pub(crate) struct OllamaDecoder {
-    /// What each id was used for: (`index`, name, arguments).
+    /// First use of each id: (`index`, name, arguments).
     by_id: HashMap<String, (String, String, String)>,
 }
 

@@ -7,7 +7,7 @@ use crate::step::StepWriter;
 use crate::vocabulary::{CallKind, FinishReason, Media, Usage};
 use serde_json::{Map, Value, json};
 
-/// What must be echoed but is no fragment of text. Everything else goes straight to the [`StepWriter`].
+/// Everything that must be echoed but is no fragment of text. The rest goes straight to the [`StepWriter`].
 #[derive(Default)]
 pub(crate) struct ChatDecoder {
     /// `reasoning_details[]` of OpenRouter, fragments of one entry joined.

@@ -5,7 +5,7 @@
 //! said is not said again. A call named `multi_tool_use.parallel` (P7) stays the one call that it is: it has one
 //! `call_id` to be answered, and "no such tool" lets the model make the calls itself.
 
-use super::items::{IsNew, ItemKind, OutputItems, TextChannel, call_id};
+use super::items::{ItemKind, OutputItems, TextChannel, call_id};
 use crate::assemble::CallHead;
 use crate::dialect::{DialectDecoder, PayloadFrame};
 use crate::json::JsonRef;
@@ -56,7 +56,7 @@ impl DialectDecoder for ResponsesDecoder {
             "response.output_item.added" => {
                 if let Some(item) = event.get("item") {
                     let (at, is_new) = self.items.item_added(event, item);
-                    if is_new == IsNew::Yes {
+                    if is_new {
                         self.empty_calls.drain(..).for_each(|slot| step.seal_call(slot));
                         self.register_item(at, item, step);
                         if self.items.get(at).kind == ItemKind::Reasoning {
@@ -68,7 +68,7 @@ impl DialectDecoder for ResponsesDecoder {
             "response.output_item.done" => {
                 if let Some(item) = event.get("item") {
                     let (at, is_new) = self.items.item_done(event, item);
-                    if is_new == IsNew::Yes {
+                    if is_new {
                         self.register_item(at, item, step);
                     }
                     let cut = item.nonempty("status").as_deref() == Some("incomplete");
@@ -302,7 +302,7 @@ fn arguments_of<'a>(item: &JsonRef<'a>, kind: ItemKind) -> Cow<'a, str> {
 impl ResponsesDecoder {
     /// An item's first sight.
     fn register_item(&mut self, at: usize, item: &JsonRef<'_>, step: &mut StepWriter<'_>) {
-        invalidate_if_new(IsNew::Yes, step);
+        step.invalidate_templates();
         let kind = self.items.get(at).kind;
         match kind {
             ItemKind::Call(_) => {
@@ -356,7 +356,7 @@ impl ResponsesDecoder {
             response.get("output").map(JsonRef::items).unwrap_or_default().iter().enumerate()
         {
             let (at, is_new) = self.items.match_snapshot(&mut matching, position, item);
-            if is_new == IsNew::Yes {
+            if is_new {
                 self.register_item(at, item, step);
             }
             let item_status = item.nonempty("status").unwrap_or_default();
@@ -401,8 +401,8 @@ impl ResponsesDecoder {
 }
 
 /// A new item may take over a number that fragments were sent under before.
-fn invalidate_if_new(is_new: IsNew, step: &mut StepWriter<'_>) {
-    if is_new == IsNew::Yes {
+fn invalidate_if_new(is_new: bool, step: &mut StepWriter<'_>) {
+    if is_new {
         step.invalidate_templates();
     }
 }

@@ -1,4 +1,4 @@
-//! Which output item an event speaks of.
+//! Matching events to output items.
 //!
 //! `output_index` decides; ids of items rotate with every event at GitHub Copilot (P2) and count only where there is
 //! no index. A `call_id` is compared, because some servers use one index for everything.
@@ -8,7 +8,7 @@ use crate::vocabulary::{CallKind, CallSlot};
 use serde_json::Value;
 use std::collections::{BTreeSet, HashMap, VecDeque};
 
-/// What an output item is.
+/// Kind of an output item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ItemKind {
     Message,
@@ -147,43 +147,43 @@ impl OutputItems {
         }
     }
 
-    /// The same, of a known kind: an item that was never announced is opened.
-    pub(super) fn find_or_open(&mut self, event: &JsonRef<'_>, kind: ItemKind) -> (usize, IsNew) {
+    /// The same, of a known kind: an item that was never announced is opened, and `true` says so.
+    pub(super) fn find_or_open(&mut self, event: &JsonRef<'_>, kind: ItemKind) -> (usize, bool) {
         if let Some(at) = self.find_for_event(event).filter(|at| self.items[*at].kind == kind) {
-            return (at, IsNew::No);
+            return (at, false);
         }
         let output_index = event.get("output_index").and_then(JsonRef::as_u64);
         let mut item = OutputItem::new(kind, output_index, event);
         item.item_id = event.nonempty("item_id").unwrap_or_default().into_owned();
         item.call_id.clear();
-        (self.push(item), IsNew::Yes)
+        (self.push(item), true)
     }
 
     /// `output_item.item_added`: opens an item unless it is told again.
-    pub(super) fn item_added(&mut self, event: &JsonRef<'_>, item: &JsonRef<'_>) -> (usize, IsNew) {
+    pub(super) fn item_added(&mut self, event: &JsonRef<'_>, item: &JsonRef<'_>) -> (usize, bool) {
         let kind = ItemKind::of(item);
         let known = match event.get("output_index").and_then(JsonRef::as_u64) {
             Some(index) => self.by_index.get(&index),
             None => item.nonempty("id").and_then(|id| self.by_item_id.get(id.as_ref())),
         };
         match known {
-            Some(at) if self.items[*at].is_restated_by(kind, item) => (*at, IsNew::No),
+            Some(at) if self.items[*at].is_restated_by(kind, item) => (*at, false),
             _ => self.open(event, item),
         }
     }
 
     /// `output_item.item_done`: the item of that index, unless a different one was complete there before.
-    pub(super) fn item_done(&mut self, event: &JsonRef<'_>, item: &JsonRef<'_>) -> (usize, IsNew) {
+    pub(super) fn item_done(&mut self, event: &JsonRef<'_>, item: &JsonRef<'_>) -> (usize, bool) {
         let kind = ItemKind::of(item);
         let has_index = event.get("output_index").is_some();
         let by_id =
             item.nonempty("id").filter(|_| !has_index).and_then(|id| self.by_item_id.get(id.as_ref()));
         let known = by_id.copied().or_else(|| self.find_for_event(event));
         match known.map(|at| (at, &self.items[at])) {
-            Some((at, known)) if known.kind == kind && !known.done => (at, IsNew::No),
+            Some((at, known)) if known.kind == kind && !known.done => (at, false),
             Some((at, known)) if known.kind == kind => match kind {
                 ItemKind::Call(_) if !known.is_restated_by(kind, item) => self.open(event, item),
-                _ => (at, IsNew::No),
+                _ => (at, false),
             },
             _ => self.open(event, item),
         }
@@ -211,7 +211,7 @@ impl OutputItems {
         matching: &mut SnapshotMatcher,
         position: usize,
         item: &JsonRef<'_>,
-    ) -> (usize, IsNew) {
+    ) -> (usize, bool) {
         let kind = ItemKind::of(item);
         let known = match kind {
             // Several calls may have one id (T12): each is matched once, in order.
@@ -234,15 +234,15 @@ impl OutputItems {
             }),
         };
         match known {
-            Some(at) => (at, IsNew::No),
+            Some(at) => (at, false),
             None => {
                 let index = Some(position as u64).filter(|index| !self.by_index.contains_key(index));
-                (self.push(OutputItem::new(kind, index, item)), IsNew::Yes)
+                (self.push(OutputItem::new(kind, index, item)), true)
             }
         }
     }
 
-    /// What is to be echoed: every item that was told whole, in the order of the response.
+    /// Items to be echoed: every item that arrived whole, in the order of the response.
     pub(super) fn take_values(&mut self) -> Vec<Value> {
         let in_order = self.items.iter().all(|item| item.output_index.is_some());
         let mut items: Vec<&mut OutputItem> =
@@ -253,9 +253,9 @@ impl OutputItems {
         items.into_iter().filter_map(|item| item.value.take()).collect()
     }
 
-    fn open(&mut self, event: &JsonRef<'_>, item: &JsonRef<'_>) -> (usize, IsNew) {
+    fn open(&mut self, event: &JsonRef<'_>, item: &JsonRef<'_>) -> (usize, bool) {
         let output_index = event.get("output_index").and_then(JsonRef::as_u64);
-        (self.push(OutputItem::new(ItemKind::of(item), output_index, item)), IsNew::Yes)
+        (self.push(OutputItem::new(ItemKind::of(item), output_index, item)), true)
     }
 
     fn push(&mut self, item: OutputItem) -> usize {
@@ -269,13 +269,6 @@ impl OutputItems {
         self.items.push(item);
         at
     }
-}
-
-/// Whether an item was just opened.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum IsNew {
-    Yes,
-    No,
 }
 
 /// Items of the stream that have not been found in the snapshot yet.

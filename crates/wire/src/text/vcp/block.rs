@@ -26,7 +26,7 @@ pub(super) struct VcpBlockReader {
     raw_room: usize,
     /// Bytes behind the start marker.
     size: usize,
-    /// What stands between two fields.
+    /// Text between two fields.
     gap: String,
     gap_position: TextPosition,
     raw_before_gap: usize,
@@ -44,7 +44,7 @@ enum VcpBlockState {
     Lost,
 }
 
-/// What a piece of text did.
+/// Effect of a piece of text.
 enum PieceResult {
     /// So many bytes belong to the block.
     Consumed(usize),

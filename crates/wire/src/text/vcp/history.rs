@@ -7,7 +7,7 @@ use crate::vocabulary::{Call, CallOutcome, ToolDefinition};
 use serde_json::Value;
 use std::fmt::Write;
 
-/// How requests name a tool: `tool_name` and `command`.
+/// Names of a tool in requests: `tool_name` and `command`.
 pub(super) fn names(tool: &ToolDefinition) -> (&str, Option<&str>) {
     match &tool.vcp {
         Some(vcp) => (&vcp.tool_name, vcp.command.as_deref()),

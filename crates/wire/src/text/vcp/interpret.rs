@@ -1,4 +1,4 @@
-//! What the fields of a whole block mean: calls with arguments.
+//! The meaning of a whole block's fields: calls with arguments.
 
 use super::super::flat_arguments;
 use super::super::protocol::FindingKind;

@@ -14,7 +14,7 @@ pub(super) enum BracketKind {
     Brace,
 }
 
-/// Whether a value protects the markers in it.
+/// Quoting of a value, which decides if the markers in it are protected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum QuoteMode {
     Plain,
@@ -202,7 +202,7 @@ pub(super) fn match_sign(text: &str) -> SignMatch {
 }
 
 impl BracketKind {
-    /// What opens a plain value.
+    /// Opening of a plain value.
     pub(super) fn plain_opener(self) -> &'static str {
         match self {
             BracketKind::Corner => "「始」",
@@ -210,7 +210,7 @@ impl BracketKind {
         }
     }
 
-    /// What closes a value.
+    /// End of a value.
     pub(super) fn closer(self, quoting: QuoteMode) -> &'static str {
         match (self, quoting) {
             (BracketKind::Corner, QuoteMode::Plain) => "「末」",

@@ -1,6 +1,6 @@
-//! What the fields of a block mean, told while they arrive: which tool, and its arguments as JSON.
+//! The meaning of a block's fields, emitted while they arrive: the tool, and its arguments as JSON.
 //!
-//! Arguments are streamed as soon as the tool is certain. Two things take back what was streamed and tell it again at
+//! Arguments are streamed as soon as the tool is certain. Two things take back streamed arguments and emit them again at
 //! the end of the block: a parameter that is given a second time, and the first numbered command.
 
 use super::super::block_scanner::{ScanOutput, TextPosition};
@@ -103,7 +103,7 @@ struct OpenedCall {
     chosen: bool,
 }
 
-/// How arguments are told.
+/// State of the emission of arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ArgumentEmission {
     /// As they come.

@@ -6,7 +6,7 @@ use super::super::escape::MarkerPrefix;
 pub(super) const ANGLES_MAX: usize = 8;
 /// Spaces inside the brackets of a marker, on each side.
 pub(super) const LABEL_SPACES_MAX: usize = 2;
-/// How far behind a start marker it is decided whether it begins a block, in bytes.
+/// Length of the text after a start marker within which it is decided if it begins a block, in bytes.
 pub(super) const LOOK_BYTES_MAX: usize = 256;
 /// A field's name, in bytes.
 pub(super) const KEY_BYTES_MAX: usize = 128;

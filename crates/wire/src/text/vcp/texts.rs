@@ -1,4 +1,4 @@
-//! What the VCP protocol says to models and people.
+//! Sentences of the VCP protocol for models and people.
 //!
 //! In English whatever the user speaks: it is read by models, and stays the same byte for byte so that prompt caches
 //! survive.
@@ -49,7 +49,7 @@ pub(super) enum VcpFlaw {
     StrayCloser,
     /// Something like an opening or closing that is none.
     BadMark,
-    /// What stands before an opening is no name and colon.
+    /// The text before an opening is no name and colon.
     NoKey,
     /// No field `tool_name`, or an empty one.
     NoToolName,

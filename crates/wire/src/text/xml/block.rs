@@ -23,10 +23,10 @@ pub(super) struct XmlBlockReader {
     outline: JsonOutline,
     /// The name of the call that was opened.
     opened: Option<String>,
-    /// How far its arguments were told.
+    /// Number of bytes of the arguments emitted so far.
     emitted: usize,
     unescaper: StreamUnescaper,
-    /// What follows the JSON.
+    /// Text after the JSON.
     tail: String,
     tail_position: TextPosition,
 }
@@ -160,7 +160,7 @@ impl XmlBlockReader {
         }
     }
 
-    /// What is wrong with the JSON may stand behind the end marker: then that is the end.
+    /// Ends the block early if the error of its JSON can lie after the end marker.
     fn ends_early(&mut self, out: &mut ScanOutput<'_>) -> Option<String> {
         let body = self.body.text();
         let end = body.find(END)? + END.len();
@@ -317,7 +317,7 @@ impl BlockGrammar for XmlBlockReader {
     }
 }
 
-/// How much of an end marker stands at the end of a text.
+/// Number of bytes of an end marker at the end of a text.
 fn torn_end(text: &str) -> usize {
     (1..END.len()).rev().find(|length| text.ends_with(&END[..*length])).unwrap_or(0)
 }

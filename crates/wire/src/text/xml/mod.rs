@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 const START: &str = "<tool_call>";
 const END: &str = "</tool_call>";
-/// How far behind a start marker it is decided whether it begins a block, in bytes.
+/// Length of the text after a start marker within which it is decided if it begins a block, in bytes.
 const LOOK_BYTES_MAX: usize = 256;
 /// White space between the JSON and the end marker, in bytes.
 const TAIL_SPACES_MAX: usize = 1024;

@@ -43,10 +43,12 @@ impl ParserGrammar for XmlParser {
                 _ => return BlockOpening::Nothing,
             }
         }
-        match at_line_start {
-            _ if spaces >= LOOK_BYTES_MAX => BlockOpening::Nothing,
-            true => BlockOpening::Block,
-            false => BlockOpening::Torn,
+        if spaces >= LOOK_BYTES_MAX {
+            BlockOpening::Nothing
+        } else if at_line_start {
+            BlockOpening::Block
+        } else {
+            BlockOpening::Torn
         }
     }
 
@@ -105,7 +107,7 @@ fn refused(flaw: &XmlFlaw, before: &str, end: usize, tainted: bool) -> ParsedBlo
     ParsedBlock { calls: vec![(name, Err(flaw.to_string()))], end, tainted, notes: Vec::new() }
 }
 
-/// What is wrong with a text that is no document, and where.
+/// The flaw of a text that is no document, and its position.
 fn find_flaw(body: &str, first: usize) -> (XmlFlaw, usize) {
     let not_json = |what: String, at: usize| {
         let flaw = if at > BLOCK_BYTES_MAX { XmlFlaw::TooLarge } else { XmlFlaw::NotJson { what } };

@@ -1,4 +1,4 @@
-//! What the protocol `xml` says to models and people.
+//! Sentences of the protocol `xml` for models and people.
 
 use super::BLOCK_BYTES_MAX;
 use std::fmt;
@@ -21,7 +21,7 @@ the text; it disappears by itself.";
 /// Why a block is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum XmlFlaw {
-    /// What stands in the block is not JSON; what is wrong.
+    /// The content of the block is not JSON; the reason.
     NotJson {
         what: String,
     },
@@ -56,7 +56,7 @@ impl fmt::Display for XmlFlaw {
     }
 }
 
-/// What is wrong with a text that should be JSON.
+/// Describes the error in a text that should be JSON.
 pub(super) fn invalid_json_text(what: &str) -> String {
     format!("it is not JSON: {what}")
 }
