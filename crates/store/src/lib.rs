@@ -4,7 +4,7 @@
 //! [`Durability`]; the payload is bytes. It never repairs: a gap, a repetition or a former owner is refused.
 //!
 //! ```
-//! # tokio::runtime::ThroughlineBuilder::new_current_thread().build().unwrap().block_on(async {
+//! # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
 //! use throughline_store::{Durability, Log, MemoryLog, LogRecord};
 //!
 //! let log = MemoryLog::default();

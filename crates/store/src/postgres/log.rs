@@ -125,7 +125,7 @@ impl Log for PostgresStore {
         let pool = &self.shared().pool;
         let row =
             segment::load_row(pool, turn).await.map_err(log_error)?.ok_or_else(|| unknown_turn(turn))?;
-        let rows = sqlx::query("SELECT step, data FROM beside WHERE n = $1 ORDER BY id").bind(row.n);
+        let rows = sqlx::query("SELECT step, data FROM provider_state WHERE n = $1 ORDER BY id").bind(row.n);
         let rows = rows.fetch_all(pool).await.map_err(log_error)?;
         let provider_state = |row: &sqlx::postgres::PgRow| -> Result<ProviderStateRecord, sqlx::Error> {
             let (step, data): (i32, Vec<u8>) = (row.try_get("step")?, row.try_get("data")?);
@@ -226,7 +226,7 @@ pub(super) async fn delete(db: &mut PgConnection, turn: &str) -> Result<(), sqlx
         .await?;
     if let Some(n) = n {
         sqlx::query("DELETE FROM segment WHERE n = $1").bind(n).execute(&mut *db).await?;
-        sqlx::query("DELETE FROM beside WHERE n = $1").bind(n).execute(&mut *db).await?;
+        sqlx::query("DELETE FROM provider_state WHERE n = $1").bind(n).execute(&mut *db).await?;
     }
     Ok(())
 }

@@ -100,7 +100,7 @@ impl PostgresWriter {
             return;
         }
         match self.append(&groups, durability).await {
-            Ok(taken) => self.succeed(groups, &taken, durability).await,
+            Ok(written) => self.succeed(groups, &written, durability).await,
             Err(error) => {
                 for (reply, _) in groups.into_iter().flat_map(|group| group.replies) {
                     // Nobody may be waiting any more.
@@ -198,7 +198,7 @@ impl PostgresWriter {
             )
             .await;
             let error = match sent {
-                Ok(done) if done.open => return Ok(done.taken.into_iter().collect()),
+                Ok(done) if done.open => return Ok(done.written.into_iter().collect()),
                 // Somebody has cleared away what they took for dead.
                 Ok(_) => {
                     self.connection = None;
@@ -313,7 +313,7 @@ impl PostgresWriter {
         Ok(())
     }
 
-    async fn succeed(&mut self, groups: Vec<AppendGroup>, taken: &HashSet<usize>, durability: Durability) {
+    async fn succeed(&mut self, groups: Vec<AppendGroup>, written: &HashSet<usize>, durability: Durability) {
         let figures = &self.shared.counters;
         figures.commits.fetch_add(1, Relaxed);
         if durability == Durability::Power {
@@ -328,7 +328,7 @@ impl PostgresWriter {
         };
         let (now, mut events, mut segments) = (Instant::now(), 0, 0);
         for (index, group) in groups.into_iter().enumerate() {
-            if !taken.contains(&index) || lost.contains(&index) {
+            if !written.contains(&index) || lost.contains(&index) {
                 self.reject(group).await;
                 continue;
             }

@@ -112,8 +112,8 @@ impl Log for SqliteStore {
         let id = turn.to_owned();
         let read = move |connection: &Connection| -> Result<Option<Vec<ProviderStateRecord>>, StoreError> {
             let Some(row) = segment::load_row(connection, &id)? else { return Ok(None) };
-            let mut find =
-                connection.prepare_cached("SELECT step, data FROM beside WHERE n = ?1 ORDER BY id")?;
+            let mut find = connection
+                .prepare_cached("SELECT step, data FROM provider_state WHERE n = ?1 ORDER BY id")?;
             let provider_state = find.query_map([row.n], |row| {
                 Ok(ProviderStateRecord { step: row.get(0)?, payload: row.get::<_, Vec<u8>>(1)?.into() })
             })?;

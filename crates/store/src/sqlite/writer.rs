@@ -337,7 +337,7 @@ impl SqliteWriter {
             self.connection
                 // Nothing, if the turn has been forgotten in this very transaction.
                 .prepare_cached(
-                    "INSERT INTO beside (n, step, data) SELECT n, ?2, ?3 FROM turn_log WHERE n = ?1",
+                    "INSERT INTO provider_state (n, step, data) SELECT n, ?2, ?3 FROM turn_log WHERE n = ?1",
                 )?
                 .execute(params![live.n, provider_state.step, &*provider_state.payload])?;
         }
