@@ -20,6 +20,8 @@
 //! # Ok::<(), throughline_store::LogError>(()) }).unwrap();
 //! ```
 
+#![allow(missing_docs, reason = "a crate of this workspace: only what needs words has them")]
+
 pub mod blobs;
 pub mod catalog;
 mod error;

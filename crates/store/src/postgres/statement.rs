@@ -38,9 +38,9 @@ SELECT set_config('synchronous_commit', $13, true),
     ARRAY (SELECT g.ord FROM unnest($3::bigint[], $4::bigint[]) WITH ORDINALITY AS g (n, epoch, ord)
         JOIN owned o ON o.n = g.n AND o.epoch = g.epoch) AS written";
 
-/// What came of a batch.
+/// Outcome of a batch.
 pub(super) struct BatchResult {
-    /// Whether this connection may write at all; if not, nothing was written.
+    /// False if this connection may not write any more; nothing was written then.
     pub open: bool,
     /// Positions of the groups that were written; the others have been fenced off.
     pub written: Vec<usize>,
@@ -117,7 +117,7 @@ pub(super) fn notification_payload(
     notification
 }
 
-/// What a notification says: turns of another server, or all of them. `None`: it is one of ours, or of nobody.
+/// Turns of another server that a notification names, or all of them. `None`: it is one of ours, or of nobody.
 pub(super) fn parse_notification(replica: i32, notification: &str) -> Option<Option<Vec<i64>>> {
     let mut words = notification.split(' ');
     if words.next()?.parse::<i32>().ok()? == replica {

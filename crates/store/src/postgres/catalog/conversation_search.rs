@@ -66,7 +66,7 @@ pub(super) async fn conversations(
 }
 
 impl ConversationSearch<'_, '_> {
-    /// Whether there is nothing behind what has been looked at.
+    /// True if there is nothing after the rows that were searched.
     async fn run(&mut self, has_index: bool) -> Result<bool, StoreError> {
         if let Some(ended) = self.search_window(FIRST_WINDOW).await? {
             return Ok(ended);

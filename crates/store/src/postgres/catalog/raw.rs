@@ -1,4 +1,4 @@
-//! What upstreams really sent, in pieces.
+//! Bytes of upstreams, in chunks.
 
 use super::DbConnection;
 use super::rows::{map_rows, sanitize_param, to_sql, unsigned, unsigned_32};

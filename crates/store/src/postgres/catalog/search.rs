@@ -20,7 +20,7 @@ pub(super) fn folded(text: &str) -> String {
     text.chars().flat_map(char::to_lowercase).collect()
 }
 
-/// What a text matches in the tables; `None`: nothing.
+/// Pattern of a text for the lower-case columns.
 pub(super) fn pattern(text: &str) -> String {
     like_pattern(&folded(text))
 }
@@ -105,7 +105,7 @@ pub(super) async fn hits(
 }
 
 impl HitSearch<'_, '_> {
-    /// Whether everything has been looked at, or the page is full.
+    /// True if everything has been searched, or the page is full.
     async fn run(&mut self, has_index: bool) -> Result<bool, StoreError> {
         if self.search_window(FIRST_WINDOW_TURNS).await? {
             return Ok(true);

@@ -95,7 +95,7 @@ pub(super) async fn create(
     Ok(TurnCreation::New)
 }
 
-/// Why a turn cannot begin in a conversation, which is held until the end of the transaction.
+/// Reason that a turn cannot begin in a conversation, which is locked until the end of the transaction.
 async fn check_can_begin(
     db: DbConnection<'_>,
     limits: &CatalogLimits,

@@ -1,4 +1,4 @@
-//! What upstreams really sent, in pieces.
+//! Bytes of upstreams, in chunks.
 
 use super::rows::{to_sql, unsigned};
 use crate::catalog::{CatalogLimits, RawExtent, RawId, RawRow};

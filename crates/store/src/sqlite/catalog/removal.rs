@@ -1,4 +1,4 @@
-//! What goes, and what goes with it.
+//! Removal of turns and conversations with everything that is only theirs.
 
 use super::turns::running_in;
 use super::{files, search};

@@ -85,7 +85,7 @@ pub(super) fn create(
     Ok(TurnCreation::New)
 }
 
-/// Why a turn cannot begin in a conversation.
+/// Reason that a turn cannot begin in a conversation.
 fn check_can_begin(
     db: &Connection,
     limits: &CatalogLimits,

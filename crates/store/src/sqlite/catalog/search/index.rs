@@ -33,7 +33,7 @@ fn enqueue(db: &Connection, text_key: i64, text: &str) -> Result<(), StoreError>
     Ok(())
 }
 
-/// What was said in a turn, and answered, is found no more.
+/// Removes the texts of a turn from the index.
 pub(in super::super) fn remove_turn_texts(db: &Connection, n: i64) -> Result<(), StoreError> {
     remove(db, n, INPUT)?;
     remove(db, n, ANSWER)?;
@@ -63,7 +63,7 @@ fn remove(db: &Connection, n: i64, part: i64) -> Result<(), StoreError> {
 /// Bytes of text indexed in one transaction, for which appends wait.
 pub(in crate::sqlite) const INDEX_BATCH_BYTES: usize = 16 << 10;
 
-/// Whether everything that is to be found is in the index.
+/// State of the index.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::sqlite) enum IndexState {
     Complete,
@@ -72,7 +72,7 @@ pub(in crate::sqlite) enum IndexState {
     Stale,
 }
 
-/// How far the index is.
+/// Checks if texts wait for the index.
 pub(in crate::sqlite) fn index_state(db: &Connection) -> Result<IndexState, StoreError> {
     let has_pending = db.prepare_cached("SELECT 1 FROM index_queue LIMIT 1")?.exists([])?;
     Ok(if has_pending { IndexState::Stale } else { IndexState::Complete })
