@@ -32,9 +32,10 @@ enum PersonPresence {
 pub async fn run(args: &AskArgs) -> CommandResult {
     let words = UiText(UiLanguage::of_environment());
     let input = input(args)?;
-    let person = match io::stdin().is_terminal() && io::stderr().is_terminal() {
-        true => PersonPresence::AtTheTerminal,
-        false => PersonPresence::Nobody,
+    let person = if io::stdin().is_terminal() && io::stderr().is_terminal() {
+        PersonPresence::AtTheTerminal
+    } else {
+        PersonPresence::Nobody
     };
     let approval = match (args.approve, person) {
         (true, _) => ApprovalMode::AllowAll,
@@ -170,9 +171,10 @@ impl EventPrinter {
                     if terminal && self.plain.is_mid_line() {
                         println!();
                     }
-                    match io::stderr().is_terminal() {
-                        true => eprintln!("\x1b[2m{note}\x1b[0m"),
-                        false => eprintln!("{note}"),
+                    if io::stderr().is_terminal() {
+                        eprintln!("\x1b[2m{note}\x1b[0m")
+                    } else {
+                        eprintln!("{note}")
                     }
                     if terminal {
                         self.plain.mark_note_printed();

@@ -44,12 +44,11 @@ pub async fn run(args: &ImportArgs) -> CommandResult {
         }
         Err(error) => return Err(error.into()),
     };
-    let printed = match args.json {
-        true => output::json_line(&imported),
-        false => {
-            let text = |name: &str| imported[name].as_str().unwrap_or_default().to_owned();
-            output::text(&words.imported(&text("id"), &text("title"), turns))
-        }
+    let printed = if args.json {
+        output::json_line(&imported)
+    } else {
+        let text = |name: &str| imported[name].as_str().unwrap_or_default().to_owned();
+        output::text(&words.imported(&text("id"), &text("title"), turns))
     };
     printed.map_err(|error| messages::output_failed(&error))?;
     Ok(CliExit::Done)

@@ -15,10 +15,7 @@ pub enum ControllingTerminal {
 impl ControllingTerminal {
     /// Asked before anybody waits for signals: what is ignored until then stays unheard.
     pub fn of_this_process() -> Self {
-        match std::fs::File::open(TTY_PATH).is_ok() && !hangups_are_ignored() {
-            true => Self::Own,
-            false => Self::None,
-        }
+        if std::fs::File::open(TTY_PATH).is_ok() && !hangups_are_ignored() { Self::Own } else { Self::None }
     }
 
     /// Whether it was there and has been closed: whoever started the process has left.

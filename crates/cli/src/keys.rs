@@ -26,17 +26,15 @@ pub async fn run(args: &KeysArgs) -> CommandResult {
             let expires =
                 days.map(|days| (now + SignedDuration::from_hours(24 * i64::from(days))).as_millisecond());
             let created = KeyBackend::open(at).await?.create(name, &scopes, expires).await?;
-            match json {
-                true => output::json_line(&created),
-                false => output::text(&words.key_made(created["key"].as_str().unwrap_or_default())),
+            if json {
+                output::json_line(&created)
+            } else {
+                output::text(&words.key_made(created["key"].as_str().unwrap_or_default()))
             }
         }
         KeysCommand::List { at, json } => {
             let keys = KeyBackend::open(at).await?.list().await?;
-            match json {
-                true => output::json_line(&keys),
-                false => output::text(&key_table(&keys, words)),
-            }
+            if json { output::json_line(&keys) } else { output::text(&key_table(&keys, words)) }
         }
         KeysCommand::Revoke { id, at } => {
             let backend = KeyBackend::open(at).await?;

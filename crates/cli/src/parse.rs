@@ -41,9 +41,10 @@ pub async fn run(args: &ParseArgs) -> CommandResult {
     let inspect_request =
         InspectionContext { agent, registry: &registry, selection: &offer, remembered: &remembered };
     let inspection = inspect(&text, reading, inspect_request);
-    let printed = match args.json {
-        true => crate::output::json_line(&InspectionDescription::from(&inspection)),
-        false => crate::output::text(&render_report(&args.file, &text, &inspection)),
+    let printed = if args.json {
+        crate::output::json_line(&InspectionDescription::from(&inspection))
+    } else {
+        crate::output::text(&render_report(&args.file, &text, &inspection))
     };
     printed.map_err(|error| messages::output_failed(&error))?;
     tools.close().await;

@@ -211,11 +211,10 @@ impl AppContext {
         }
         #[cfg(feature = "demo")]
         {
-            let demo = match wants_demo {
-                true => Some(
-                    throughline_testkit::demo::start().await.map_err(|error| messages::no_demo(&error))?,
-                ),
-                false => None,
+            let demo = if wants_demo {
+                Some(throughline_testkit::demo::start().await.map_err(|error| messages::no_demo(&error))?)
+            } else {
+                None
             };
             if let Some(handle) = &demo {
                 let base_url = handle.base_url(throughline_testkit::FakeDialect::OpenaiChat);

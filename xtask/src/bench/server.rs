@@ -43,9 +43,10 @@ pub fn server(options: &BenchOptions) -> Result<String> {
 
     let results = setup.folder.join("server.jsonl");
     let _ = fs::remove_file(&results);
-    let floors: &[&str] = match quick {
-        true => &["relay-pass", "relay-turn", NO_WAIT, OURS, MEMORY],
-        false => &["relay-pass", "relay-turn", "relay-turn-eager", NO_WAIT, OURS, MEMORY, OWN_API],
+    let floors: &[&str] = if quick {
+        &["relay-pass", "relay-turn", NO_WAIT, OURS, MEMORY]
+    } else {
+        &["relay-pass", "relay-turn", "relay-turn-eager", NO_WAIT, OURS, MEMORY, OWN_API]
     };
     let targets: Vec<&str> = floors.iter().copied().chain(setup.peers.iter().copied()).collect();
     let scenarios = if quick { "s1,s2" } else { "s1,s2,s3,s4" };
@@ -54,9 +55,10 @@ pub fn server(options: &BenchOptions) -> Result<String> {
         bail!("the bench ended with {status}\n  remedy: see what it says above");
     }
     let mut rows = read_rows(&results)?;
-    let sizes = match quick {
-        true => LoadSizes { idle_streams: 500, active_streams: 200, stored_turns: 1_000 },
-        false => LoadSizes { idle_streams: 5_000, active_streams: 500, stored_turns: 10_000 },
+    let sizes = if quick {
+        LoadSizes { idle_streams: 500, active_streams: 200, stored_turns: 1_000 }
+    } else {
+        LoadSizes { idle_streams: 5_000, active_streams: 500, stored_turns: 10_000 }
     };
     rows.extend(measure::measure_all(&setup, &subjects.disk, &sizes)?);
     let rows = ServerRows(rows);

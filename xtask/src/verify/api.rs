@@ -68,10 +68,7 @@ fn run(throughline: &Path, folder: &Path, seed: &str) -> Result<String> {
             total = line.trim().to_owned();
         }
     })?;
-    match status.success() {
-        true => Ok(total),
-        false => bail!("answers are not as described (seed {seed}): {total}"),
-    }
+    if status.success() { Ok(total) } else { bail!("answers are not as described (seed {seed}): {total}") }
 }
 
 /// `1234 generated, 1234 passed`, as the suite's summary says it.

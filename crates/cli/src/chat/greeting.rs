@@ -41,9 +41,10 @@ pub fn lines(context: &AppContext, words: UiText, columns: usize) -> Vec<StyledL
 
 /// What Tab suggests: the demo model understands these.
 pub fn examples(context: &AppContext, words: UiText) -> Vec<String> {
-    match context.is_demo() {
-        true => words.examples().iter().map(|(example, _)| (*example).to_owned()).collect(),
-        false => Vec::new(),
+    if context.is_demo() {
+        words.examples().iter().map(|(example, _)| (*example).to_owned()).collect()
+    } else {
+        Vec::new()
     }
 }
 

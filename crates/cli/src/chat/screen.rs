@@ -233,9 +233,10 @@ impl ChatScreen {
             && key.code == KeyCode::Char('c')
             && key.modifiers.contains(KeyModifiers::CONTROL)
         {
-            return match std::mem::replace(&mut self.stopping, true) {
-                false => ScreenAction::Stop,
-                true => ScreenAction::Leave,
+            return if std::mem::replace(&mut self.stopping, true) {
+                ScreenAction::Leave
+            } else {
+                ScreenAction::Stop
             };
         }
         if let Some(wish) = self.question_key(key).or_else(|| self.steering_key(key)) {

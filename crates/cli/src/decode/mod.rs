@@ -34,9 +34,10 @@ pub fn run(args: &DecodeArgs) -> CommandResult {
 }
 
 fn decode(args: &DecodeArgs, input: &mut dyn Read, output: &mut dyn Write) -> io::Result<()> {
-    let mut printer = match args.events {
-        true => ReplyPrinter::Lines { output, failed: None },
-        false => ReplyPrinter::Object { output, reply: Box::default() },
+    let mut printer = if args.events {
+        ReplyPrinter::Lines { output, failed: None }
+    } else {
+        ReplyPrinter::Object { output, reply: Box::default() }
     };
     let mut decoder = StepDecoder::new(args.api, options(args));
     match args.chunk_seed {

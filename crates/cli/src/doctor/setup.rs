@@ -39,9 +39,8 @@ pub fn check_configuration(
         None => report.add(DoctorArea::Configuration, DoctorState::Note, name, words.doctor_no_file()),
     }
     let model = settings.agents.get(&settings.agent).and_then(|agent| agent.models.first());
-    let model = model.map_or_else(String::new, |first| match first.name == first.model {
-        true => first.name.clone(),
-        false => format!("{}/{}", first.name, first.model),
+    let model = model.map_or_else(String::new, |first| {
+        if first.name == first.model { first.name.clone() } else { format!("{}/{}", first.name, first.model) }
     });
     let detail =
         words.doctor_agent(&model, settings.agents.get(&settings.agent).map(|agent| agent.mode.name()));

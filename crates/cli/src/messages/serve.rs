@@ -339,12 +339,13 @@ impl UiText {
 
     /// `doctor`: a store.
     pub fn doctor_store(self, kibibytes: u64, runs: bool) -> String {
-        match runs {
-            true => self.pick(
+        if runs {
+            self.pick(
                 format!("{kibibytes} KiB, open in the server"),
                 format!("{kibibytes} KiB，服务器正在使用"),
-            ),
-            false => self.pick(format!("{kibibytes} KiB"), format!("{kibibytes} KiB")),
+            )
+        } else {
+            self.pick(format!("{kibibytes} KiB"), format!("{kibibytes} KiB"))
         }
     }
 

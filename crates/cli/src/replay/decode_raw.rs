@@ -12,11 +12,10 @@ use throughline_store::catalog::RawExtent;
 /// Prints what each answer is understood as now; the exit code says whether that has changed.
 pub async fn run(args: &ReplayArgs, words: UiText) -> CommandResult {
     let redecoded = redecode_turn(args).await?;
-    let printed = match args.json {
-        true => output::json_line(&redecoded),
-        false => {
-            output::text(&redecoded.iter().map(|redecoded| describe(redecoded, words)).collect::<String>())
-        }
+    let printed = if args.json {
+        output::json_line(&redecoded)
+    } else {
+        output::text(&redecoded.iter().map(|redecoded| describe(redecoded, words)).collect::<String>())
     };
     printed.map_err(|error| messages::output_failed(&error))?;
     let is_same = |redecoded: &RedecodedReply| {

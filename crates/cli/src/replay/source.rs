@@ -24,10 +24,7 @@ pub async fn events(args: &ReplayArgs) -> Result<Vec<Event>, CliFailure> {
         }
         None => stored_events(args).await?,
     };
-    match events.is_empty() {
-        true => Err(messages::replay_nothing()),
-        false => Ok(events),
-    }
+    if events.is_empty() { Err(messages::replay_nothing()) } else { Ok(events) }
 }
 
 async fn stored_events(args: &ReplayArgs) -> Result<Vec<Event>, CliFailure> {

@@ -187,9 +187,12 @@ fn agent_lines(settings: &AppSettings) -> Vec<String> {
     names.sort_by_key(|name| **name != settings.agent);
     let line = |name: &String| {
         let model = settings.agents.get(name).and_then(|agent| agent.models.first());
-        let model = model.map(|choice| match choice.name == choice.model {
-            true => choice.name.clone(),
-            false => format!("{}/{}", choice.name, choice.model),
+        let model = model.map(|choice| {
+            if choice.name == choice.model {
+                choice.name.clone()
+            } else {
+                format!("{}/{}", choice.name, choice.model)
+            }
         });
         format!("{name} → {}", model.unwrap_or_default())
     };

@@ -160,8 +160,9 @@ fn collector(redaction: Arc<Redaction>) -> Result<Option<Arc<OtlpExporter>>, Cli
 
 #[cfg(feature = "otel")]
 fn content_capture() -> ContentCapture {
-    match non_empty_variable(CONTENT).is_some_and(|value| value.trim().eq_ignore_ascii_case("true")) {
-        true => ContentCapture::Captured,
-        false => ContentCapture::Omitted,
+    if non_empty_variable(CONTENT).is_some_and(|value| value.trim().eq_ignore_ascii_case("true")) {
+        ContentCapture::Captured
+    } else {
+        ContentCapture::Omitted
     }
 }

@@ -50,9 +50,6 @@ impl RunningServer {
         let is_success = answer.status().is_success();
         let text = answer.text().await.map_err(|error| error.to_string())?;
         let body: Value = serde_json::from_str(&text).unwrap_or_default();
-        match is_success {
-            true => Ok(body),
-            false => Err(body["error"]["message"].as_str().unwrap_or(&text).to_owned()),
-        }
+        if is_success { Ok(body) } else { Err(body["error"]["message"].as_str().unwrap_or(&text).to_owned()) }
     }
 }

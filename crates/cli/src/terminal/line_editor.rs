@@ -166,9 +166,10 @@ impl LineEditor {
                 0 => StyledLine::new(prompt, TextStyle::bold_ink(TextColor::Magenta)),
                 _ => StyledLine::new(&" ".repeat(indent), TextStyle::PLAIN),
             };
-            match self.is_empty() {
-                true => line.push(placeholder, TextStyle::DIM),
-                false => line.push(row, TextStyle::PLAIN),
+            if self.is_empty() {
+                line.push(placeholder, TextStyle::DIM)
+            } else {
+                line.push(row, TextStyle::PLAIN)
             }
             line.truncated(columns)
         });

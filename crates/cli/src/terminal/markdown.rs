@@ -61,9 +61,10 @@ impl MarkdownStream {
     /// Lines of the block in progress, half-written markup closed for the eye.
     pub fn open(&self, columns: usize) -> Vec<StyledLine> {
         let lines = render(&close_open_markup(&self.rest()), columns);
-        match self.needs_blank() && !lines.is_empty() {
-            true => std::iter::once(StyledLine::default()).chain(lines).collect(),
-            false => lines,
+        if self.needs_blank() && !lines.is_empty() {
+            std::iter::once(StyledLine::default()).chain(lines).collect()
+        } else {
+            lines
         }
     }
 

@@ -69,10 +69,11 @@ impl ScreenPainter {
             settled.into_iter().chain(visible).map(|line| line.truncated(self.columns - 1)).collect();
 
         let unchanged = self.shown.iter().zip(&region).take_while(|(old, new)| old == new).count();
-        let first = match self.reflowed() {
-            true => 0,
+        let first = if self.reflowed() {
+            0
+        } else {
             // The last line that stays is repainted too: its end is where the cursor may be.
-            false => unchanged.min(region.len().saturating_sub(1)),
+            unchanged.min(region.len().saturating_sub(1))
         };
         let nothing_to_do = unchanged == region.len() && unchanged == self.shown.len() && settled_count == 0;
         let mut out = String::new();

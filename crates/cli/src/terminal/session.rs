@@ -26,9 +26,10 @@ pub enum OutputStyle {
 pub fn output_style() -> OutputStyle {
     let set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
-    match io::stdin().is_terminal() && io::stdout().is_terminal() && !dumb && !set("NO_COLOR") {
-        true => OutputStyle::Rich,
-        false => OutputStyle::Plain,
+    if io::stdin().is_terminal() && io::stdout().is_terminal() && !dumb && !set("NO_COLOR") {
+        OutputStyle::Rich
+    } else {
+        OutputStyle::Plain
     }
 }
 

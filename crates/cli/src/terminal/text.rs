@@ -204,10 +204,7 @@ fn line_end(cells: &[(&str, TextStyle)], start: usize, columns: usize) -> usize 
         }
         used += width(cell);
         if used > columns && cell != " " {
-            return match may_break > start {
-                true => may_break,
-                false => at.max(start + 1),
-            };
+            return if may_break > start { may_break } else { at.max(start + 1) };
         }
     }
     cells.len()

@@ -24,9 +24,10 @@ impl VirtualScreen {
         let mut text = Vec::new();
         let mut row = 0;
         for (at, line) in self.text.iter().enumerate() {
-            let pieces: Vec<Vec<String>> = match line.is_empty() {
-                true => vec![Vec::new()],
-                false => line.chunks(columns).map(<[String]>::to_vec).collect(),
+            let pieces: Vec<Vec<String>> = if line.is_empty() {
+                vec![Vec::new()]
+            } else {
+                line.chunks(columns).map(<[String]>::to_vec).collect()
             };
             if at == self.row {
                 row = text.len() + (self.column / columns).min(pieces.len() - 1);

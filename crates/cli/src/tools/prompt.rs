@@ -26,9 +26,10 @@ pub async fn run(choice: &ModelArgs, protocol: Option<&str>, json: bool) -> Comm
     let offer = agent
         .select_tools(&tools.registry(), &settings.user, mode, protocol)
         .map_err(|error| messages::setup(&error))?;
-    let printed = match json {
-        true => crate::output::json_line(&PromptDescription::from(&offer)),
-        false => crate::output::text(&with_line_end(&offer.prompt.text)),
+    let printed = if json {
+        crate::output::json_line(&PromptDescription::from(&offer))
+    } else {
+        crate::output::text(&with_line_end(&offer.prompt.text))
     };
     printed.map_err(|error| messages::output_failed(&error))?;
     if !json {

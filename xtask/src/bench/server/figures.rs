@@ -151,9 +151,8 @@ impl ServerRows {
         );
         text += "| target | first token p50, p99 (ms) | a token, 1 stream p50, p99 (ms) | 100 streams p50, p99 (ms) | **us of processor a token** | turn overhead p50 (ms) | between calls p50 (ms) | streams per core | memory at 100 (MiB) |\n\
                  |---|---|---|---|---|---|---|---|---|\n";
-        let number = |value: f64, digits: usize| match value.is_finite() {
-            true => format!("{value:.digits$}"),
-            false => "-".to_owned(),
+        let number = |value: f64, digits: usize| {
+            if value.is_finite() { format!("{value:.digits$}") } else { "-".to_owned() }
         };
         let mut targets: Vec<&str> = self.0.iter().filter_map(|row| row["target"].as_str()).collect();
         let mut seen = std::collections::BTreeSet::new();

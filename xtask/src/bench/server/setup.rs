@@ -59,11 +59,10 @@ impl BenchSetup {
         if peers == PeerSelection::Wanted {
             ground.install_python();
             ground.install_node();
-            match ExternalProgram::new("ultrafast-gateway").args(["--version"]).succeeds() {
-                true => ground.peers.push("ultrafast-gateway"),
-                false => {
-                    println!("  skipped: ultrafast-gateway is not on PATH (cargo install ultrafast-gateway)")
-                }
+            if ExternalProgram::new("ultrafast-gateway").args(["--version"]).succeeds() {
+                ground.peers.push("ultrafast-gateway")
+            } else {
+                println!("  skipped: ultrafast-gateway is not on PATH (cargo install ultrafast-gateway)")
             }
         }
         Ok(Some(ground))
@@ -116,9 +115,10 @@ impl BenchSetup {
             println!("  installing the AI SDK");
             ExternalProgram::new("npm").args(["install", "--no-audit", "--no-fund"]).inside(&js).succeeds();
         }
-        match is_installed() && ExternalProgram::new("node").args(["--version"]).succeeds() {
-            true => self.peers.push("ai-sdk"),
-            false => println!("  skipped: the AI SDK's server needs node and npm"),
+        if is_installed() && ExternalProgram::new("node").args(["--version"]).succeeds() {
+            self.peers.push("ai-sdk")
+        } else {
+            println!("  skipped: the AI SDK's server needs node and npm")
         }
     }
 }
