@@ -98,7 +98,6 @@ fn run(words: Vec<String>) -> Result<()> {
     }
 }
 
-/// How to measure.
 #[derive(Clone, Copy, Default)]
 pub struct BenchOptions {
     pub effort: MeasureEffort,
@@ -106,7 +105,7 @@ pub struct BenchOptions {
     pub report: ReportTarget,
 }
 
-/// How long.
+/// Number and length of the measurements.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub enum MeasureEffort {
     Quick,
@@ -114,7 +113,7 @@ pub enum MeasureEffort {
     Full,
 }
 
-/// Whether too many instructions are an error.
+/// Effect of too many instructions: a report or an error.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub enum InstructionGate {
     #[default]
@@ -122,7 +121,7 @@ pub enum InstructionGate {
     Enforced,
 }
 
-/// Whether the figures go into the document.
+/// Destination of the figures.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub enum ReportTarget {
     #[default]

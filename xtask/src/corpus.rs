@@ -5,7 +5,7 @@ use crate::repository;
 use anyhow::{Result, ensure};
 use std::path::Path;
 
-/// What to do where the corpus or its checker is not there.
+/// Action if the corpus or its checker is missing.
 pub enum CorpusOutcome {
     /// Why nothing was checked.
     Absent(String),

@@ -37,7 +37,6 @@ fn run(words: Vec<String>) -> Result<()> {
     Ok(())
 }
 
-/// What to print besides the result.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum CoverageView {
     Totals,

@@ -4,7 +4,7 @@ use crate::repository;
 use anyhow::{Result, bail};
 use std::path::{Component, Path, PathBuf};
 
-/// What every release carries.
+/// Files of every release.
 const REQUIRED: [&str; 6] =
     ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "LICENSE-MIT", "LICENSE-APACHE"];
 

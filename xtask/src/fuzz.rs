@@ -41,7 +41,6 @@ const PARALLEL_TARGETS: usize = 2;
 const FLAGS: &str = "-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=3 \
     -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table --cfg fuzzing";
 
-/// What one target came to.
 pub struct FuzzResult {
     pub target: String,
     pub executions: u64,

@@ -30,9 +30,8 @@ use std::process::ExitCode;
 
 /// One thing that `cargo xtask` does.
 pub struct TaskVerb {
-    /// What is typed.
     name: &'static str,
-    /// What it does, in a line.
+    /// Description in one line.
     about: &'static str,
     /// Flags and what they mean, for `--help`.
     help: &'static str,

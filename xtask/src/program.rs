@@ -16,7 +16,7 @@ pub struct ExternalProgram {
     command_line: String,
 }
 
-/// What a program printed, and how it ended.
+/// Output and exit status of a program.
 pub struct CapturedOutput {
     pub stdout: String,
     pub stderr: String,
@@ -74,7 +74,7 @@ impl ExternalProgram {
         self
     }
 
-    /// Whether it can be started at all and ends well: `probe` for `--version`.
+    /// True if it starts and exits with 0: `probe` for `--version`.
     pub fn succeeds(mut self) -> bool {
         let status = self.command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
         status.is_ok_and(|status| status.success())
@@ -171,7 +171,6 @@ pub struct BuiltExecutable {
     name: String,
     /// `bin`, `example`, `test` or `bench`.
     kind: String,
-    /// Whether it runs the tests of its target.
     is_harness: bool,
     pub path: PathBuf,
 }

@@ -104,13 +104,13 @@ pub fn machine() -> String {
     parts.join(", ")
 }
 
-/// How busy the machine is: the load average of the last minute, where the system tells it.
+/// Load average of the last minute, where the system reports it.
 pub fn load() -> Option<String> {
     let text = fs::read_to_string("/proc/loadavg").ok()?;
     text.split(' ').next().map(str::to_owned)
 }
 
-/// How much of the machine there was for a measurement, from where it began.
+/// Share of the machine that was free for a measurement.
 pub struct MachineLoad {
     load: String,
     /// Of all processors, in ticks: what was given to other machines on the same one, and everything.

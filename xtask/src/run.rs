@@ -66,7 +66,7 @@ fn build_page() {
     }
 }
 
-/// Whether there may be little to build: a guess, only to say beforehand what takes long.
+/// Guesses that there is little to build, to announce long builds.
 fn is_built() -> bool {
     let target =
         std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| repository::root().join("target"), Into::into);

@@ -35,7 +35,7 @@ impl RustText {
         Self { code, comments: only(TextLayer::Comment), tests }
     }
 
-    /// Whether this place belongs to a test.
+    /// True if the byte at `at` belongs to a test.
     pub fn is_test(&self, at: usize) -> bool {
         self.tests.iter().any(|range| range.contains(&at))
     }
@@ -155,7 +155,7 @@ fn item_end(code: &str, from: usize) -> usize {
     code.len()
 }
 
-/// Whether a whole file is tests: `tests.rs` and `x_tests.rs` are declared under `#[cfg(test)]`.
+/// True if the whole file is tests: `tests.rs` and `x_tests.rs` are declared under `#[cfg(test)]`.
 pub fn is_test_file(path: &str) -> bool {
     path.ends_with("tests.rs")
         || path.starts_with("fuzz/")
@@ -163,7 +163,7 @@ pub fn is_test_file(path: &str) -> bool {
         || path.contains("/benches/")
 }
 
-/// Whether a byte belongs to an identifier.
+/// True if a byte belongs to an identifier.
 pub fn is_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_' || byte >= 0x80
 }

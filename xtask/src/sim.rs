@@ -43,7 +43,6 @@ fn run(words: Vec<String>) -> Result<()> {
     simulate(from, seeds, mutants).map(drop)
 }
 
-/// Whether rules are broken, too, to see the checks fail.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Mutants {
     No,

@@ -41,7 +41,6 @@ The long proofs are `cargo xtask verify`.",
     run,
 };
 
-/// How one check ended.
 enum CheckOutcome {
     /// With a figure for the line that says so.
     Passed(String),

@@ -58,7 +58,7 @@ const CHUNKINGS: u32 = 8;
 const FUZZ_RUNS: u64 = 10_000_000;
 const SEEDS: u64 = 100_000;
 
-/// How a proof ended, with a figure or a reason.
+/// Result of a proof, with a figure or a reason.
 enum ProofOutcome {
     Holds(String),
     Skipped(String),

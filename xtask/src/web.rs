@@ -26,9 +26,9 @@ page into `web/dist`, and measures its scripts against the budget. The next buil
     run,
 };
 
-/// What is built.
+/// Output folder of the build.
 const DIST: &str = "web/dist";
-/// What it is built from.
+/// Inputs of the build.
 const SOURCES: [&str; 11] = [
     "package-lock.json",
     "app/index.html",
@@ -80,7 +80,7 @@ pub fn built() -> Result<Result<(), String>> {
     if is_fresh() { Ok(installed()?) } else { build() }
 }
 
-/// Whether the page is there and no source of it is newer.
+/// True if the page is built and none of its sources is newer.
 pub fn is_fresh() -> bool {
     let built =
         fs::metadata(repository::root().join(DIST).join("index.html")).and_then(|file| file.modified());

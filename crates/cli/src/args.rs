@@ -10,7 +10,7 @@ use throughline_wire::Dialect;
 #[derive(Debug, Parser)]
 #[command(name = "throughline", version, propagate_version = true, after_long_help = messages::EXIT_CODES)]
 pub struct CliArgs {
-    /// What to do.
+    /// Subcommand to run.
     #[command(subcommand)]
     pub command: CliCommand,
 }
@@ -69,7 +69,7 @@ pub enum CliCommand {
     Completions(CompletionsArgs),
 }
 
-/// Which model answers, and where its settings are.
+/// Options that choose the model and the configuration.
 #[derive(Clone, Debug, Default, ClapArgs)]
 pub struct ModelArgs {
     /// Configuration file [default: throughline.toml in the current directory, if there is one]
@@ -81,7 +81,7 @@ pub struct ModelArgs {
     /// Model, as UPSTREAM/MODEL (deepseek/deepseek-chat, ollama/qwen3), or demo
     #[arg(long, short, value_name = "MODEL")]
     pub model: Option<String>,
-    /// How tools are offered: native, text or auto
+    /// Tool-calling mode: native, text or auto
     #[arg(long, value_name = "MODE")]
     pub mode: Option<String>,
     /// Ask an endpoint that is in no configuration: its base URL, with --api
@@ -93,7 +93,7 @@ pub struct ModelArgs {
     /// Environment variable that holds the key of --base-url
     #[arg(long, value_name = "VARIABLE", requires = "base_url")]
     pub key_env: Option<String>,
-    /// Whether replies are asked for as streams: on or off
+    /// Stream replies: on or off
     #[arg(long, value_name = "SWITCH")]
     pub streaming: Option<String>,
     /// Offer the demo tools, too: invented weather, a calendar in memory, a tool that fails (demo.*)
@@ -117,7 +117,7 @@ pub struct ChatArgs {
 /// `throughline ask`.
 #[derive(Debug, ClapArgs)]
 pub struct AskArgs {
-    /// What to ask; `-` stands for standard input
+    /// Prompt; `-` reads it from standard input
     #[arg(required = true, value_name = "PROMPT")]
     pub prompt: Vec<String>,
     #[command(flatten)]
@@ -207,7 +207,6 @@ pub struct ParseArgs {
 /// `throughline tools`.
 #[derive(Debug, ClapArgs)]
 pub struct ToolsArgs {
-    /// What to do with them.
     #[command(subcommand)]
     pub command: ToolsCommand,
 }
@@ -346,7 +345,7 @@ pub struct ExportArgs {
     /// Id of the conversation
     #[arg(value_name = "CONVERSATION")]
     pub conversation: String,
-    /// How [default: as FILE is called, else jsonl]
+    /// Output format [default: from FILE's extension, else jsonl]
     #[arg(long, value_name = "FORMAT", value_enum)]
     pub format: Option<ExportFileFormat>,
     /// Where to [default: standard output]
@@ -360,7 +359,7 @@ pub struct ExportArgs {
     pub store: Option<PathBuf>,
 }
 
-/// How a conversation is written down.
+/// File format of an exported conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum ExportFileFormat {
     /// Everything: what `import` reads.
@@ -396,7 +395,7 @@ pub struct ReplayArgs {
     /// File with the turn's events as JSON lines; `-` stands for standard input
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub from: Option<PathBuf>,
-    /// How fast: 4x, 0.5x or max [default: 1x; max where output is a pipe]
+    /// Playback speed: 4x, 0.5x or max [default: 1x; max if output is a pipe]
     #[arg(long, value_name = "SPEED")]
     pub speed: Option<String>,
     /// Event by event, with keys
@@ -435,7 +434,6 @@ pub struct ServeArgs {
 /// `throughline keys`.
 #[derive(Debug, ClapArgs)]
 pub struct KeysArgs {
-    /// What to do with them.
     #[command(subcommand)]
     pub command: KeysCommand,
 }
@@ -447,10 +445,10 @@ pub enum KeysCommand {
     Create {
         #[command(flatten)]
         at: StoreArgs,
-        /// What it is for
+        /// Name of the key
         #[arg(long, value_name = "NAME")]
         name: String,
-        /// What it may do: chat, tools, admin
+        /// Scopes of the key: chat, tools, admin
         #[arg(long, value_name = "SCOPES", value_delimiter = ',', default_value = "chat")]
         scopes: Vec<String>,
         /// It is worth nothing after so many days [default: never]
@@ -477,7 +475,7 @@ pub enum KeysCommand {
     },
 }
 
-/// Which store is meant, or the server that has it open.
+/// Options that locate the store, or the server that has it open.
 #[derive(Clone, Debug, Default, ClapArgs)]
 pub struct StoreArgs {
     /// Configuration file [default: throughline.toml in the current directory, if there is one]

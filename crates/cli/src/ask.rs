@@ -13,7 +13,6 @@ use throughline::engine::fold::AssistantMessage;
 use throughline::{ApprovalMode, Event, EventKind, TurnStatus, UserInput};
 use tokio::sync::mpsc;
 
-/// How the turn is printed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum OutputFormat {
     Text,
@@ -21,7 +20,7 @@ enum OutputFormat {
     Events,
 }
 
-/// Who can answer a question.
+/// Presence of somebody who can answer questions.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum PersonPresence {
     AtTheTerminal,

@@ -5,7 +5,7 @@ use std::fmt;
 use std::process::ExitCode;
 use throughline_engine::TurnStatus;
 
-/// How the command ended. The numbers are documented in `--help` and never change.
+/// Exit status of the command. The numbers are documented in `--help` and never change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CliExit {
     /// Everything asked for was done.
@@ -40,16 +40,16 @@ impl From<CliExit> for ExitCode {
     }
 }
 
-/// What went wrong, why, and what to do about it.
+/// Failure with its cause and a remedy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CliFailure {
     /// The exit code.
     pub exit: CliExit,
-    /// What did not work, one line.
+    /// The failure in one line.
     pub what: String,
     /// The reason.
     pub why: String,
-    /// What the reader can do; empty if nothing.
+    /// Advice for the user; empty if there is none.
     pub remedy: String,
 }
 
@@ -66,7 +66,7 @@ impl fmt::Display for CliFailure {
     }
 }
 
-/// What every subcommand returns.
+/// Return type of every subcommand.
 pub type CommandResult = Result<CliExit, CliFailure>;
 
 /// Prints a failure on stderr and says how to exit.

@@ -18,7 +18,7 @@ impl ControllingTerminal {
         if std::fs::File::open(TTY_PATH).is_ok() && !hangups_are_ignored() { Self::Own } else { Self::None }
     }
 
-    /// Whether it was there and has been closed: whoever started the process has left.
+    /// True if it was open and has been closed: the process that started this one has left.
     pub fn is_closed(self) -> bool {
         self == Self::Own && std::fs::File::open(TTY_PATH).is_err()
     }

@@ -126,7 +126,7 @@ impl KeyBackend {
     }
 }
 
-/// What the server says, or why it does not.
+/// Sends a request to the server and returns its answer.
 async fn send(request: reqwest::RequestBuilder) -> Result<Value, CliFailure> {
     RunningServer::send(request).await.map_err(|why| messages::keys_refused(&why))
 }

@@ -177,7 +177,7 @@ impl LinePrompter {
     }
 }
 
-/// What can be typed now.
+/// Prints the accepted input.
 fn print_prompt(input: &QuestionInput, answers: &FormAnswers, words: UiText) {
     let prompt = match input {
         QuestionInput::Approval { .. } => words.typed_decide().to_owned(),
@@ -197,7 +197,7 @@ fn print_prompt(input: &QuestionInput, answers: &FormAnswers, words: UiText) {
     eprint!("{}", for_terminal(&visible::escape(&prompt)));
 }
 
-/// What a line answers to a tool's own question; `None` = there is more to fill in.
+/// Parses a line as an answer to a tool's own question; `None` = more fields to fill in.
 fn parse_form_line(
     input: &QuestionInput,
     answers: &mut FormAnswers,
@@ -226,7 +226,7 @@ fn parse_form_line(
     })
 }
 
-/// Who answers the questions of a tool that is run by hand: whoever sits at the terminal, else nobody, which is said with
+/// Handler for the questions of a tool that is run manually. Without a terminal nobody answers, and a message says
 /// what helps. R: A2
 pub fn manual_asker(tool: &ToolSpec, words: UiText) -> QuestionHandler {
     let (name, source) = (tool.name.to_string(), tool.source.clone());

@@ -26,7 +26,7 @@ pub const DECODE_READS_STDIN: &str = "reading a response body from standard inpu
 pub const UPSTREAMS_CONFIGURED: &str = "configured";
 /// Heading of those known by name.
 pub const UPSTREAMS_KNOWN: &str = "known by name";
-/// How to use one.
+/// Usage of `--upstream`.
 pub const UPSTREAMS_USE: &str =
     "\nconnect one: throughline connect NAME      use one: throughline chat --model NAME/MODEL\n";
 
@@ -65,7 +65,7 @@ pub fn silent_source(source: &str, limit: std::time::Duration) -> String {
     format!("⚠ {source}: nothing after {} s; its tools are not listed", limit.as_secs())
 }
 
-/// What the marks in the list of tools mean.
+/// Legend of the marks in the list of tools.
 pub fn tools_legend(agent: &str) -> String {
     format!("\n✔ offered to the agent `{agent}`; pure, read and cosmetic run without asking, the rest asks\n")
 }

@@ -12,7 +12,7 @@ use throughline::inspect::{CallOrigin, InspectionContext, ProtocolFilter, ReplyI
 use throughline::views::InspectionDescription;
 use throughline_wire::visible;
 
-/// How standard input is called where it is shown.
+/// Name of standard input in messages.
 const STDIN: &str = "-";
 
 /// Reads, decides, prints.

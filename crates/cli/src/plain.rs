@@ -54,7 +54,7 @@ impl PlainRenderer {
         self.breaks = self.breaks.max(1);
     }
 
-    /// What one event adds.
+    /// Output that an event adds.
     pub fn apply(&mut self, event: &Event) -> Vec<PlainOutput> {
         match &event.kind {
             EventKind::BlockStart(start) => self.block(start),

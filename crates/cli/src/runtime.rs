@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
 use tokio_util::task::AbortOnDropHandle;
 
-/// How long tasks may take to stop when the command leaves.
+/// Time limit for tasks to stop when the command exits.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
 /// More often than tokio lets go of an idle thread for blocking work (10 s).
 const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(4);
@@ -53,7 +53,7 @@ fn build_runtime() -> io::Result<Runtime> {
     })
 }
 
-/// Whether so many threads can be had at once.
+/// Tries to start that many threads at once.
 fn try_threads(count: usize) -> io::Result<()> {
     let gate = Mutex::new(());
     let shut = gate.lock();

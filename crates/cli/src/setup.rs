@@ -35,7 +35,7 @@ pub struct AppContext {
     pub app: Throughline,
     /// The model that answers, as `upstream/model`.
     pub model: String,
-    /// How tools are offered to it.
+    /// Tool-calling mode.
     pub mode: String,
     agent: String,
     /// The demo model, as long as it is wanted.
@@ -47,17 +47,17 @@ pub struct AppContext {
 pub struct OfferedToolRow {
     /// `group.method`.
     pub name: String,
-    /// What it may do.
+    /// Effect of the tool.
     pub effect: String,
     /// Where it comes from.
     pub source: String,
-    /// What a call of it comes to, as far as that does not hang on its arguments.
+    /// Outcome of a call, as far as it does not depend on the arguments.
     pub policy: CallPolicy,
     /// The first line of its description.
     pub description: String,
 }
 
-/// What a call of a tool comes to.
+/// Outcome of calls of a tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CallPolicy {
     /// It runs.
@@ -94,7 +94,7 @@ pub struct SourceState {
     pub name: String,
     /// Tools that it has now.
     pub tools: usize,
-    /// What is wrong, each with what can be done about it.
+    /// Faults, each with its remedy.
     pub faults: Vec<(String, Option<String>)>,
 }
 
@@ -128,7 +128,8 @@ impl AppContext {
         self.app.agents().into_iter().find(|agent| agent.name == self.agent)
     }
 
-    /// What a message that is sent while a turn runs waits for, as the agent has it. R: T14
+    /// Default delivery of messages that are sent while a turn runs, as the agent has it.
+    // R: T14
     pub fn steering(&self) -> MessageTiming {
         match self.agent().map(|agent| agent.steering).unwrap_or_default() {
             SteeringMode::NextStep => MessageTiming::NextStep,
@@ -270,7 +271,7 @@ pub fn control_groups(settings: &AppSettings) -> Result<Option<ControlGroups>, C
     }
 }
 
-/// What was agreed to of the tools of MCP servers; for this run only where there is no place to keep it.
+/// Approved definitions of MCP tools; for this run only if there is no data folder.
 pub fn pins() -> PinStore {
     data_dir::folder()
         .map_or_else(PinStore::in_memory, |folder| PinStore::in_file(folder.join(data_dir::PINS_FILE)))
@@ -284,7 +285,7 @@ pub fn memory() -> Arc<dyn ApprovalStore> {
     }
 }
 
-/// How long sources of tools are waited for: `npx` may have to download a server first.
+/// Time limit for tool sources to start: `npx` may have to download a server first.
 const SOURCES_WAIT: Duration = Duration::from_secs(30);
 
 /// All tools that there are, those of sources included, without a model: for looking at them and running one.
@@ -325,7 +326,7 @@ impl ToolSources {
     }
 }
 
-/// What is wrong with sources of tools, a line each, on standard error. What servers say may hold anything.
+/// Prints faults of tool sources, a line each, to standard error. Text of servers may contain control characters.
 pub fn print_faults(faults: &[SourceFault]) {
     for fault in faults {
         eprintln!("{}", crate::plain::for_terminal(&visible::escape(&messages::source_fault(fault))));
@@ -423,7 +424,7 @@ fn given_upstream(choice: &ModelArgs) -> Result<Option<Upstream>, CliFailure> {
     }))
 }
 
-/// Which folders tools may read if the configuration names none.
+/// Folders that tools may read if the configuration names none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileAccess {
     /// None.

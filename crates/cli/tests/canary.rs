@@ -27,7 +27,7 @@ use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 /// Every secret begins and ends with one of these, so that half of it is noticed, too.
 const WORDS: [&str; 2] = ["canary", "fledgling"];
 
-/// What the environment gives a server: keys, headers, what tools and servers of tools are given.
+/// Environment of a server: keys, headers, and variables of tools and MCP servers.
 const VARIABLES: [(&str, &str); 10] = [
     ("UPSTREAM_KEY", "canary/7+x=\"q\" fledgling"),
     ("GATEWAY", "Bearer canary-gateway-fledgling"),
@@ -148,7 +148,7 @@ fn configuration(upstream: &str, echo: SocketAddr) -> String {
     )
 }
 
-/// What has left the server, by the way that it took.
+/// Everything that has left the server, by channel.
 struct Told(Vec<(String, String)>);
 
 impl Told {
@@ -156,7 +156,7 @@ impl Told {
         self.0.push((way.into(), said.into()));
     }
 
-    /// What the command prints, with its complaints.
+    /// Runs a command and records its output, standard error included.
     fn command(&mut self, folder: &Path, arguments: &[&str]) {
         let output = command(folder).args(arguments).envs(VARIABLES).output().unwrap();
         let text = [output.stdout, output.stderr].concat();
@@ -372,7 +372,7 @@ fn around<'t>(said: &'t str, found: &str) -> &'t str {
     &said[said.floor_char_boundary(from)..said.ceil_char_boundary(to)]
 }
 
-/// What a WebSocket says of a turn.
+/// Messages of a turn over a WebSocket.
 async fn over_a_socket(address: &str, token: &str, turn: &str) -> String {
     let mut request = format!("ws://{address}/v1/ws").into_client_request().unwrap();
     request.headers_mut().insert("authorization", format!("Bearer {token}").parse().unwrap());

@@ -19,7 +19,7 @@ fn definition(description: &str) -> PinnedDefinition {
     }
 }
 
-/// What `tools` with these words says, with pins in a folder of the test's.
+/// Runs `tools` with these arguments, with pins in a folder of the test's.
 fn run_tools(pins: &std::path::Path, words: &[&str]) -> (Option<i32>, String, String) {
     let (mut command, _folder) = throughline();
     let output = command.env("THROUGHLINE_DATA", pins).arg("tools").args(words).output().unwrap();

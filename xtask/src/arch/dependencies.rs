@@ -1,4 +1,4 @@
-//! Who may depend on whom. // R: D3
+//! Allowed dependencies between crates. // R: D3
 
 use serde_json::Value;
 

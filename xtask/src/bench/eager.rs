@@ -48,7 +48,7 @@ pub fn eager(report: ReportTarget) -> Result<String> {
 
 /// The first tool must never start later than with the barrier, nor a step take longer.
 fn check_rows(rows: &[EagerRow]) -> Result<String> {
-    /// What timers and a busy machine move, in seconds.
+    /// Tolerance for timers and a busy machine, in seconds.
     const NOISE_S: f64 = 0.15;
     let slower = |[barrier, eager]: [f64; 2]| eager > barrier + NOISE_S;
     if let Some(row) =

@@ -1,4 +1,4 @@
-//! Whether the figures meet the goals, and how they are written down. // R: P1
+//! Comparison of figures with goals, and their text. // R: P1
 
 use crate::repository;
 use std::fmt::Write;

@@ -137,7 +137,7 @@ fn binary() -> Result<PathBuf> {
     }
 }
 
-/// How the server was built, where that differs from a release.
+/// Build profile of the server, where it differs from a release.
 fn build() -> String {
     let changed: Vec<String> = std::env::vars()
         .filter_map(|(name, value)| Some(format!("{}={value}", name.strip_prefix("CARGO_PROFILE_RELEASE_")?)))

@@ -10,7 +10,7 @@ use std::fmt::Write;
 
 const DOCUMENT: &str = "docs/performance.md";
 const SECTION: &str = "text";
-/// What the scanner may add to a text delta, in nanoseconds.
+/// Limit for the time that the scanner adds to a text delta, in nanoseconds.
 const ADDED_NS_MAX: f64 = 25.0;
 const EXPONENT_MAX: f64 = 1.05;
 /// The size that is counted: longer texts take the same instructions a delta, but minutes under valgrind.

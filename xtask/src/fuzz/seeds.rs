@@ -1,4 +1,4 @@
-//! What a fuzz target begins with: bodies that are known to mean something.
+//! Seed inputs of a fuzz target: bodies that are known to be valid.
 
 use crate::repository;
 use anyhow::{Context, Result};

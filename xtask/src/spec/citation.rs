@@ -2,7 +2,6 @@
 
 use crate::rust_text::{RustText, is_test_file, is_word};
 
-/// What a citation stands beside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CitationKind {
     /// It fulfils the requirement.
@@ -123,7 +122,7 @@ fn is_foreign(word: &str) -> bool {
     word == "design" || word.starts_with('§') || (word.starts_with('M') && is_id(&word.replacen('M', "W", 1)))
 }
 
-/// Whether nothing but comments and white space is between here and a test's attribute.
+/// True if only comments and white space separate `at` from a test's attribute.
 fn precedes_a_test(text: &RustText, at: usize) -> bool {
     let next = text.code[at..].find(|c: char| !c.is_whitespace());
     next.is_some_and(|next| text.code[at + next..].starts_with("#[") && text.is_test(at + next))
@@ -161,7 +160,7 @@ fn item_after(text: &RustText, at: usize) -> Option<String> {
     before.and_then(name)
 }
 
-/// Whether the last function before the end of `code` is still open there.
+/// True if the last function of `code` is still open at its end.
 fn before_is_open(code: &str) -> bool {
     let Some(function) = code.rfind("fn ") else { return false };
     let depth = code[function..].bytes().fold(0_i32, |depth, byte| match byte {

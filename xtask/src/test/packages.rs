@@ -9,9 +9,8 @@ use std::path::PathBuf;
 
 /// Packages that a file of tests needs.
 pub struct TestPackages {
-    /// What they are, for people.
     what: &'static str,
-    /// What pins them: a folder of the repository.
+    /// Folder of the repository that pins their versions.
     pins: &'static str,
     /// Where they are installed, under cargo's target folder.
     folder_name: &'static str,

@@ -1,4 +1,4 @@
-//! What cargo's test runner prints, counted; of tests that passed, only what they skipped is kept.
+//! Counts of the output of cargo's test runner; of tests that passed, it only holds what they skipped.
 
 /// Totals of all test programs of a run.
 #[derive(Default)]
@@ -8,9 +8,9 @@ pub struct TestReport {
     pub ignored: usize,
     /// Names of tests that failed.
     pub failures: Vec<String>,
-    /// What tests said that they skipped.
+    /// Skip messages of the tests.
     pub skipped: Vec<String>,
-    /// Whether cargo itself ended well.
+    /// True if cargo exited with 0.
     pub is_success: bool,
     section: OutputSection,
 }

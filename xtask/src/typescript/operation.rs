@@ -10,7 +10,7 @@ const METHODS: [&str; 5] = ["get", "put", "post", "delete", "patch"];
 const JSON: &str = "application/json";
 const EVENTS: &str = "text/event-stream";
 
-/// How the body of an answer is read.
+/// Way to read the body of a response.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ResponseReading {
     Json,
@@ -112,7 +112,7 @@ fn body(body: &Value, names: &SchemaNames) -> Result<Option<TsField>> {
     }))
 }
 
-/// What it answers with 2xx; `None` if it never does. Events instead of an answer have to be asked for, so they count only
+/// Type of the 2xx response; `None` if there is none. Events must be asked for with `Accept`, so they count only
 /// where there is nothing else.
 fn answer(operation: &Value, names: &SchemaNames) -> Result<Option<(TsType, ResponseReading)>> {
     let mut found: Vec<(TsType, ResponseReading)> = Vec::new();

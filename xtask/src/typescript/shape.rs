@@ -11,7 +11,6 @@ pub fn declaration(name: &str, schema: &Value, names: &SchemaNames) -> Result<St
     Ok(text::declaration(name, description_of(schema), &type_of(schema, names)?))
 }
 
-/// What a schema says of itself.
 pub fn description_of(schema: &Value) -> Option<&str> {
     schema["description"].as_str().filter(|text| !text.trim().is_empty())
 }

@@ -1,4 +1,5 @@
-//! What small descriptions become. R: E5
+//! Generated types of small descriptions.
+// R: E5
 
 use super::module;
 use serde_json::{Value, json};

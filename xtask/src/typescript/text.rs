@@ -1,4 +1,4 @@
-//! How it is written down: comments, and types on one line or several, as Biome would with the width of `web/biome.json`.
+//! Formatting: comments, and types on one line or several, as Biome would with the width of `web/biome.json`.
 
 /// Columns of a line.
 pub const WIDTH: usize = 110;
@@ -166,7 +166,7 @@ impl TsType {
     }
 }
 
-/// Whether such a union stays on the line on which it begins.
+/// True if the union stays on the line on which it begins.
 fn stays_inline(members: &[TsType]) -> bool {
     let has_fields = |one: &&TsType| matches!(one, TsType::Fields(fields) if !fields.is_empty());
     let is_null = |one: &TsType| *one == TsType::word("null");

@@ -45,7 +45,7 @@ struct ClientRun {
     cells: Vec<CellResult>,
 }
 
-/// How many cells of the quick clients went well, those that did not, and clients that could not be run.
+/// Passed cells of the quick clients, failed ones, and clients that could not be run.
 pub struct QuickRun {
     pub worked: usize,
     pub unexpected: Vec<String>,

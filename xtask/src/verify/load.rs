@@ -23,7 +23,7 @@ limits = { turns_per_minute_max = 1000000, turns_per_key_max = 1000000, streams_
 /// Turns that are imported as one conversation.
 const TURNS_PER_IMPORT: u64 = 500;
 
-/// How large it is, and how long it takes.
+/// Size and duration of a load.
 struct LoadScale {
     turns: u64,
     long: u64,
@@ -74,7 +74,7 @@ pub fn load() -> Result<ProofOutcome> {
     if faults.is_empty() { Ok(ProofOutcome::Holds(figure)) } else { bail!("{}: {figure}", faults.join(", ")) }
 }
 
-/// What was seen, and what of it should not be.
+/// Observations, and failures among them.
 struct LoadResult {
     figure: String,
     fault: Option<String>,

@@ -1,4 +1,5 @@
-//! How much script a browser fetches, compressed: of the chat, and of all views together. R: P4
+//! Compressed size of the scripts that a browser fetches: for the chat, and for all views together.
+// R: P4
 
 use anyhow::{Context, Result, bail};
 use serde_json::Value;

@@ -12,7 +12,7 @@ use throughline_wire::CallId;
 /// Lines of folded reasoning: the last ones while it comes, the first ones afterwards.
 const THINKING_LINES: usize = 4;
 
-/// What a block shows.
+/// Content of a block.
 #[derive(Debug)]
 pub enum ScreenBlock {
     /// Visible text; `begun` once some of its lines have been handed out.
@@ -21,7 +21,7 @@ pub enum ScreenBlock {
     Thinking(ThinkingBlock),
     /// A tool call. `text` is its arguments in full, or as much as has arrived.
     Call { id: Option<CallId>, card: Box<ToolCard>, text: String, effect: String, source: String },
-    /// What the person said in mid-turn, where it was taken in.
+    /// Message that the user sent mid-turn, at the position where the turn took it in.
     UserMessage(String),
     /// Sound, as far as a terminal goes.
     Sound { transcript: String, open: bool },

@@ -21,11 +21,11 @@ pub enum DialogReply {
     Decide(ApprovalId, ApprovalResponse),
     /// Run this one and all that ask in this turn.
     ApproveAll,
-    /// What the tool wanted to know.
+    /// Answer to a question that the tool itself asked.
     ToolAnswered(ApprovalId, ToolAnswer),
 }
 
-/// What a key came to.
+/// Effect of a key press.
 #[derive(Clone, Debug, PartialEq)]
 pub enum KeyOutcome {
     /// It means nothing here.
@@ -92,7 +92,7 @@ impl QuestionDialog {
         }
     }
 
-    /// Which question.
+    /// Id of the question that the dialog answers.
     pub fn id(&self) -> &ApprovalId {
         &self.id
     }
@@ -115,7 +115,7 @@ impl QuestionDialog {
         self.fault = Some(why);
     }
 
-    /// What the person's own program made of the arguments.
+    /// Takes over the arguments as the user's editor left them.
     pub fn edited_outside(&mut self, text: Result<String, String>) {
         match text {
             Ok(text) => {
@@ -135,7 +135,7 @@ impl QuestionDialog {
         self.is_writing()
     }
 
-    /// What a key means.
+    /// Handles a key press.
     pub fn key(&mut self, key: KeyEvent, question: &PendingQuestion) -> KeyOutcome {
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
         match self.stage {
@@ -311,7 +311,7 @@ impl QuestionDialog {
         KeyOutcome::Reply(reply)
     }
 
-    /// What stands under the question: what can be pressed, or what is being written; wrapped to `columns`.
+    /// Lines under the question: the keys that can be pressed, or the text being written; wrapped to `columns`.
     pub fn lines(
         &self,
         question: &PendingQuestion,

@@ -9,7 +9,6 @@ use serde_json::{Map, Value};
 /// Fields of one question, in the schema's order.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct QuestionForm {
-    /// What is asked for.
     pub fields: Vec<FormField>,
 }
 
@@ -18,19 +17,18 @@ pub struct QuestionForm {
 pub struct FormField {
     /// Its key in the answer.
     pub name: String,
-    /// What people call it.
+    /// Label of the field.
     pub title: String,
-    /// What it is for.
+    /// Description of the field.
     pub about: String,
-    /// What fits.
+    /// Type of value that the field accepts.
     pub kind: FormFieldKind,
-    /// Whether an answer is needed.
     pub presence: FieldPresence,
     /// The answer if nothing is typed.
     pub default: Option<Value>,
 }
 
-/// Whether a field may be left out.
+/// Required or optional field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FieldPresence {
     /// It may not.
@@ -39,7 +37,7 @@ pub enum FieldPresence {
     Optional,
 }
 
-/// What fits into a field.
+/// Type of value that a field accepts.
 #[derive(Clone, Debug, PartialEq)]
 pub enum FormFieldKind {
     /// Text of so many characters at least and at most.
@@ -56,7 +54,7 @@ pub enum FormFieldKind {
     Json,
 }
 
-/// Which numbers count.
+/// Range of numbers that a field accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NumberKind {
     /// Whole ones.
@@ -95,7 +93,7 @@ impl FormField {
         }
     }
 
-    /// What was typed as a value; nothing typed is the default, or no value where none is needed.
+    /// Parses typed text as a value; empty text is the default, or no value where none is required.
     ///
     /// # Errors
     /// Why it does not fit, for whoever typed it.
@@ -111,7 +109,7 @@ impl FormField {
         self.kind.parse_typed(typed, words).map(Some)
     }
 
-    /// What can be typed, in one line.
+    /// One line that describes the accepted input.
     pub fn hint(&self, words: UiText) -> String {
         let mut hint = self.kind.hint(words);
         match (&self.default, self.presence) {

@@ -7,7 +7,7 @@ use crate::terminal::text::{StyledLine, TextColor, TextStyle, width};
 /// Room for what an example shows, in columns.
 const ABOUT_COLUMNS: usize = 28;
 
-/// Who answers, and with the demo model what can be tried.
+/// The model that answers and, for the demo model, prompts to try.
 pub fn lines(context: &AppContext, words: UiText, columns: usize) -> Vec<StyledLine> {
     let mut title = StyledLine::new("  ━━●━━●━━▸ ", TextStyle::ink(TextColor::Magenta));
     title.push("throughline", TextStyle::bold_ink(TextColor::Magenta));
@@ -39,7 +39,7 @@ pub fn lines(context: &AppContext, words: UiText, columns: usize) -> Vec<StyledL
     lines.iter().map(|line| line.truncated(columns)).collect()
 }
 
-/// What Tab suggests: the demo model understands these.
+/// Prompts that Tab suggests: the demo model understands these.
 pub fn examples(context: &AppContext, words: UiText) -> Vec<String> {
     if context.is_demo() {
         words.examples().iter().map(|(example, _)| (*example).to_owned()).collect()

@@ -72,7 +72,7 @@ impl ChatSession {
         Ok(())
     }
 
-    /// What the model may call, and what becomes of a call by rules, by what was said before, and by who answers.
+    /// Tools offered to the model, each with the outcome of its calls under rules, remembered approvals and whoever is there to answer.
     fn offered_tools(&self) -> Vec<OfferedToolRow> {
         // A memory that cannot be read ends the next turn before it begins, with the reason.
         let stored = self.context.app.approval_store().all().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What a person is asked in a turn, and the lines that show it whole.
+//! Questions that a turn asks the user, and the lines that show one in full.
 
 use super::form::QuestionForm;
 use crate::messages::UiText;
@@ -14,15 +14,15 @@ use throughline_wire::visible;
 pub struct PendingQuestion {
     /// The key of the answer.
     pub id: ApprovalId,
-    /// Which call.
+    /// Call that the question belongs to.
     pub call: Option<CallId>,
     /// The tool's name.
     pub tool: String,
     /// Where the tool comes from.
     pub source: String,
-    /// What it may do.
+    /// Effect of the tool.
     pub effect: String,
-    /// What is asked, in the words of whoever asks.
+    /// Text of the question, in the words of the engine or the tool.
     pub question: String,
     /// The rule that asks.
     pub rule: String,
@@ -30,11 +30,11 @@ pub struct PendingQuestion {
     pub expires_at: Option<i64>,
     /// Hash of the arguments that are shown.
     pub arguments_hash: String,
-    /// What is wanted.
+    /// Kind of answer that the question needs.
     pub input: QuestionInput,
 }
 
-/// What a question is about.
+/// Subject of a question.
 #[derive(Clone, Debug, PartialEq)]
 pub enum QuestionInput {
     /// May this call run?

@@ -13,13 +13,12 @@ const QUEUED_MAX: usize = 16;
 pub struct QueuedText {
     /// Its key in the turn.
     pub id: UserMessageId,
-    /// What was written.
     pub text: String,
-    /// What it waits for.
+    /// Point of the turn at which it is delivered.
     pub when: MessageTiming,
 }
 
-/// What was written ahead, oldest first. What the turn has not taken in when it ends begins the next one.
+/// Messages written ahead, oldest first. Messages that the turn has not taken in when it ends start the next turn.
 #[derive(Debug, Default)]
 pub struct MessageQueue {
     waiting: VecDeque<QueuedText>,
@@ -53,12 +52,12 @@ impl MessageQueue {
         self.waiting.pop_back()
     }
 
-    /// What the next turn begins with.
+    /// First message of the next turn.
     pub fn pop(&mut self) -> Option<String> {
         self.waiting.pop_front().map(|queued| queued.text)
     }
 
-    /// What waits for a step.
+    /// Messages that wait for the next step.
     pub fn for_step(&self) -> Vec<QueuedText> {
         self.waiting.iter().filter(|queued| queued.when == MessageTiming::NextStep).cloned().collect()
     }

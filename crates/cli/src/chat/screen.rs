@@ -19,7 +19,7 @@ use throughline_engine::{ApprovalId, Event, EventKind, MessageTiming, UserMessag
 const ROWS_AROUND_QUESTION: usize = 7;
 const PROMPT: &str = "› ";
 
-/// What the person wants.
+/// Action that the user requested.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ScreenAction {
     /// Nothing but what the screen does by itself.
@@ -57,7 +57,8 @@ pub struct ChatScreen {
     /// Ctrl-C was pressed at an empty line: once more leaves.
     leave_armed: bool,
     queue: MessageQueue,
-    /// What a message that is sent while a turn runs waits for, unless it is said. R: T14
+    /// Default delivery of messages that are sent while a turn runs.
+    // R: T14
     pub steering: MessageTiming,
     /// Final lines not yet painted.
     settled: Vec<StyledLine>,
@@ -65,7 +66,6 @@ pub struct ChatScreen {
     printed_question: Option<ApprovalId>,
     /// Names of pictures that go with the next message.
     pub attached: Vec<String>,
-    /// How reasoning is shown.
     pub reasoning: ReasoningView,
     placeholder: &'static str,
 }
@@ -155,14 +155,14 @@ impl ChatScreen {
         self.sync_dialog();
     }
 
-    /// What a person wrote does not fit the tool.
+    /// Reports that the user's answer does not fit the tool.
     pub fn reject_answer(&mut self, why: String) {
         if let Some(dialog) = &mut self.dialog {
             dialog.reject(why);
         }
     }
 
-    /// What the person's own program made of the arguments.
+    /// Takes over the arguments as the user's editor left them.
     pub fn edited_outside(&mut self, text: Result<String, String>) {
         if let Some(dialog) = &mut self.dialog {
             dialog.edited_outside(text);
@@ -223,7 +223,7 @@ impl ChatScreen {
         }
     }
 
-    /// What a key means now.
+    /// Handles a key press.
     pub fn key(&mut self, key: KeyEvent) -> ScreenAction {
         if key.kind == KeyEventKind::Release {
             return ScreenAction::Nothing;
@@ -350,7 +350,7 @@ impl ChatScreen {
         }
     }
 
-    /// What the next frame shows. Final lines are given once.
+    /// The next frame. Final lines are returned once.
     pub fn frame(&mut self, now: i64, columns: usize, rows: usize) -> ScreenFrame {
         let mut frame = ScreenFrame { settled: std::mem::take(&mut self.settled), ..ScreenFrame::default() };
         let words = self.words;

@@ -1,6 +1,6 @@
 //! Commands within the chat: lines that begin with `/`.
 
-/// What a line asks for.
+/// Command on a line that starts with `/`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SlashCommand {
     /// A message for the model.

@@ -6,7 +6,7 @@ use crate::terminal::text::{StyledLine, TextColor, TextStyle};
 use serde_json::Value;
 use throughline_engine::{CallStatus, SessionStats, ToolInput, ToolResult, TurnFault};
 
-/// What a turn came to, in one line.
+/// Result of a turn in one line.
 pub fn totals_text(words: UiText, stats: &SessionStats) -> String {
     let tokens = match (stats.usage.input_tokens, stats.usage.output_tokens) {
         (None, None) => None,
@@ -16,7 +16,7 @@ pub fn totals_text(words: UiText, stats: &SessionStats) -> String {
     words.totals(stats.steps, stats.calls, tokens, &duration(stats.wall_ms), saved.as_deref())
 }
 
-/// What would run, whole: as text where the text says more than the value (digits beyond 64 bits), pretty otherwise.
+/// The complete arguments: as text where the text is more exact than the value (digits beyond 64 bits), pretty-printed otherwise.
 pub fn full_arguments(input: &ToolInput) -> String {
     match (&input.raw, &input.text, &input.arguments) {
         (Some(raw), _, _) => raw.clone(),
@@ -55,7 +55,7 @@ pub fn changes_text(diff: &Value, words: UiText) -> String {
     format!("{}: {}", words.you_changed(), changes.join(" · "))
 }
 
-/// What is kept of an answer; nothing, if it was for this call.
+/// Description of the remembered scope of an answer; `None` for an answer to this call alone.
 pub fn remembered_text(scope: &str, words: UiText) -> Option<String> {
     match scope {
         "turn" => Some(words.remembered_turn().to_owned()),

@@ -1,4 +1,4 @@
-//! What the terminal shows of a turn: a fold of its events to lines, settled from the top.
+//! Terminal view of a turn: a fold of its events into lines, finalized from the top.
 
 use super::block::{ScreenBlock, ThinkingBlock};
 use super::form::QuestionForm;
@@ -16,7 +16,7 @@ use throughline_engine::{
 };
 use throughline_wire::UserPart;
 
-/// Whether reasoning is shown in full.
+/// Full or shortened display of reasoning.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ReasoningView {
     /// Its last lines while it comes, its first lines afterwards.
@@ -41,7 +41,7 @@ pub struct TurnTranscript {
     stats: Option<SessionStats>,
 }
 
-/// What the model does, as far as no tool and no question says more.
+/// Activity of the model while no tool and no question has a status of its own.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 enum ModelActivity {
     #[default]
@@ -77,7 +77,7 @@ impl TurnTranscript {
         }
     }
 
-    /// What a person is asked now, in the order in which it was asked.
+    /// Open questions in the order in which they were asked.
     pub fn questions(&self) -> &[PendingQuestion] {
         &self.questions
     }
@@ -286,7 +286,7 @@ impl TurnTranscript {
         rendered
     }
 
-    /// What is going on, in one line.
+    /// Status of the turn in one line.
     pub fn status(&self, now: i64) -> String {
         let running = self.count_calls(|state| state == CallStatus::Running);
         if !self.questions.is_empty() {
@@ -316,7 +316,7 @@ impl TurnTranscript {
         }
     }
 
-    /// How long the turn has been running.
+    /// Run time of the turn.
     pub fn elapsed(&self, now: i64) -> String {
         duration(now.saturating_sub(self.started_at).max(0).unsigned_abs())
     }

@@ -1,4 +1,4 @@
-//! What a person decided, told to the turn.
+//! Sends the user's decisions to the turn.
 
 use super::dialog::DialogReply;
 use super::queue::QueuedText;
@@ -7,7 +7,7 @@ use throughline::{ApprovalDecision, Event, EventKind, Throughline, ToolAnswerRes
 use throughline_engine::UserMessageId;
 use throughline_wire::{CallArguments, ToolName};
 
-/// Whether arguments that a person wrote fit the tool. The turn checks them again.
+/// Checks arguments that the user wrote against the tool's schema. The turn checks them again.
 ///
 /// # Errors
 /// What does not fit, with its path.
@@ -48,7 +48,8 @@ pub async fn retract_message(control: &TurnControl, id: UserMessageId) {
     let _ = control.retract(id).await;
 }
 
-/// Whether a turn had an answer that should always hold, and what became of it. R: A2
+/// Tracks answers that should apply always, and the outcome of storing them.
+// R: A2
 #[derive(Debug, Default)]
 pub struct AlwaysAnswers {
     seen: bool,

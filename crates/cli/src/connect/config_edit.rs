@@ -1,10 +1,10 @@
-//! What `throughline connect` writes into `throughline.toml`: a value here and there. Comments, order and everything else stay.
+//! Edits that `throughline connect` makes in `throughline.toml`. Comments, order and all other values stay.
 
 use std::path::Path;
 use throughline::config::{ConfigFile, CustomEndpoint};
 use toml_edit::{DocumentMut, InlineTable, Item, Table, TableLike, Value};
 
-/// What is to stand there.
+/// Values to write.
 pub struct ConfigChange<'a> {
     pub upstream: &'a str,
     /// Its address, if it is not known by name.

@@ -16,9 +16,9 @@ use throughline::config::{CustomEndpoint, StoredUpstream, parse_pasted_key};
 use throughline::{KeyOrigin, ProbeFailure, Secret, Upstream, providers};
 use throughline_wire::visible;
 
-/// How long an upstream may take to say which models it has.
+/// Time limit for an upstream to list its models.
 const LIST_TIMEOUT: Duration = Duration::from_secs(15);
-/// How long a model may take for its first word. One on this machine may have to be loaded.
+/// Time limit for a model's first token. A local model may have to be loaded first.
 const FIRST_TOKEN_TIMEOUT: Duration = Duration::from_secs(90);
 /// So many models are listed to be chosen by number.
 const LISTED_MODELS_MAX: usize = 30;
@@ -74,7 +74,7 @@ fn forget_key(name: &str, words: UiText) -> CommandResult {
     Ok(CliExit::Done)
 }
 
-/// What is done, a line each, on standard error. What upstreams say may hold anything.
+/// Prints a line of progress to standard error. Text of upstreams may contain control characters.
 fn print_status(line: &str) {
     eprintln!("{}", visible::escape(line));
 }

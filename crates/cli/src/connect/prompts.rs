@@ -1,4 +1,4 @@
-//! What is asked on a terminal.
+//! Prompts on a terminal.
 
 use crate::exit::{CliExit, CliFailure};
 use crate::messages::{self, UiText};

@@ -63,7 +63,7 @@ pub enum EventView<'a> {
     Hosted {
         hosted: &'a HostedTool,
     },
-    /// What is to be echoed can be long and is nobody's business but the upstream's: only its size is told.
+    /// Opaque data to send back can be long and only matters to the upstream: the view has its size alone.
     Opaque {
         dialect: &'static str,
         size: usize,

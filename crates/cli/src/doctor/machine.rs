@@ -1,4 +1,4 @@
-//! What this machine can do: confine programs, show colours, run what MCP servers are written in.
+//! Capabilities of this machine: confining programs, colours, the runtimes of MCP servers.
 
 use super::report::{DoctorArea, DoctorReport, DoctorState};
 use crate::messages::UiText;
@@ -11,14 +11,14 @@ use throughline_tools::process::{
     ControlGroups, ExecHelper, ProcessLimits, RunAs, SandboxStatus, SpawnContext, is_root,
 };
 
-/// How long a program may take to say its version.
+/// Time limit for a program to print its version.
 const VERSION_WAIT: Duration = Duration::from_secs(5);
 /// With fewer, many streams and tools at once run out of them.
 const OPEN_FILES_WANTED: u64 = 1_024;
-/// What MCP servers and plugins are mostly started with, and what it is for.
+/// Programs that most MCP servers and plugins are started with.
 const PROGRAMS: [&str; 6] = ["node", "npm", "npx", "python3", "uvx", "git"];
 
-/// How programs of tools are confined.
+/// Confinement of tool programs.
 pub async fn sandbox(settings: Option<&AppSettings>, words: UiText, report: &mut DoctorReport) {
     let probe = match ExecHelper::this_program(crate::EXEC) {
         Some(helper) => helper.probe().await,
@@ -81,7 +81,7 @@ pub async fn sandbox(settings: Option<&AppSettings>, words: UiText, report: &mut
     );
 }
 
-/// What `throughline serve` would find where we are; nothing is made.
+/// Control groups that `throughline serve` would find here; creates nothing.
 fn control_groups(settings: Option<&AppSettings>, words: UiText, report: &mut DoctorReport) {
     let setting = settings.and_then(|settings| settings.tools.control_groups.as_deref()).unwrap_or("auto");
     let detected = match setting {
@@ -120,7 +120,7 @@ fn process_rights(settings: Option<&AppSettings>, words: UiText, report: &mut Do
     }
 }
 
-/// Whether users may make namespaces of their own. `None` = the system does not say.
+/// True if users may create namespaces. `None` = the system does not report it.
 fn user_namespaces() -> Option<bool> {
     let number = |path: &str| std::fs::read_to_string(path).ok()?.trim().parse::<u64>().ok();
     let most = number("/proc/sys/user/max_user_namespaces")?;
@@ -129,7 +129,7 @@ fn user_namespaces() -> Option<bool> {
     Some(most > 0 && debian > 0 && apparmor == 0)
 }
 
-/// What we may use ourselves.
+/// Resource limits of this process.
 pub fn limits(words: UiText, report: &mut DoctorReport) {
     let Some(open_files) = open_files_max() else { return };
     if open_files < OPEN_FILES_WANTED {
@@ -145,7 +145,7 @@ fn open_files_max() -> Option<u64> {
     line.split_whitespace().next()?.parse().ok()
 }
 
-/// How the chat will look.
+/// Size, colours and language of the terminal.
 pub fn terminal(words: UiText, report: &mut DoctorReport) {
     let term = std::env::var("TERM").unwrap_or_default();
     match output_style() {
@@ -162,7 +162,7 @@ pub fn terminal(words: UiText, report: &mut DoctorReport) {
     }
 }
 
-/// Which programs are there, and their versions.
+/// Installed programs and their versions.
 pub async fn programs(words: UiText, report: &mut DoctorReport) {
     let surroundings = SpawnContext::of_this_process();
     let versions = PROGRAMS.map(|name| {

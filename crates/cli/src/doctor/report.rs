@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use throughline_wire::visible;
 
-/// What a finding is about; in this order.
+/// Subject of a finding; findings are listed in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DoctorArea {
@@ -31,7 +31,6 @@ impl DoctorArea {
     ];
 }
 
-/// How it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DoctorState {
@@ -48,11 +47,11 @@ pub enum DoctorState {
 pub struct DoctorFinding {
     area: DoctorArea,
     state: DoctorState,
-    /// What was looked at.
+    /// Checked item.
     name: String,
-    /// How it is.
+    /// Result of the check.
     detail: String,
-    /// What to do about it.
+    /// Suggested fix.
     #[serde(skip_serializing_if = "Option::is_none")]
     remedy: Option<String>,
 }
@@ -73,7 +72,7 @@ impl DoctorReport {
         self.0.push(DoctorFinding { area, state, name: name.into(), detail: detail.into(), remedy: None });
     }
 
-    /// What to do about the one before.
+    /// Adds a suggested fix to the last finding.
     pub fn remedy(&mut self, remedy: impl Into<String>) {
         if let Some(finding) = self.0.last_mut() {
             finding.remedy = Some(remedy.into());

@@ -1,4 +1,4 @@
-//! Whether the server could start here, and whether it runs. Nothing is made, and nothing is asked of a running server but
+//! Checks that the server could start here, and whether it runs. Creates nothing, and asks a running server only
 //! whether it is ready. R: O2
 
 use super::report::{DoctorArea, DoctorReport, DoctorState};
@@ -15,9 +15,9 @@ use throughline_server::{BindError, HttpServer};
 
 /// With less the store takes no new turns.
 const FREE_BYTES_WANTED: u64 = 256 << 20;
-/// How long a running server may take to say so.
+/// Time limit for a running server to answer.
 const READY_WAIT: Duration = Duration::from_secs(2);
-/// What every SQLite file begins with.
+/// First bytes of every SQLite file.
 const SQLITE: &[u8; 16] = b"SQLite format 3\0";
 
 /// Address, certificate, data folder, disk, store and clock.
@@ -46,14 +46,14 @@ pub async fn check_server(settings: &AppSettings, words: UiText, report: &mut Do
     );
 }
 
-/// Whether a running server takes turns.
+/// Readiness of a running server for turns.
 enum ServerReadiness {
     Ready,
     /// It says why not.
     NotReady(String),
 }
 
-/// What `/readyz` says. `None`: nobody of ours is there.
+/// Answer of `/readyz`. `None`: no Throughline server listens there.
 async fn fetch_readiness(url: &str) -> Option<ServerReadiness> {
     let client = reqwest::Client::builder().no_proxy().timeout(READY_WAIT).build().ok()?;
     let answer = client.get(format!("{url}/readyz")).send().await.ok()?;

@@ -1,4 +1,4 @@
-//! What is configured: the file, the upstreams and their keys, the sources of tools.
+//! Configuration: the file, the upstreams and their keys, the tool sources.
 
 use super::report::{DoctorArea, DoctorReport, DoctorState};
 use crate::args::ModelArgs;
@@ -10,7 +10,7 @@ use throughline::KeyOrigin;
 use throughline::config::{AppSettings, DEMO};
 use throughline_tools::{AgentCallable, Toolbox};
 
-/// How long sources may take to say something.
+/// Time limit for tool sources to answer.
 const SOURCES_WAIT: Duration = Duration::from_secs(15);
 
 /// The file and what it comes to. `None` = it cannot be used.
@@ -48,7 +48,7 @@ pub fn check_configuration(
     Some(settings)
 }
 
-/// Whether each has its key; never the key.
+/// Checks that each upstream has a key; never prints the key.
 pub fn check_upstreams(settings: &AppSettings, words: UiText, report: &mut DoctorReport) {
     let choices = settings.agents.values().flat_map(|agent| &agent.models);
     let used: BTreeSet<&str> = choices.map(|choice| choice.name.as_str()).collect();

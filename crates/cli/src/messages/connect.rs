@@ -1,4 +1,4 @@
-//! What `throughline connect` says, English and Chinese side by side.
+//! Messages of `throughline connect`, English and Chinese side by side.
 
 use super::ui_text::UiText;
 use crate::exit::CliFailure;
@@ -64,7 +64,6 @@ impl UiText {
         CliFailure::usage(what, "", remedy)
     }
 
-    /// What was given is none.
     pub fn connect_bad_key(self, why: &str) -> CliFailure {
         let what = self.pick_text("this is no key", "这不是密钥");
         CliFailure::usage(
@@ -137,7 +136,6 @@ impl UiText {
         }
     }
 
-    /// What to type next.
     pub fn connect_next(self, command: &str) -> String {
         self.pick_text(
             format!("\nnext: {command}\n(a server that runs takes it by itself within a second)\n"),

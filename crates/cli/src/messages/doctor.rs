@@ -1,4 +1,4 @@
-//! What `throughline doctor` says, English and Chinese side by side.
+//! Messages of `throughline doctor`, English and Chinese side by side.
 
 use super::ui_text::{UiLanguage, UiText};
 use crate::doctor::DoctorArea;
@@ -40,7 +40,6 @@ impl UiText {
         }
     }
 
-    /// What a file holds.
     pub fn doctor_file(self, agents: usize, upstreams: usize) -> String {
         self.pick_text(
             format!("agents: {agents}, upstreams: {upstreams}"),
@@ -53,7 +52,6 @@ impl UiText {
         self.pick_text("none here; the built-in demo model answers", "此处没有；由内置演示模型回答")
     }
 
-    /// Who answers.
     pub fn doctor_agent(self, model: &str, mode: Option<&str>) -> String {
         let mode = mode.unwrap_or("auto");
         self.pick_text(
@@ -87,7 +85,6 @@ impl UiText {
         self.pick_text("built in, no key, no network", "内置，无需密钥，也不联网")
     }
 
-    /// How many tools a source has.
     pub fn doctor_tools(self, count: usize) -> String {
         match count {
             1 => self.pick_text("1 tool", "1 个工具"),
@@ -151,12 +148,11 @@ impl UiText {
         )
     }
 
-    /// What helps against an old one.
+    /// Remedy for an old kernel.
     pub fn doctor_newer_kernel(self) -> String {
         self.pick_text("Linux 6.12 has all of it", "Linux 6.12 具备全部能力")
     }
 
-    /// What helps against none.
     pub fn doctor_enable_landlock(self) -> String {
         self.pick_text(
             "Linux 5.13 or later with `landlock` among the security modules (kernel parameter lsm=landlock,…)",
@@ -174,7 +170,6 @@ impl UiText {
         self.pick_text("nothing that a tool starts survives it", "工具启动的任何进程都不会在它之后残留")
     }
 
-    /// What a program may use.
     pub fn doctor_limits(self, memory: u64, files: u64, processes: u64, processes_limited: bool) -> String {
         let english =
             format!("{memory} GiB of memory a process, {files} open files, {processes} more processes");
@@ -198,7 +193,7 @@ impl UiText {
         )
     }
 
-    /// What helps against root.
+    /// Remedy for running as root.
     pub fn doctor_run_as(self) -> String {
         self.pick_text(
             "run_as = \"nobody\" in [tools], or better run all of it as a user of its own (ops/throughline.service)",
@@ -229,7 +224,6 @@ impl UiText {
         )
     }
 
-    /// Which of it was never seen at work.
     pub fn doctor_control_groups_untested(self) -> String {
         self.pick_text(
             "cgroup.kill was tested on a real kernel; pids.max and memory.max only against a folder that looks like one",
@@ -245,7 +239,7 @@ impl UiText {
         )
     }
 
-    /// How one is had.
+    /// Command that delegates a control group.
     pub fn doctor_delegate(self) -> String {
         self.pick_text(
             "`Delegate=yes` in the unit of systemd, as ops/throughline.service has it",
@@ -269,7 +263,7 @@ impl UiText {
         )
     }
 
-    /// Whether namespaces could be made; nothing here needs them.
+    /// Permission to create namespaces; informative only, nothing here needs them.
     pub fn doctor_namespaces(self, allowed: Option<bool>) -> String {
         match allowed {
             Some(true) => self.pick_text("users may make their own; not used", "用户可自行创建；未使用"),

@@ -1,4 +1,4 @@
-//! What `replay`, `history`, `export` and `import` say.
+//! Messages of `replay`, `history`, `export` and `import`.
 
 use super::ui_text::{UiLanguage, UiText, words};
 use crate::exit::CliFailure;
@@ -92,7 +92,7 @@ pub fn unwritable_file(path: &Path, error: &std::io::Error) -> CliFailure {
     CliFailure::usage(format!("{} cannot be written", path.display()), error.to_string(), "")
 }
 
-/// What is in the file is no conversation.
+/// The file does not contain a conversation.
 pub fn not_importable(file: &Path, error: &LineError) -> CliFailure {
     let what = format!("{} cannot be imported", file.display());
     CliFailure::usage(what, error.to_string(), error.help.clone().unwrap_or_default())
@@ -118,7 +118,6 @@ pub fn replay_no_raw_bytes(turn: &str) -> CliFailure {
     CliFailure::usage(format!("no bytes of an upstream are kept of turn `{turn}`"), "", remedy)
 }
 
-/// What is needed to read the bytes is not understood.
 pub fn replay_unknown_turn(turn: &str, why: &dyn fmt::Display) -> CliFailure {
     CliFailure::usage(format!("turn `{turn}` cannot be decoded again"), why.to_string(), "")
 }

@@ -1,4 +1,4 @@
-//! What `parse`, `tools prompt`, `tools list` and `tools remembered` say.
+//! Output of `parse`, `tools prompt`, `tools list` and `tools remembered`.
 
 use serde_json::Value;
 use std::fmt::Display;
@@ -39,7 +39,7 @@ pub fn parse_arguments(arguments: &Value) -> String {
     format!("arguments: {arguments}")
 }
 
-/// What would become of a call.
+/// Predicted outcome of a call.
 pub fn parse_outlook(outlook: &CallPrediction) -> String {
     match outlook {
         CallPrediction::Runs { rule } => format!("would run ({rule})"),
@@ -93,7 +93,7 @@ pub fn unmatched_rule(agent: &str, rule: &UnmatchedRule) -> String {
     format!("warning: policy of the agent `{agent}`: {rule}")
 }
 
-/// What a prompt costs, by source and in all.
+/// Size of a prompt, by source and in total.
 pub fn prompt_cost(offer: &ToolSelection) -> String {
     let about = match prompt::counting() {
         TokenCounting::Estimated => "about ",

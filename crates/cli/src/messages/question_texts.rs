@@ -1,4 +1,4 @@
-//! What the chat says when it asks a person: approvals, changed arguments, rules to remember, a tool's own questions.
+//! Texts of the chat's questions: approvals, changed arguments, rules to remember, a tool's own questions.
 
 use super::ui_text::{UiLanguage, UiText, words};
 

@@ -1,4 +1,4 @@
-//! What `throughline serve` and `throughline keys` say.
+//! Messages of `throughline serve` and `throughline keys`.
 
 use super::ui_text::{UiLanguage, UiText};
 use crate::exit::CliFailure;
@@ -108,17 +108,17 @@ pub fn keys_refused(error: &dyn fmt::Display) -> CliFailure {
     CliFailure::usage("the keys were not changed", error.to_string(), "")
 }
 
-/// What is printed when the server listens.
+/// Facts that a server prints when it listens.
 pub struct ServeGreeting<'a> {
     /// `http://127.0.0.1:8787`.
     pub url: &'a str,
-    /// What stands behind `#sign-in=` of a link that signs one browser in.
+    /// Value after `#sign-in=` in a link that signs one browser in.
     pub sign_in: Option<String>,
     /// The key, if it was made just now.
     pub key: Option<String>,
     /// Where a key of the first start is, if it is still there.
     pub key_file: Option<&'a Path>,
-    /// Whether keys are asked for.
+    /// True if requests need no key.
     pub open: bool,
     /// `name → model`.
     pub agents: Vec<String>,
@@ -138,7 +138,7 @@ impl UiText {
         }
     }
 
-    /// What a server says when it listens.
+    /// Text that a server prints when it listens.
     pub fn serve_greeting(self, greeting: &ServeGreeting<'_>) -> String {
         let ServeGreeting { url, sign_in, key, key_file, open, agents, tools, store, resumed } = greeting;
         let version = env!("CARGO_PKG_VERSION");
@@ -264,7 +264,7 @@ impl UiText {
         ]
     }
 
-    /// How a key is.
+    /// State of a key.
     pub fn key_state(self, revoked: bool, expires: Option<&str>, expired: bool) -> String {
         match (revoked, expires) {
             (true, _) => self.pick("revoked", "已作废"),

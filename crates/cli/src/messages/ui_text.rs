@@ -1,4 +1,4 @@
-//! What the chat says by itself, in the person's language.
+//! Texts of the chat itself, in the user's language.
 
 /// Languages the chat speaks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -130,7 +130,7 @@ impl UiText {
         }
     }
 
-    /// What the turn came to.
+    /// Result of a turn.
     pub fn totals(
         self,
         steps: u32,
@@ -163,7 +163,7 @@ impl UiText {
         parts.join(" · ")
     }
 
-    /// What the demo model understands, and what it shows.
+    /// Prompts that the demo model understands, and what each one shows.
     pub fn examples(self) -> [(&'static str, &'static str); 6] {
         match self.0 {
             UiLanguage::English => [

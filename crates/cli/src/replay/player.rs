@@ -1,4 +1,4 @@
-//! Which event comes when: the pace of a replay, without a clock.
+//! Timing of a replay, without a clock.
 
 use crate::exit::CliFailure;
 use crate::messages;
@@ -8,7 +8,6 @@ use throughline_engine::Event;
 /// Longest silence at recorded speed, in milliseconds: nobody waits once more for somebody who went to lunch.
 pub const SILENCE_MS_MAX: u64 = 5_000;
 
-/// How fast.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum ReplaySpeed {
     /// So many times as fast as it was.
@@ -41,7 +40,7 @@ impl ReplaySpeed {
 #[derive(Debug)]
 pub struct ReplayPlayer {
     events: Vec<Event>,
-    /// How many have been given.
+    /// Number of events returned so far.
     position: usize,
     speed: ReplaySpeed,
 }
@@ -52,7 +51,7 @@ impl ReplayPlayer {
         Self { events, position: 0, speed }
     }
 
-    /// How long to wait before the next event; `None` behind the last one.
+    /// Delay before the next event; `None` after the last one.
     pub fn wait(&self) -> Option<Duration> {
         let next = self.events.get(self.position)?;
         let previous = self.position.checked_sub(1).and_then(|at| self.events.get(at)).unwrap_or(next);
@@ -87,7 +86,7 @@ impl ReplayPlayer {
         self.position = position.min(self.events.len());
     }
 
-    /// How many events have been given.
+    /// Number of events returned so far.
     pub fn position(&self) -> usize {
         self.position
     }

@@ -187,7 +187,7 @@ pub fn lines_at<'e>(events: impl IntoIterator<Item = &'e Event>, words: UiText) 
         .collect()
 }
 
-/// What the user had said.
+/// Input of the user.
 fn user_input_lines<'e>(events: impl IntoIterator<Item = &'e Event>, columns: usize) -> Vec<StyledLine> {
     let Some(EventKind::StreamStart { input, .. }) = events.into_iter().next().map(|event| &event.kind)
     else {

@@ -1,4 +1,4 @@
-//! What `cargo xtask bench server` measures with: tools that take exactly as long as their name says, and a log that is in
+//! Equipment of `cargo xtask bench server`: tools of known duration, named in their names, and a log that is in
 //! memory only, so that the price of the real one can be seen. In no binary but that of the benchmark.
 
 use schemars::JsonSchema;

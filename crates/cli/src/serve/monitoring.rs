@@ -1,4 +1,5 @@
-//! What watches the turns of a server: metrics, logs, the call history, and traces where a collector is named. R: O1, S4
+//! Observers of a server's turns: metrics, logs, the call history, and traces where a collector is named.
+// R: O1, S4
 
 use super::store::ServerStorage;
 use crate::exit::CliFailure;
@@ -13,23 +14,23 @@ use throughline_server::telemetry::{
 use throughline_server::telemetry::{ContentCapture, OtlpExporter};
 use tokio_util::task::AbortOnDropHandle;
 
-/// How long the call history may take to be written when the server ends.
+/// Time limit for writing the call history at shutdown.
 const HISTORY_MAX: Duration = Duration::from_secs(2);
-/// How long a collector may take for the last spans.
+/// Time limit for sending the last spans to the collector.
 #[cfg(feature = "otel")]
 const COLLECTOR_MAX: Duration = Duration::from_secs(3);
 /// Name the collector of traces: the usual variables of OpenTelemetry.
 #[cfg(feature = "otel")]
 const COLLECTOR: [&str; 2] = ["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"];
-/// How it is spoken to. What else could be said (gRPC, JSON) is not spoken here.
+/// Transport protocol of the collector: HTTP with protobuf alone; gRPC and JSON are not supported.
 #[cfg(feature = "otel")]
 const PROTOCOL: [&str; 2] = ["OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"];
 #[cfg(feature = "otel")]
 const SUPPORTED_PROTOCOL: &str = "http/protobuf";
-/// What a collector is shown with every request: as good as a key.
+/// Headers of every request to the collector: as secret as a key.
 #[cfg(feature = "otel")]
 const COLLECTOR_HEADERS: [&str; 2] = ["OTEL_EXPORTER_OTLP_TRACES_HEADERS", "OTEL_EXPORTER_OTLP_HEADERS"];
-/// Whether spans may hold what tools are given and say.
+/// Permission to record inputs and outputs of tools in spans.
 #[cfg(feature = "otel")]
 const CONTENT: &str = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT";
 
@@ -64,7 +65,7 @@ impl Monitoring {
         Ok(Self { telemetry: Arc::new(telemetry) })
     }
 
-    /// What the application tells everything.
+    /// Observer that the application reports to.
     pub fn observer(&self) -> Arc<Telemetry> {
         self.telemetry.clone()
     }

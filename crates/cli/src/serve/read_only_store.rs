@@ -62,7 +62,7 @@ impl ReadOnlyStore {
         &self.location
     }
 
-    /// What is told when it cannot be read.
+    /// Failure to report if the store cannot be read.
     pub fn failed(&self) -> impl Fn(StoreError) -> CliFailure + Copy + '_ {
         |error| messages::store_unreadable(&self.location, &error)
     }

@@ -15,7 +15,6 @@ use throughline_server::Gate;
 use throughline_server::telemetry::Redaction;
 use tokio::sync::mpsc;
 
-/// How often the file is looked at.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Takes new configurations for ever.
@@ -105,7 +104,7 @@ pub async fn warn_of_rules(app: &Throughline) {
     }
 }
 
-/// What was decided when the socket was opened.
+/// Changed settings that take effect only with a new listener.
 fn needs_restart(before: &ServerSettings, after: &ServerSettings) -> Vec<&'static str> {
     let mut changed = Vec::new();
     let mut compare = |name: &'static str, same: bool| {

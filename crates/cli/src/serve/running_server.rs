@@ -41,7 +41,7 @@ impl RunningServer {
         self.client.delete(format!("{}{path}", self.url)).bearer_auth(&self.key)
     }
 
-    /// What the server says.
+    /// Sends a request to the server and returns its answer.
     ///
     /// # Errors
     /// Why it does not, in words.

@@ -16,7 +16,7 @@ use throughline_store::postgres::{CommitPolicy, PostgresSettings, PostgresStore}
 use throughline_store::sqlite::{SqliteOpenError, SqliteSettings, SqliteStore, SyncPolicy};
 use throughline_store::{BlobFolder, Catalog, Log, StoreStats};
 
-/// What a server keeps.
+/// Stores of a server.
 pub struct ServerStorage {
     pub store: OpenStore,
     pub folder: PathBuf,
@@ -121,7 +121,7 @@ impl ServerStorage {
         }
     }
 
-    /// How a backup is made; a database has its own.
+    /// Backup of a SQLite store; databases have their own tools.
     pub fn backup(&self) -> Option<BackupFn> {
         let store = match &self.store {
             OpenStore::File(store, _) => store.clone(),

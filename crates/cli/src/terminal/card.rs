@@ -12,7 +12,7 @@ const BAR_CELLS: usize = 16;
 /// Lines of detail (output, error) under the first line.
 const DETAIL_LINES_MAX: usize = 3;
 
-/// What a card shows.
+/// Content of a card.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ToolCard {
     /// The tool's own name.
@@ -25,15 +25,15 @@ pub struct ToolCard {
     pub input: String,
     /// When it started to run, in ms since 1970.
     pub started_at: Option<i64>,
-    /// How long it ran, in ms.
+    /// Run time in milliseconds.
     pub duration_ms: Option<u64>,
     /// Done and whole; the whole may be unknown.
     pub progress: Option<(f64, Option<f64>)>,
-    /// What it says while it runs.
+    /// Progress message of the running tool.
     pub message: String,
-    /// What people and rules had to do with it: one line each.
+    /// Decisions of users and rules about the call, a line each.
     pub notes: Vec<String>,
-    /// What came of it: summary of the output, error, reason.
+    /// Outcome: summary of the output, error or reason.
     pub detail: String,
 }
 
@@ -192,7 +192,7 @@ fn excerpt(text: &str, columns: usize) -> Vec<StyledLine> {
     shown
 }
 
-/// What went wrong, wrapped under the card.
+/// Error text, wrapped under the card.
 fn details(text: &str, style: TextStyle, columns: usize) -> Vec<StyledLine> {
     let prose = columns.min(super::markdown::PROSE_COLUMNS_MAX);
     let wrapped: Vec<StyledLine> = text

@@ -8,7 +8,7 @@ use unicode_segmentation::UnicodeSegmentation;
 /// Messages remembered.
 const HISTORY_MAX: usize = 500;
 
-/// What a key did.
+/// Effect of a key press.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EditorEvent {
     /// Nothing that the editor knows.
@@ -23,7 +23,7 @@ pub enum EditorEvent {
     Ended,
 }
 
-/// Whether there was text when Ctrl-C came.
+/// Content of the line when Ctrl-C was pressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InterruptedText {
     /// There was.
@@ -40,15 +40,15 @@ pub struct LineEditor {
     cursor: usize,
     killed: String,
     history: Vec<String>,
-    /// Which entry is shown, if one is.
+    /// Index of the history entry that is shown.
     recalled: Option<usize>,
-    /// What was being written before the history was entered.
+    /// Text that was being written before the history was opened.
     draft: String,
     /// Words that Tab completes to.
     completions: Vec<String>,
     /// Texts that Tab walks through on an empty line.
     suggestions: Vec<String>,
-    /// Which suggestion an empty line showed last.
+    /// Index of the suggestion that an empty line showed last.
     suggested: usize,
 }
 
@@ -63,7 +63,6 @@ impl LineEditor {
         self.text.is_empty()
     }
 
-    /// What is written.
     pub fn text(&self) -> &str {
         &self.text
     }

@@ -77,7 +77,7 @@ impl MarkdownStream {
         lines
     }
 
-    /// What has not been handed out, so that it reads by itself.
+    /// Text that has not been returned yet, with the markup that lets it be read alone.
     fn rest(&self) -> String {
         format!("{}{}", self.inside_code.as_deref().unwrap_or(""), &self.source[self.settled..])
     }

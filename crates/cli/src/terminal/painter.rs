@@ -8,7 +8,7 @@ use super::text::{StyledLine, TextStyle};
 /// Where the terminal's cursor belongs, counted in the live lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CursorPosition {
-    /// Which live line, from 0.
+    /// Index of the live line, from 0.
     pub row: usize,
     /// Columns to its left.
     pub column: usize,

@@ -8,12 +8,11 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, Once, PoisonError};
 use std::time::Duration;
 use tokio::sync::mpsc;
 
-/// How often the key thread looks whether anyone still listens.
+/// Interval at which the key thread checks that somebody still listens.
 const KEY_POLL: Duration = Duration::from_millis(250);
 /// Keys that may wait to be read: more than anybody types in a frame, less than a paste gone wrong.
 const KEYS_WAITING_MAX: usize = 1_024;
 
-/// How output looks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OutputStyle {
     /// Colours and repainting.
@@ -22,7 +21,7 @@ pub enum OutputStyle {
     Plain,
 }
 
-/// What standard input and output can do.
+/// Style that standard input and output support.
 pub fn output_style() -> OutputStyle {
     let set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
@@ -76,7 +75,7 @@ pub struct KeyReader {
     gate: Arc<TerminalLock>,
 }
 
-/// Who may read from the terminal: the thread of the keys, unless another program has it.
+/// Lock for reading from the terminal: the key thread holds it unless another program does.
 #[derive(Default)]
 struct TerminalLock {
     lent: Mutex<bool>,

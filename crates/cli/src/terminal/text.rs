@@ -10,11 +10,11 @@ pub enum TextColor {
     /// The terminal's text colour.
     #[default]
     Plain,
-    /// What went wrong.
+    /// Failures.
     Red,
-    /// What went well.
+    /// Successes.
     Green,
-    /// What waits for somebody.
+    /// Waiting for the user.
     Yellow,
     /// Headings and the prompt.
     Magenta,
@@ -22,7 +22,6 @@ pub enum TextColor {
     Cyan,
 }
 
-/// How a piece of text looks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TextStyle {
     /// Colour.

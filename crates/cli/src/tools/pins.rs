@@ -47,7 +47,7 @@ pub fn approve(name: &str) -> CommandResult {
     Ok(CliExit::Done)
 }
 
-/// What a server says may hold anything: what turns text around or is not there to be seen is spelt out.
+/// Text of a changed definition. Invisible and direction-changing characters of a server's text are escaped.
 fn change_text(changed: &DefinitionChange) -> String {
     let diff: String = changed.diff().lines().map(|line| format!("  {line}\n")).collect();
     format!("{}\n{}", visible::escape(&changed.name), crate::plain::for_terminal(&visible::escape(&diff)))

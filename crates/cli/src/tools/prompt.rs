@@ -42,7 +42,7 @@ pub async fn run(choice: &ModelArgs, protocol: Option<&str>, json: bool) -> Comm
     Ok(CliExit::Done)
 }
 
-/// What an author of a prompt should know of it.
+/// Notes for the author of a prompt.
 fn notes(offer: &ToolSelection) -> Vec<String> {
     let unmatched = offer.prompt.unmatched.iter().map(|name| messages::no_tools_of(name));
     let left_out =

@@ -146,7 +146,7 @@ impl ChaosContext {
         }
     }
 
-    /// What is wrong already, while turns still run.
+    /// Checks the invariants that hold while turns still run.
     pub fn check_so_far(&self) -> Result<(), Broken> {
         self.turns.iter().try_for_each(|turn| check::so_far(turn, &self.ledger))
     }

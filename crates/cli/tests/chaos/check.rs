@@ -1,4 +1,4 @@
-//! What must hold, judged by what viewers saw and by what the ledger says, and by nothing of ours.
+//! Invariants, judged by what viewers saw and by the ledger alone.
 
 use crate::chaos_context::Turn;
 use crate::ledger::Ledger;
@@ -35,7 +35,7 @@ impl fmt::Display for Broken {
     }
 }
 
-/// What a run consisted of.
+/// Summary of a run.
 #[derive(Debug, Default)]
 pub struct Told {
     pub turns: u32,
@@ -65,7 +65,7 @@ impl fmt::Display for Told {
     }
 }
 
-/// What can be said of a turn that may still run.
+/// Checks a turn that may still run.
 pub fn so_far(turn: &Turn, ledger: &Ledger) -> Result<(), Broken> {
     let saws: Vec<Saw> = turn.viewers.iter().map(|(_, saw)| saw.lock().unwrap().clone()).collect();
     for ((by, _), saw) in turn.viewers.iter().zip(&saws) {
@@ -102,7 +102,7 @@ pub fn ended_calls(turn: &Turn) -> BTreeSet<(String, String)> {
     ended.map(|event| (text(&event["tool_id"]), text(&event["status"]))).collect()
 }
 
-/// What must hold of a turn that has been seen to its end.
+/// Checks a turn that has been seen to its end.
 pub fn whole(turn: &Turn, ledger: &Ledger, told: &mut Told) -> Result<(), Broken> {
     so_far(turn, ledger)?;
     let saws: Vec<Saw> = turn.viewers.iter().map(|(_, saw)| saw.lock().unwrap().clone()).collect();

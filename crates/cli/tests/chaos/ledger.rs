@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-/// How often each key was written.
+/// Number of writes of each key.
 #[derive(Clone, Default)]
 pub struct Ledger(Arc<Mutex<HashMap<String, u32>>>);
 

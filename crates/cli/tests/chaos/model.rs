@@ -11,14 +11,14 @@ pub const TOOLS: [(&str, &str, Again); 4] = [
     ("send", "external", Again::MustNot),
 ];
 
-/// Whether a tool may run again after a crash.
+/// Permission for a tool to run again after a crash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Again {
     May,
     MustNot,
 }
 
-/// What the last step says.
+/// Text of the last step.
 pub const LAST_WORDS: &str = "That was all of it.";
 
 /// Three steps: look, set and write; then send and write once more; then the last words.

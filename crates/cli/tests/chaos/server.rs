@@ -7,7 +7,7 @@ use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 use tokio::time::timeout;
 
-/// How long anything may take on a busy machine.
+/// Time limit for anything on a busy machine.
 pub const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Where the process dies by itself, and at which time that it comes by.

@@ -10,14 +10,14 @@ use tokio::time::{Instant, sleep};
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 
-/// How it watches.
+/// Transport of a viewer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum By {
     Sse,
     WebSocket,
 }
 
-/// What one viewer has seen, in the order in which it came, and how often it had to come back.
+/// Events that one viewer has seen, in order, and the number of its reconnections.
 #[derive(Clone, Debug, Default)]
 pub struct Saw {
     pub events: Vec<Value>,

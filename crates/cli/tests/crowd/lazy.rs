@@ -7,7 +7,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, sleep, timeout};
 
-/// How often it is looked whether it was cut.
+/// Interval of the checks for a cut connection.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 pub struct Lazy {

@@ -35,7 +35,7 @@ fn runtime() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap()
 }
 
-/// How long a turn took by its own clock, in milliseconds.
+/// Duration of a turn by its own clock, in milliseconds.
 fn lasted(saw: &Saw) -> i64 {
     let (first, last) = (saw.times.first().unwrap(), saw.times.last().unwrap());
     last - first
@@ -114,7 +114,7 @@ fn a_crowd_that_comes_back_at_once_sees_everything_and_slows_nothing() {
     });
 }
 
-/// What one round has come to.
+/// Result of one round.
 #[derive(Default)]
 struct Round {
     latencies_ms: Vec<f64>,

@@ -1,4 +1,4 @@
-//! What a process and its sockets take, and how late something is.
+//! Resources of a process and its sockets, and latencies.
 
 use std::sync::LazyLock;
 use std::time::Instant;
@@ -21,7 +21,7 @@ pub fn micros() -> u64 {
 pub struct Memory {
     /// Resident, of the process.
     pub process: u64,
-    /// What the kernel holds for TCP on this machine: both ends of every connection are here.
+    /// TCP memory of the kernel: both ends of every connection are on this machine.
     pub sockets: u64,
 }
 

@@ -9,29 +9,29 @@ use tokio::time::{Instant, timeout};
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 
-/// How somebody watches.
+/// Transport of a viewer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum By {
     Sse,
     WebSocket,
 }
 
-/// What a viewer has seen.
+/// Events that a viewer has seen.
 #[derive(Clone, Debug, Default)]
 pub struct Saw {
     pub seqs: Vec<u64>,
     /// When each event was made, in milliseconds since 1970.
     pub times: Vec<i64>,
-    /// How long what the model said took to come here, in microseconds.
+    /// Latency of the model's text, in microseconds.
     pub latencies_us: Vec<u64>,
-    /// What the model said.
+    /// Text of the model.
     pub text: String,
     pub ended: bool,
     /// When the first event came.
     pub first_at: Option<Instant>,
 }
 
-/// What is looked at in an event.
+/// Fields of an event that the viewer reads.
 #[derive(Deserialize)]
 struct Seen<'a> {
     #[serde(borrow, rename = "type")]

@@ -2,7 +2,7 @@
 
 use super::read;
 
-/// How many tests each group of a cell names (`test`, `test` in `file`; ...); fails on one that is not in its file.
+/// Number of tests that each group of a cell names (`test`, `test` in `file`; ...); fails on one that is not in its file.
 fn tests_of(cell: &str) -> Vec<usize> {
     let tests_of_group = |group: &str| {
         let codes: Vec<&str> = group.split('`').skip(1).step_by(2).collect();

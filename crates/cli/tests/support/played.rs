@@ -25,7 +25,7 @@ impl Played {
     }
 }
 
-/// What holds for every log: one message, every call one outcome.
+/// Checks the invariants of every log: one message, every call one outcome.
 #[track_caller]
 pub fn check_log(log: &str) -> Vec<Value> {
     let events: Vec<Value> = log.lines().map(|line| serde_json::from_str(line).unwrap()).collect();

@@ -9,7 +9,7 @@ use std::process::{Child, ChildStdout, Command, Output, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
 
-/// How long a process may take for anything.
+/// Time limit for anything that a process does.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The command in this folder, which is its data folder, too.

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 /// Longer than anything here takes, even on a machine that does other things.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What has come so far, and how much of it has been waited for.
+/// Output so far, and the position up to which it has been waited for.
 #[derive(Clone, Default)]
 struct Shown {
     text: Arc<(Mutex<String>, Condvar)>,

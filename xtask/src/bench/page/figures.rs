@@ -1,4 +1,4 @@
-//! What the rows of the browser come to: the goals, and the section of the document. // R: P4
+//! Figures of the browser: the goals, and the section of the document. // R: P4
 
 use super::super::goals::GoalResult;
 use crate::repository::{self, MachineLoad};
@@ -12,7 +12,7 @@ pub const OURS: &str = "throughline";
 /// Rows of `web/e2e/bench`.
 pub struct PageRows(pub Vec<Value>);
 
-/// What a scenario may take at most.
+/// Limits of a scenario.
 struct PageGoals {
     scenario: &'static str,
     what: &'static str,
@@ -273,7 +273,7 @@ impl PageRows {
     }
 }
 
-/// What no busy machine moves much: missing it may fail the command.
+/// Turns a missed goal into an error: for figures that a busy machine barely moves.
 fn as_gate(verdict: GoalResult) -> GoalResult {
     GoalResult { is_gate: true, ..verdict }
 }

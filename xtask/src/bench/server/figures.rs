@@ -1,4 +1,4 @@
-//! What the rows come to: the goals, and the section of the document.
+//! Figures of the server: the goals, and the section of the document.
 
 use super::super::goals::GoalResult;
 use crate::repository::{self, MachineLoad};

@@ -1,4 +1,4 @@
-//! What `scripts/part2.py` does not measure: eager starts under our tools' names, fsyncs, memory, restarts.
+//! Measurements that `scripts/part2.py` does not make: eager starts under our tools' names, fsyncs, memory, restarts.
 
 use super::UPSTREAM_PORT;
 use super::setup::BenchSetup;
@@ -13,7 +13,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// How many of everything.
+/// Number of streams and turns.
 pub struct LoadSizes {
     pub idle_streams: usize,
     pub active_streams: usize,
@@ -115,7 +115,7 @@ pub fn measure_all(setup: &BenchSetup, subject: &BenchServer, sizes: &LoadSizes)
     Ok(rows)
 }
 
-/// How many fsyncs a turn takes, and how long one takes where the store is.
+/// Number of fsyncs per turn, and the duration of one on the store's disk.
 fn fsyncs(setup: &BenchSetup, subject: &BenchServer, running: &RunningBenchServer<'_>) -> Result<Value> {
     const TURNS: usize = 100;
     let (fsyncs, commits) = ("throughline_store_fsyncs_total", "throughline_store_commits_total");

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 /// The loopback model server, the load generator, and the floors.
 const PROGRAMS: [&str; 3] = ["upstream", "load", "relay"];
-/// What the peers in Python need.
+/// Python packages of the peers.
 const PYTHON: [&str; 7] =
     ["openai", "litellm[proxy]", "pydantic-ai-slim[openai]", "fastapi", "uvicorn", "httpx", "uvloop"];
 
@@ -23,7 +23,6 @@ pub struct BenchSetup {
     pub peers: Vec<&'static str>,
 }
 
-/// Whether peers are wanted.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum PeerSelection {
     Wanted,

@@ -12,7 +12,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// How long a server may take to start, or to stop.
+/// Time limit for a server to start or stop.
 const START_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Where the log is.
@@ -84,7 +84,7 @@ impl BenchServer {
         target
     }
 
-    /// What a request carries.
+    /// Authorization header of a request.
     pub fn header(&self) -> String {
         format!("authorization: Bearer {}", self.key)
     }

@@ -1,4 +1,4 @@
-//! What is expected of each client: the cells that work, and those that cannot, for a reason of the client's own.
+//! Expected results of each client: the cells that work, and those that cannot, for a reason of the client's own.
 
 /// A column of the matrix: what a client does in it.
 pub struct MatrixColumn {
@@ -26,7 +26,7 @@ pub const COLUMNS: [MatrixColumn; 16] = [
     MatrixColumn { cell: "cancel", heading: "cancel" },
 ];
 
-/// How a client is started.
+/// Command that starts a client.
 pub enum ClientStart {
     /// A script in an environment of its own, with the packages of `python/<pins>.txt`.
     Python { pins: &'static str, script: &'static str },
@@ -197,7 +197,7 @@ pub const CLIENTS: [MatrixClient; 22] = [
 ];
 
 impl MatrixClient {
-    /// What it is asked to do, in the order of the columns.
+    /// Requested cells in the order of the columns.
     pub fn requested_cells(&self) -> Vec<&'static str> {
         let does = |cell: &&str| {
             (self.cells.contains(cell) || self.extra_cells.contains(cell))

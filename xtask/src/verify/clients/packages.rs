@@ -1,4 +1,4 @@
-//! What clients are made of, from public registries: pinned in `clients/matrix`, installed under cargo's target folder.
+//! Packages of the clients, from public registries: pinned in `clients/matrix`, installed under cargo's target folder.
 
 use super::expected::{ClientStart, MatrixClient};
 use crate::program::{self, ExternalProgram};

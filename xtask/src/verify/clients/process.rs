@@ -51,7 +51,7 @@ impl Drop for ScriptedModel {
     }
 }
 
-/// What a client's script says: the lines of JSON, and what it had to say besides.
+/// Output of a client's script: lines of JSON, and the rest.
 pub struct ClientReport {
     pub lines: Vec<Value>,
     /// Why there are no more lines, if it did not come to its end.

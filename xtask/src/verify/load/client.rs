@@ -16,7 +16,6 @@ pub struct LoadClient {
     stream: Option<BufReader<TcpStream>>,
 }
 
-/// What came back.
 pub struct LoadAnswer {
     pub status: u16,
     pub body: Vec<u8>,

@@ -1,4 +1,4 @@
-//! How long a search takes to its first page, and what others notice of searches.
+//! Time to the first page of a search, and the effect of searches on other requests.
 
 use super::client::LoadClient;
 use super::texts::{self, encoded};
@@ -65,7 +65,7 @@ pub fn measure_kinds(serving: &ServeProcess) -> Result<LoadResult> {
     Ok(LoadResult { figure, fault })
 }
 
-/// What others wait for, alone and while searches run and are abandoned.
+/// Latency of other requests, alone and while searches run and are abandoned.
 pub fn measure_others(serving: &ServeProcess) -> Result<LoadResult> {
     let before = other_requests_p99(serving)?;
     let (is_over, abandoned) = (AtomicBool::new(false), AtomicU64::new(0));

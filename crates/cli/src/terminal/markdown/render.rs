@@ -264,7 +264,7 @@ impl<'a, I: Iterator<Item = Event<'a>>> MarkdownRenderer<'a, I> {
     }
 }
 
-/// Whether blocks inside another are a blank line apart.
+/// Blank line between blocks inside another block.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum BlockGap {
     None,
