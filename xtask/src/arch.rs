@@ -12,7 +12,7 @@ use crate::{TaskVerb, repository};
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-pub const VERB: TaskVerb = TaskVerb {
+pub(crate) const VERB: TaskVerb = TaskVerb {
     name: "arch",
     about: "Fail on a wrong dependency arrow, or on async, clocks or IO in `wire` and `engine`",
     help: "\
@@ -33,7 +33,7 @@ Checks, from `cargo metadata`, `cargo tree` and the sources:
 const PURE: [&str; 2] = ["wire", "engine"];
 
 /// Checks everything; says what was looked at.
-pub fn check() -> Result<String> {
+pub(crate) fn check() -> Result<String> {
     let metadata =
         ExternalProgram::cargo().args(["metadata", "--no-deps", "--format-version", "1"]).text()?;
     let metadata: Value = serde_json::from_str(&metadata).context("cargo metadata printed no JSON")?;

@@ -14,16 +14,16 @@ use crate::fault::fault;
 use crate::program::{self, ExternalProgram};
 use crate::{TaskVerb, generated, repository};
 use anyhow::{Result, bail};
-pub use eager::eager;
+pub(crate) use eager::eager;
 use goals::{DecodeResult, GoalResult};
-pub use page::page;
+pub(crate) use page::page;
 use serde_json::Value;
-pub use server::server;
+pub(crate) use server::server;
 use std::path::Path;
-pub use store::store;
-pub use text::text;
+pub(crate) use store::store;
+pub(crate) use text::text;
 
-pub const VERB: TaskVerb = TaskVerb {
+pub(crate) const VERB: TaskVerb = TaskVerb {
     name: "bench",
     about: "Measure decoding beside the floor of any decoder, what text mode adds, and what eager starts are worth",
     help: "\
@@ -99,15 +99,15 @@ fn run(words: Vec<String>) -> Result<()> {
 }
 
 #[derive(Clone, Copy, Default)]
-pub struct BenchOptions {
-    pub effort: MeasureEffort,
-    pub gate: InstructionGate,
-    pub report: ReportTarget,
+pub(crate) struct BenchOptions {
+    pub(crate) effort: MeasureEffort,
+    pub(crate) gate: InstructionGate,
+    pub(crate) report: ReportTarget,
 }
 
 /// Number and length of the measurements.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
-pub enum MeasureEffort {
+pub(crate) enum MeasureEffort {
     Quick,
     #[default]
     Full,
@@ -115,7 +115,7 @@ pub enum MeasureEffort {
 
 /// Effect of too many instructions: a report or an error.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
-pub enum InstructionGate {
+pub(crate) enum InstructionGate {
     #[default]
     Reported,
     Enforced,
@@ -123,14 +123,14 @@ pub enum InstructionGate {
 
 /// Destination of the figures.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
-pub enum ReportTarget {
+pub(crate) enum ReportTarget {
     #[default]
     Printed,
     Written,
 }
 
 /// Measures; says in a line what came of it.
-pub fn decode(options: &BenchOptions) -> Result<String> {
+pub(crate) fn decode(options: &BenchOptions) -> Result<String> {
     let program =
         program::executable(&["bench", "--package", "throughline-wire", "--bench", "decode", "--no-run"])?;
     let counts = instructions(&program, options.gate)?;

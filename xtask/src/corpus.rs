@@ -6,7 +6,7 @@ use anyhow::{Result, ensure};
 use std::path::Path;
 
 /// Action if the corpus or its checker is missing.
-pub enum CorpusOutcome {
+pub(crate) enum CorpusOutcome {
     /// Why nothing was checked.
     Absent(String),
     /// Streams that passed, in how many ways of cutting.
@@ -15,7 +15,7 @@ pub enum CorpusOutcome {
 
 /// Runs the corpus's own checker over `throughline decode`: strictly, whole and in `chunkings` seeded ways of cutting,
 /// then once more for the calls that leaked into the text.
-pub fn check(throughline: &Path, chunkings: u32) -> Result<CorpusOutcome> {
+pub(crate) fn check(throughline: &Path, chunkings: u32) -> Result<CorpusOutcome> {
     let Some(vectors) = repository::vectors() else {
         return Ok(CorpusOutcome::Absent("THROUGHLINE_VECTORS is not set".to_owned()));
     };
@@ -46,7 +46,7 @@ pub fn check(throughline: &Path, chunkings: u32) -> Result<CorpusOutcome> {
 }
 
 /// The last `N passed, N failed` of a report.
-pub fn counts(report: &str) -> Option<(usize, usize)> {
+pub(crate) fn counts(report: &str) -> Option<(usize, usize)> {
     report.lines().rev().find_map(|line| {
         let (passed, rest) = line.trim().split_once(" passed, ")?;
         let failed = rest.split_once(" failed")?.0;

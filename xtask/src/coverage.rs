@@ -10,7 +10,7 @@ use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-pub const VERB: TaskVerb = TaskVerb {
+pub(crate) const VERB: TaskVerb = TaskVerb {
     name: "coverage",
     about: "Measure how many lines of `wire` and `engine` their tests run: at least 90 %",
     help: "\
@@ -38,13 +38,13 @@ fn run(words: Vec<String>) -> Result<()> {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum CoverageView {
+pub(crate) enum CoverageView {
     Totals,
     Files,
 }
 
 /// The toolchain's LLVM tools, or why there are none.
-pub fn tools() -> Result<PathBuf, &'static str> {
+pub(crate) fn tools() -> Result<PathBuf, &'static str> {
     const MISSING: &str = "the toolchain lacks its LLVM tools (rustup component add llvm-tools)";
     let library =
         ExternalProgram::new("rustc").args(["--print", "target-libdir"]).text().map_err(|_| MISSING)?;
@@ -58,7 +58,7 @@ pub fn tools() -> Result<PathBuf, &'static str> {
 }
 
 /// Measures; an error below the goal.
-pub fn check(view: CoverageView) -> Result<String> {
+pub(crate) fn check(view: CoverageView) -> Result<String> {
     let tools = tools().map_err(|why| fault("coverage cannot be measured", why))?;
     let folder = repository::root().join("target/coverage");
     let counters = folder.join("counters");

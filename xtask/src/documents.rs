@@ -9,7 +9,7 @@ const REQUIRED: [&str; 6] =
     ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "LICENSE-MIT", "LICENSE-APACHE"];
 
 /// Checks them; says how many links hold.
-pub fn check() -> Result<String> {
+pub(crate) fn check() -> Result<String> {
     let root = repository::root();
     let mut problems: Vec<String> = REQUIRED
         .into_iter()

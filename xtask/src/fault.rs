@@ -3,6 +3,6 @@
 use anyhow::Error;
 
 /// An error with its remedy, which is not optional.
-pub fn fault(what: impl std::fmt::Display, remedy: impl std::fmt::Display) -> Error {
+pub(crate) fn fault(what: impl std::fmt::Display, remedy: impl std::fmt::Display) -> Error {
     anyhow::anyhow!("{what}\n  remedy: {remedy}")
 }

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::Instant;
 
-pub const VERB: TaskVerb = TaskVerb {
+pub(crate) const VERB: TaskVerb = TaskVerb {
     name: "fuzz",
     about: "Fuzz the framer, the arguments reader, call assembly and every dialect",
     help: "\
@@ -41,13 +41,13 @@ const PARALLEL_TARGETS: usize = 2;
 const FLAGS: &str = "-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=3 \
     -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table --cfg fuzzing";
 
-pub struct FuzzResult {
-    pub target: String,
-    pub executions: u64,
-    pub executions_per_second: u64,
-    pub memory_mib: u64,
+pub(crate) struct FuzzResult {
+    pub(crate) target: String,
+    pub(crate) executions: u64,
+    pub(crate) executions_per_second: u64,
+    pub(crate) memory_mib: u64,
     /// Names of the inputs that broke it.
-    pub crashes: Vec<String>,
+    pub(crate) crashes: Vec<String>,
 }
 
 impl FuzzResult {
@@ -89,7 +89,7 @@ fn run(words: Vec<String>) -> Result<()> {
 }
 
 /// Fuzzes these targets, all if none is named.
-pub fn fuzz(wanted: &[String], runs: u64) -> Result<Vec<FuzzResult>> {
+pub(crate) fn fuzz(wanted: &[String], runs: u64) -> Result<Vec<FuzzResult>> {
     let all = targets();
     if let Some(name) = wanted.iter().find(|name| !all.contains(name)) {
         return Err(fault(format!("`{name}` is no fuzz target"), format!("one of: {}", all.join(", "))));

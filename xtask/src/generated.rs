@@ -4,13 +4,13 @@ use crate::fault::fault;
 use anyhow::Result;
 
 /// `document` with the section's text replaced.
-pub fn replace(document: &str, section: &str, text: &str) -> Result<String> {
+pub(crate) fn replace(document: &str, section: &str, text: &str) -> Result<String> {
     let (before, _, after) = split(document, section)?;
     Ok(format!("{before}\n{}\n{after}", text.trim_end()))
 }
 
 /// The section's text.
-pub fn section<'a>(document: &'a str, section: &str) -> Result<&'a str> {
+pub(crate) fn section<'a>(document: &'a str, section: &str) -> Result<&'a str> {
     Ok(split(document, section)?.1)
 }
 

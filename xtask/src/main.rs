@@ -29,7 +29,7 @@ use fault::fault;
 use std::process::ExitCode;
 
 /// One thing that `cargo xtask` does.
-pub struct TaskVerb {
+pub(crate) struct TaskVerb {
     name: &'static str,
     /// Description in one line.
     about: &'static str,

@@ -11,27 +11,27 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 
 /// A program that is about to be started, in the repository's root.
-pub struct ExternalProgram {
+pub(crate) struct ExternalProgram {
     command: Command,
     command_line: String,
 }
 
 /// Output and exit status of a program.
-pub struct CapturedOutput {
-    pub stdout: String,
-    pub stderr: String,
-    pub status: ExitStatus,
+pub(crate) struct CapturedOutput {
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+    pub(crate) status: ExitStatus,
 }
 
 impl ExternalProgram {
-    pub fn new(name: impl AsRef<OsStr>) -> Self {
+    pub(crate) fn new(name: impl AsRef<OsStr>) -> Self {
         let mut command = Command::new(name.as_ref());
         command.current_dir(repository::root());
         Self { command, command_line: name.as_ref().to_string_lossy().into_owned() }
     }
 
     /// The cargo that started this program, so that the toolchain stays the same.
-    pub fn cargo() -> Self {
+    pub(crate) fn cargo() -> Self {
         let mut program = Self::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
         program.command_line = "cargo".to_owned();
         // What `cargo run` said about this program would reach build scripts; some are then run anew (ring's), and all
@@ -48,7 +48,7 @@ impl ExternalProgram {
         program
     }
 
-    pub fn args<S: AsRef<OsStr>>(mut self, words: impl IntoIterator<Item = S>) -> Self {
+    pub(crate) fn args<S: AsRef<OsStr>>(mut self, words: impl IntoIterator<Item = S>) -> Self {
         for word in words {
             self.command_line.push(' ');
             self.command_line.push_str(&word.as_ref().to_string_lossy());
@@ -57,38 +57,38 @@ impl ExternalProgram {
         self
     }
 
-    pub fn env(mut self, name: &str, value: impl AsRef<OsStr>) -> Self {
+    pub(crate) fn env(mut self, name: &str, value: impl AsRef<OsStr>) -> Self {
         self.command.env(name, value);
         self
     }
 
     /// In this folder instead of the repository's.
-    pub fn inside(mut self, folder: &Path) -> Self {
+    pub(crate) fn inside(mut self, folder: &Path) -> Self {
         self.command.current_dir(folder);
         self
     }
 
     /// Without this variable.
-    pub fn env_remove(mut self, name: &str) -> Self {
+    pub(crate) fn env_remove(mut self, name: &str) -> Self {
         self.command.env_remove(name);
         self
     }
 
     /// True if it starts and exits with 0: `probe` for `--version`.
-    pub fn succeeds(mut self) -> bool {
+    pub(crate) fn succeeds(mut self) -> bool {
         let status = self.command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
         status.is_ok_and(|status| status.success())
     }
 
     /// Runs it with this terminal; an error if it fails.
-    pub fn run(mut self) -> Result<()> {
+    pub(crate) fn run(mut self) -> Result<()> {
         let status = self.command.status().with_context(|| self.not_started())?;
         if status.success() { Ok(()) } else { Err(self.failed(status)) }
     }
 
     /// Runs it and shows what it prints; if it fails, the error ends with the last of its lines, so that they stand where
     /// the outcome does.
-    pub fn run_with_tail(self) -> Result<()> {
+    pub(crate) fn run_with_tail(self) -> Result<()> {
         const TAIL_LINES: usize = 60;
         let mut tail = VecDeque::with_capacity(TAIL_LINES);
         let command_line = self.command_line.clone();
@@ -110,7 +110,7 @@ impl ExternalProgram {
     }
 
     /// Becomes that program, so that signals and the terminal are its own. Returns only if it cannot be started.
-    pub fn exec(mut self) -> Result<()> {
+    pub(crate) fn exec(mut self) -> Result<()> {
         #[cfg(unix)]
         {
             let error = std::os::unix::process::CommandExt::exec(&mut self.command);
@@ -121,7 +121,7 @@ impl ExternalProgram {
     }
 
     /// Runs it and keeps what it prints.
-    pub fn output(mut self) -> Result<CapturedOutput> {
+    pub(crate) fn output(mut self) -> Result<CapturedOutput> {
         let output = self.command.stdin(Stdio::null()).output().with_context(|| self.not_started())?;
         Ok(CapturedOutput {
             stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
@@ -131,7 +131,7 @@ impl ExternalProgram {
     }
 
     /// Its standard output, trimmed; an error if it fails.
-    pub fn text(mut self) -> Result<String> {
+    pub(crate) fn text(mut self) -> Result<String> {
         self.command.stdin(Stdio::null()).stderr(Stdio::inherit()).stdout(Stdio::piped());
         let output = self.command.output().with_context(|| self.not_started())?;
         if !output.status.success() {
@@ -141,7 +141,7 @@ impl ExternalProgram {
     }
 
     /// Hands out its standard output line by line while it runs; standard error goes to this terminal.
-    pub fn lines(mut self, mut each: impl FnMut(&str)) -> Result<ExitStatus> {
+    pub(crate) fn lines(mut self, mut each: impl FnMut(&str)) -> Result<ExitStatus> {
         self.command.stdin(Stdio::null()).stdout(Stdio::piped());
         let mut child = self.command.spawn().with_context(|| self.not_started())?;
         if let Some(stdout) = child.stdout.take() {
@@ -166,22 +166,22 @@ impl ExternalProgram {
 }
 
 /// An executable that cargo made.
-pub struct BuiltExecutable {
+pub(crate) struct BuiltExecutable {
     /// Name of its target.
     name: String,
     /// `bin`, `example`, `test` or `bench`.
     kind: String,
     is_harness: bool,
-    pub path: PathBuf,
+    pub(crate) path: PathBuf,
 }
 
 /// Builds one executable with `cargo build` and says where it is, wherever the target directory may be.
-pub fn build(words: &[&str]) -> Result<PathBuf> {
+pub(crate) fn build(words: &[&str]) -> Result<PathBuf> {
     executable(&[&["build"], words].concat())
 }
 
 /// The executable that this cargo command makes.
-pub fn executable(words: &[&str]) -> Result<PathBuf> {
+pub(crate) fn executable(words: &[&str]) -> Result<PathBuf> {
     let built = executables(ExternalProgram::cargo().args(words))?.pop();
     let built = built.ok_or_else(|| {
         fault(format!("`cargo {}` built no executable", words.join(" ")), "name one that exists")
@@ -190,7 +190,7 @@ pub fn executable(words: &[&str]) -> Result<PathBuf> {
 }
 
 /// All executables that a cargo command makes, in the order in which they were made.
-pub fn executables(cargo: ExternalProgram) -> Result<Vec<BuiltExecutable>> {
+pub(crate) fn executables(cargo: ExternalProgram) -> Result<Vec<BuiltExecutable>> {
     let mut all = Vec::new();
     let command_line = cargo.command_line.clone();
     let status = cargo.args(["--message-format=json-render-diagnostics"]).lines(|line| {
@@ -212,7 +212,7 @@ pub fn executables(cargo: ExternalProgram) -> Result<Vec<BuiltExecutable>> {
 
 /// A binary or example as the tests of the workspace have built it: building it alone would choose other features of
 /// its dependencies, and so build these again.
-pub fn built_by_tests(kind: &str, name: &str) -> Result<PathBuf> {
+pub(crate) fn built_by_tests(kind: &str, name: &str) -> Result<PathBuf> {
     let all = executables(ExternalProgram::cargo().args(["test", "--workspace", "--no-run"]))?;
     let found = all.into_iter().find(|built| built.kind == kind && built.name == name && !built.is_harness);
     let remedy = "it has moved: correct the name in xtask";
@@ -221,7 +221,7 @@ pub fn built_by_tests(kind: &str, name: &str) -> Result<PathBuf> {
 
 /// The command as its own tests build it, with these cargo features besides: what stands between a change and an answer is
 /// then two crates, and nothing of other projects is built again.
-pub fn throughline_built_by_tests(features: &[&str]) -> Result<PathBuf> {
+pub(crate) fn throughline_built_by_tests(features: &[&str]) -> Result<PathBuf> {
     let mut words = vec!["test".to_owned(), "--workspace".to_owned(), "--no-run".to_owned()];
     words.extend(["--test".to_owned(), "serve".to_owned()]);
     words.extend(features.iter().map(|feature| format!("--features=throughline-cli/{feature}")));
@@ -232,12 +232,12 @@ pub fn throughline_built_by_tests(features: &[&str]) -> Result<PathBuf> {
 }
 
 /// The command, built in the dev profile.
-pub fn throughline() -> Result<PathBuf> {
+pub(crate) fn throughline() -> Result<PathBuf> {
     build(&["--package", "throughline-cli", "--bin", "throughline"])
 }
 
 /// Where cargo builds.
-pub fn target() -> Result<PathBuf> {
+pub(crate) fn target() -> Result<PathBuf> {
     let text =
         ExternalProgram::cargo().args(["metadata", "--format-version=1", "--no-deps", "--offline"]).text()?;
     let metadata: Value = serde_json::from_str(&text)?;
@@ -246,7 +246,7 @@ pub fn target() -> Result<PathBuf> {
 }
 
 /// Installs Debian packages if this is root on a system that has apt; else says how.
-pub fn install(packages: &[&str]) -> Result<()> {
+pub(crate) fn install(packages: &[&str]) -> Result<()> {
     let manual_install =
         format!("install {0} (Debian, Ubuntu: `sudo apt-get install {0}`)", packages.join(" "));
     let is_root = ExternalProgram::new("id").args(["-u"]).text().is_ok_and(|id| id == "0");

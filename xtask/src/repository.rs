@@ -6,30 +6,30 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Folder of the workspace.
-pub fn root() -> PathBuf {
+pub(crate) fn root() -> PathBuf {
     // Of the sources that this program was built from: `cargo xtask` builds it anew where they have moved.
     let xtask = Path::new(env!("CARGO_MANIFEST_DIR"));
     xtask.parent().unwrap_or(xtask).to_owned()
 }
 
 /// The shared test vectors, if `THROUGHLINE_VECTORS` names them.
-pub fn vectors() -> Option<PathBuf> {
+pub(crate) fn vectors() -> Option<PathBuf> {
     let folder = PathBuf::from(std::env::var_os("THROUGHLINE_VECTORS")?);
     folder.is_dir().then_some(folder)
 }
 
 /// Text of a file, by its path from the root.
-pub fn read(path: &str) -> Result<String> {
+pub(crate) fn read(path: &str) -> Result<String> {
     fs::read_to_string(root().join(path)).with_context(|| format!("{path} cannot be read"))
 }
 
 /// Writes a file, by its path from the root.
-pub fn write(path: &str, text: &str) -> Result<()> {
+pub(crate) fn write(path: &str, text: &str) -> Result<()> {
     fs::write(root().join(path), text).with_context(|| format!("{path} cannot be written"))
 }
 
 /// Files below a folder whose names end so, as paths from the root with `/`, sorted.
-pub fn files(folder: &str, ending: &str) -> Vec<String> {
+pub(crate) fn files(folder: &str, ending: &str) -> Vec<String> {
     let root = root();
     let mut found = Vec::new();
     let mut folders = vec![root.join(folder)];
@@ -53,7 +53,7 @@ pub fn files(folder: &str, ending: &str) -> Vec<String> {
 }
 
 /// Short hash of the commit, with `+` if the work tree differs from it.
-pub fn commit() -> String {
+pub(crate) fn commit() -> String {
     let git = |words: &[&str]| ExternalProgram::new("git").args(words).output();
     let Ok(hash) = git(&["rev-parse", "--short=10", "HEAD"]) else { return "unknown".to_owned() };
     if !hash.status.success() {
@@ -66,7 +66,7 @@ pub fn commit() -> String {
 }
 
 /// Today, in UTC.
-pub fn date() -> String {
+pub(crate) fn date() -> String {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     let days = now.map_or(0, |now| now.as_secs() / 86_400);
     let (year, month, day) = civil(days);
@@ -87,7 +87,7 @@ fn civil(days: u64) -> (u64, u64, u64) {
 }
 
 /// Cores, processor, memory and compiler, in a line.
-pub fn machine() -> String {
+pub(crate) fn machine() -> String {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let field = |path: &str, key: &str| {
         let text = fs::read_to_string(path).ok()?;
@@ -105,26 +105,26 @@ pub fn machine() -> String {
 }
 
 /// Load average of the last minute, where the system reports it.
-pub fn load() -> Option<String> {
+pub(crate) fn load() -> Option<String> {
     let text = fs::read_to_string("/proc/loadavg").ok()?;
     text.split(' ').next().map(str::to_owned)
 }
 
 /// Share of the machine that was free for a measurement.
-pub struct MachineLoad {
+pub(crate) struct MachineLoad {
     load: String,
     /// Of all processors, in ticks: what was given to other machines on the same one, and everything.
     ticks: Option<(u64, u64)>,
 }
 
 impl MachineLoad {
-    pub fn now() -> Self {
+    pub(crate) fn now() -> Self {
         let ticks = fs::read_to_string("/proc/stat").ok().and_then(|text| stolen_ticks(&text));
         Self { load: load().unwrap_or_default(), ticks }
     }
 
     /// The sentence for a report that ends now.
-    pub fn sentence_until_now(&self) -> String {
+    pub(crate) fn sentence_until_now(&self) -> String {
         let now = Self::now();
         let mut sentence = format!("load average {} before and {} after", self.load, now.load);
         if let (Some((stolen, all)), Some((stolen_now, all_now))) = (self.ticks, now.ticks)

@@ -6,7 +6,7 @@ use crate::{TaskVerb, repository, web};
 use anyhow::Result;
 use std::io::IsTerminal;
 
-pub const VERB: TaskVerb = TaskVerb {
+pub(crate) const VERB: TaskVerb = TaskVerb {
     name: "run",
     about: "Build the command and start the server with the built-in demo model, without a key",
     help: "\

@@ -3,11 +3,11 @@
 use std::ops::Range;
 
 /// One source file in layers of equal length: an offset means the same place in each.
-pub struct RustText {
+pub(crate) struct RustText {
     /// Code; comments and the insides of literals are spaces.
-    pub code: String,
+    pub(crate) code: String,
     /// Comments; everything else is spaces.
-    pub comments: String,
+    pub(crate) comments: String,
     /// Items under `#[cfg(test)]` or `#[test]`.
     tests: Vec<Range<usize>>,
 }
@@ -20,7 +20,7 @@ enum TextLayer {
 }
 
 impl RustText {
-    pub fn read(text: &str) -> Self {
+    pub(crate) fn read(text: &str) -> Self {
         let layers = layers(text.as_bytes());
         let only = |wanted: TextLayer| {
             let bytes = text.bytes().zip(&layers);
@@ -36,12 +36,12 @@ impl RustText {
     }
 
     /// True if the byte at `at` belongs to a test.
-    pub fn is_test(&self, at: usize) -> bool {
+    pub(crate) fn is_test(&self, at: usize) -> bool {
         self.tests.iter().any(|range| range.contains(&at))
     }
 
     /// The line of a place, from 1.
-    pub fn line(&self, at: usize) -> usize {
+    pub(crate) fn line(&self, at: usize) -> usize {
         self.code.as_bytes()[..at].iter().filter(|byte| **byte == b'\n').count() + 1
     }
 }
@@ -156,7 +156,7 @@ fn item_end(code: &str, from: usize) -> usize {
 }
 
 /// True if the whole file is tests: `tests.rs` and `x_tests.rs` are declared under `#[cfg(test)]`.
-pub fn is_test_file(path: &str) -> bool {
+pub(crate) fn is_test_file(path: &str) -> bool {
     path.ends_with("tests.rs")
         || path.starts_with("fuzz/")
         || path.contains("/tests/")
@@ -164,12 +164,12 @@ pub fn is_test_file(path: &str) -> bool {
 }
 
 /// True if a byte belongs to an identifier.
-pub fn is_word(byte: u8) -> bool {
+pub(crate) fn is_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_' || byte >= 0x80
 }
 
 /// Places where `needle` stands in `text` as whole words.
-pub fn words<'a>(text: &'a str, needle: &'a str) -> impl Iterator<Item = usize> + 'a {
+pub(crate) fn words<'a>(text: &'a str, needle: &'a str) -> impl Iterator<Item = usize> + 'a {
     let bytes = text.as_bytes();
     let is_border = |inside: Option<u8>, outside: Option<u8>| {
         !(inside.is_some_and(is_word) && outside.is_some_and(is_word))

@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
-pub const VERB: TaskVerb = TaskVerb {
+pub(crate) const VERB: TaskVerb = TaskVerb {
     name: "sim",
     about: "Simulate turns with hostile models, tools and people, one for each seed",
     help: "\
@@ -26,7 +26,7 @@ const SEEDS_FILE: &str = "crates/testkit/sim-seeds.txt";
 const EXAMPLE: [&str; 4] = ["--package", "throughline-testkit", "--example", "sim"];
 
 fn run(words: Vec<String>) -> Result<()> {
-    let (mut seeds, mut from, mut mutants) = (10_000, 0, Mutants::No);
+    let (mut seeds, mut from, mut mutants) = (10_000, 0, Mutants::Without);
     let mut words = words.into_iter();
     while let Some(word) = words.next() {
         let mut number = || -> Result<u64> {
@@ -36,33 +36,34 @@ fn run(words: Vec<String>) -> Result<()> {
         match word.as_str() {
             "--seeds" => seeds = number()?,
             "--from" => from = number()?,
-            "--mutants" => mutants = Mutants::Yes,
+            "--mutants" => mutants = Mutants::With,
             _ => return Err(fault(format!("`{word}` is no flag of `sim`"), "see `cargo xtask sim --help`")),
         }
     }
     simulate(from, seeds, mutants).map(drop)
 }
 
+/// Runs of the simulator with the real rules alone, or with broken ones as well, to see the checks fail.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Mutants {
-    No,
-    Yes,
+pub(crate) enum Mutants {
+    Without,
+    With,
 }
 
 /// Runs seeds in release and says what they came to; failing ones are kept.
-pub fn simulate(from: u64, seeds: u64, mutants: Mutants) -> Result<String> {
+pub(crate) fn simulate(from: u64, seeds: u64, mutants: Mutants) -> Result<String> {
     let simulator = program::build(&[&["--release"], &EXAMPLE[..]].concat())?;
     start(simulator, from, seeds, mutants)
 }
 
 /// A sample for the normal tests, in the profile that they have built already.
-pub fn sample(seeds: u64) -> Result<String> {
-    start(program::built_by_tests("example", "sim")?, 0, seeds, Mutants::Yes)
+pub(crate) fn sample(seeds: u64) -> Result<String> {
+    start(program::built_by_tests("example", "sim")?, 0, seeds, Mutants::With)
 }
 
 fn start(simulator: PathBuf, from: u64, seeds: u64, mutants: Mutants) -> Result<String> {
     let mut program = ExternalProgram::new(simulator).args([from.to_string(), seeds.to_string()]);
-    if mutants == Mutants::Yes {
+    if mutants == Mutants::With {
         program = program.args(["--mutants"]);
     }
     let mut failed: Vec<(u64, String)> = Vec::new();

@@ -9,7 +9,7 @@ use anyhow::{Result, bail};
 use citation::{Citation, CitationKind};
 use table::{Requirement, RequirementPhase};
 
-pub const VERB: TaskVerb = TaskVerb {
+pub(crate) const VERB: TaskVerb = TaskVerb {
     name: "spec",
     about: "Print requirement -> code -> test, from the citations in comments",
     help: "\
@@ -46,7 +46,7 @@ fn run(words: Vec<String>) -> Result<()> {
 }
 
 /// Fails on a requirement of this release without code or test, and on unknown ids.
-pub fn check() -> Result<String> {
+pub(crate) fn check() -> Result<String> {
     let spec = Spec::read()?;
     let problems = wrong(&spec.requirements, &spec.citations);
     if !problems.is_empty() {

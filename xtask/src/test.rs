@@ -14,7 +14,7 @@ use anyhow::{Result, bail};
 use report::TestReport;
 use std::time::Instant;
 
-pub const VERB: TaskVerb = TaskVerb {
+pub(crate) const VERB: TaskVerb = TaskVerb {
     name: "test",
     about: "Run every check and every test, as CI does",
     help: "\

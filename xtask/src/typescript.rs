@@ -10,7 +10,7 @@ use crate::{TaskVerb, repository};
 use anyhow::{Context, Result};
 use serde_json::{Map, Value};
 
-pub const VERB: TaskVerb = TaskVerb {
+pub(crate) const VERB: TaskVerb = TaskVerb {
     name: "typescript",
     about: "Write the types of the TypeScript client from the description of the API",
     help: "\
@@ -39,7 +39,7 @@ fn run(words: Vec<String>) -> Result<()> {
 }
 
 /// Fails if the types are not those of the description.
-pub fn check() -> Result<String> {
+pub(crate) fn check() -> Result<String> {
     let (expected, found) = (generated()?, repository::read(TYPES).unwrap_or_default());
     if found.replace("\r\n", "\n") != expected {
         return Err(fault(

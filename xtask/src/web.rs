@@ -10,7 +10,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-pub const VERB: TaskVerb = TaskVerb {
+pub(crate) const VERB: TaskVerb = TaskVerb {
     name: "web",
     about: "Install, check, test and build the page",
     help: "\
@@ -57,7 +57,7 @@ fn run(words: Vec<String>) -> Result<()> {
 }
 
 /// Everything about the page that needs no browser; inside: why that cannot be done here.
-pub fn check() -> Result<Result<String, String>> {
+pub(crate) fn check() -> Result<Result<String, String>> {
     if let Err(why) = installed()? {
         return Ok(Err(why));
     }
@@ -68,7 +68,7 @@ pub fn check() -> Result<Result<String, String>> {
 }
 
 /// The page as it is served; inside: why it cannot be built here.
-pub fn build() -> Result<Result<(), String>> {
+pub(crate) fn build() -> Result<Result<(), String>> {
     if let Err(why) = installed()? {
         return Ok(Err(why));
     }
@@ -76,12 +76,12 @@ pub fn build() -> Result<Result<(), String>> {
 }
 
 /// The page as its sources are now. What `check` has built is not built again: the server would be compiled once more.
-pub fn built() -> Result<Result<(), String>> {
+pub(crate) fn built() -> Result<Result<(), String>> {
     if is_fresh() { Ok(installed()?) } else { build() }
 }
 
 /// True if the page is built and none of its sources is newer.
-pub fn is_fresh() -> bool {
+pub(crate) fn is_fresh() -> bool {
     let built =
         fs::metadata(repository::root().join(DIST).join("index.html")).and_then(|file| file.modified());
     let Ok(built) = built else { return false };
@@ -89,7 +89,7 @@ pub fn is_fresh() -> bool {
 }
 
 /// Runs tests of the page in a browser against this program; inside: why that cannot be done here.
-pub fn in_browser(throughline: &Path) -> Result<Result<(), String>> {
+pub(crate) fn in_browser(throughline: &Path) -> Result<Result<(), String>> {
     let Some(chromium) = chromium() else {
         return Ok(Err("Chromium is not installed (CHROMIUM=<path> names one)".to_owned()));
     };
@@ -108,7 +108,7 @@ fn pictures(scenes: &[&str]) -> Result<()> {
 }
 
 /// A script of `web/e2e` against this program; an error is why that cannot be done here.
-pub fn script(name: &str, words: &[&str], throughline: &Path) -> Result<ExternalProgram, String> {
+pub(crate) fn script(name: &str, words: &[&str], throughline: &Path) -> Result<ExternalProgram, String> {
     match installed() {
         Ok(Ok(())) => {}
         Ok(Err(why)) => return Err(why),

@@ -9,15 +9,15 @@ use throughline_wire::Dialect;
 /// One turn, one message, one stream: talk to any model with tools that run in mid-reply.
 #[derive(Debug, Parser)]
 #[command(name = "throughline", version, propagate_version = true, after_long_help = messages::EXIT_CODES)]
-pub struct CliArgs {
+pub(crate) struct CliArgs {
     /// Subcommand to run.
     #[command(subcommand)]
-    pub command: CliCommand,
+    pub(crate) command: CliCommand,
 }
 
 /// The subcommands.
 #[derive(Debug, Subcommand)]
-pub enum CliCommand {
+pub(crate) enum CliCommand {
     /// Talk to a model in the terminal
     #[command(after_long_help = messages::CHAT_HELP)]
     Chat(ChatArgs),
@@ -71,149 +71,149 @@ pub enum CliCommand {
 
 /// Options that choose the model and the configuration.
 #[derive(Clone, Debug, Default, ClapArgs)]
-pub struct ModelArgs {
+pub(crate) struct ModelArgs {
     /// Configuration file [default: throughline.toml in the current directory, if there is one]
     #[arg(long, value_name = "FILE", env = "THROUGHLINE_CONFIG", hide_env_values = true, value_hint = ValueHint::FilePath)]
-    pub config: Option<PathBuf>,
+    pub(crate) config: Option<PathBuf>,
     /// Agent of the configuration
     #[arg(long, value_name = "NAME")]
-    pub agent: Option<String>,
+    pub(crate) agent: Option<String>,
     /// Model, as UPSTREAM/MODEL (deepseek/deepseek-chat, ollama/qwen3), or demo
     #[arg(long, short, value_name = "MODEL")]
-    pub model: Option<String>,
+    pub(crate) model: Option<String>,
     /// Tool-calling mode: native, text or auto
     #[arg(long, value_name = "MODE")]
-    pub mode: Option<String>,
+    pub(crate) mode: Option<String>,
     /// Ask an endpoint that is in no configuration: its base URL, with --api
     #[arg(long, value_name = "URL", requires = "api", value_hint = ValueHint::Url)]
-    pub base_url: Option<String>,
+    pub(crate) base_url: Option<String>,
     /// Wire format of --base-url: openai-chat, openai-responses, anthropic, gemini or ollama
     #[arg(long, value_name = "API", requires = "base_url")]
-    pub api: Option<Dialect>,
+    pub(crate) api: Option<Dialect>,
     /// Environment variable that holds the key of --base-url
     #[arg(long, value_name = "VARIABLE", requires = "base_url")]
-    pub key_env: Option<String>,
+    pub(crate) key_env: Option<String>,
     /// Stream replies: on or off
     #[arg(long, value_name = "SWITCH")]
-    pub streaming: Option<String>,
+    pub(crate) streaming: Option<String>,
     /// Offer the demo tools, too: invented weather, a calendar in memory, a tool that fails (demo.*)
     #[arg(long)]
-    pub demo_tools: bool,
+    pub(crate) demo_tools: bool,
 }
 
 /// `throughline chat`.
 #[derive(Debug, ClapArgs)]
-pub struct ChatArgs {
+pub(crate) struct ChatArgs {
     #[command(flatten)]
-    pub choice: ModelArgs,
+    pub(crate) choice: ModelArgs,
     /// Allow every call without asking
     #[arg(long)]
-    pub approve: bool,
+    pub(crate) approve: bool,
     /// Plain text, nothing repainted, even on a terminal
     #[arg(long)]
-    pub plain: bool,
+    pub(crate) plain: bool,
 }
 
 /// `throughline ask`.
 #[derive(Debug, ClapArgs)]
-pub struct AskArgs {
+pub(crate) struct AskArgs {
     /// Prompt; `-` reads it from standard input
     #[arg(required = true, value_name = "PROMPT")]
-    pub prompt: Vec<String>,
+    pub(crate) prompt: Vec<String>,
     #[command(flatten)]
-    pub choice: ModelArgs,
+    pub(crate) choice: ModelArgs,
     /// Send a picture along (png, jpeg, gif or webp; may be repeated)
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub image: Vec<PathBuf>,
+    pub(crate) image: Vec<PathBuf>,
     /// Allow every call without asking
     #[arg(long)]
-    pub approve: bool,
+    pub(crate) approve: bool,
     /// Print the whole message as one JSON object when it is done
     #[arg(long, conflicts_with = "events")]
-    pub json: bool,
+    pub(crate) json: bool,
     /// Print the turn's events as JSON lines as they come
     #[arg(long)]
-    pub events: bool,
+    pub(crate) events: bool,
 }
 
 /// `throughline connect`.
 #[derive(Debug, ClapArgs)]
-pub struct ConnectArgs {
+pub(crate) struct ConnectArgs {
     /// A name of `throughline upstreams`; with --base-url, one of your own [default: it is asked]
     #[arg(value_name = "UPSTREAM")]
-    pub upstream: Option<String>,
+    pub(crate) upstream: Option<String>,
     /// Model that is to answer [default: it is asked]
     #[arg(long, short, value_name = "MODEL")]
-    pub model: Option<String>,
+    pub(crate) model: Option<String>,
     /// Agent of the file that is given the model
     #[arg(long, value_name = "NAME", default_value = throughline::config::DEFAULT_AGENT)]
-    pub agent: String,
+    pub(crate) agent: String,
     /// Environment variable that holds the key; then no key is stored
     #[arg(long, value_name = "VARIABLE", conflicts_with = "key_stdin")]
-    pub key_env: Option<String>,
+    pub(crate) key_env: Option<String>,
     /// Take the key from standard input
     #[arg(long)]
-    pub key_stdin: bool,
+    pub(crate) key_stdin: bool,
     /// An address of your own, with --api
     #[arg(long, value_name = "URL", requires_all = ["api", "upstream"], value_hint = ValueHint::Url)]
-    pub base_url: Option<String>,
+    pub(crate) base_url: Option<String>,
     /// Wire format of --base-url: openai-chat, openai-responses, anthropic, gemini or ollama
     #[arg(long, value_name = "API", requires = "base_url")]
-    pub api: Option<Dialect>,
+    pub(crate) api: Option<Dialect>,
     /// Configuration file that is written [default: throughline.toml in the current directory]
     #[arg(long, value_name = "FILE", env = "THROUGHLINE_CONFIG", hide_env_values = true, value_hint = ValueHint::FilePath)]
-    pub config: Option<PathBuf>,
+    pub(crate) config: Option<PathBuf>,
     /// Forget the stored key of this one
     #[arg(long, requires = "upstream")]
-    pub forget: bool,
+    pub(crate) forget: bool,
 }
 
 /// `throughline decode`.
 #[derive(Debug, ClapArgs)]
-pub struct DecodeArgs {
+pub(crate) struct DecodeArgs {
     /// Wire format of the body, one of the names below
     #[arg(long, value_name = "API")]
-    pub api: Dialect,
+    pub(crate) api: Dialect,
     /// Feed the decoder pieces of 1 to 300 bytes, cut by this seed; the result is the same for every seed
     #[arg(long, value_name = "N")]
-    pub chunk_seed: Option<u64>,
+    pub(crate) chunk_seed: Option<u64>,
     /// Turn tool calls that leaked into the text into calls
     #[arg(long)]
-    pub recover: bool,
+    pub(crate) recover: bool,
     /// Print each thing the stream said as a JSON line, as it arrives, instead of the whole
     #[arg(long)]
-    pub events: bool,
+    pub(crate) events: bool,
     /// Split <think>…</think> in the text off as reasoning
     #[arg(long)]
-    pub think: bool,
+    pub(crate) think: bool,
 }
 
 /// `throughline parse`.
 #[derive(Debug, ClapArgs)]
-pub struct ParseArgs {
+pub(crate) struct ParseArgs {
     /// The reply; `-` stands for standard input
     #[arg(value_name = "FILE", default_value = "-", value_hint = ValueHint::FilePath)]
-    pub file: PathBuf,
+    pub(crate) file: PathBuf,
     /// Text protocol to read it in: vcp, xml or auto
     #[arg(long, value_name = "PROTOCOL", default_value = "auto")]
-    pub protocol: String,
+    pub(crate) protocol: String,
     #[command(flatten)]
-    pub choice: ModelArgs,
+    pub(crate) choice: ModelArgs,
     /// As JSON
     #[arg(long)]
-    pub json: bool,
+    pub(crate) json: bool,
 }
 
 /// `throughline tools`.
 #[derive(Debug, ClapArgs)]
-pub struct ToolsArgs {
+pub(crate) struct ToolsArgs {
     #[command(subcommand)]
-    pub command: ToolsCommand,
+    pub(crate) command: ToolsCommand,
 }
 
 /// The subcommands of `tools`.
 #[derive(Debug, Subcommand)]
-pub enum ToolsCommand {
+pub(crate) enum ToolsCommand {
     /// All tools: what they may do, where they come from, whether models may call them
     List {
         #[command(flatten)]
@@ -283,85 +283,85 @@ pub enum ToolsCommand {
 
 /// `throughline upstreams`.
 #[derive(Debug, ClapArgs)]
-pub struct UpstreamsArgs {
+pub(crate) struct UpstreamsArgs {
     #[command(flatten)]
-    pub choice: ModelArgs,
+    pub(crate) choice: ModelArgs,
     /// As JSON
     #[arg(long)]
-    pub json: bool,
+    pub(crate) json: bool,
 }
 
 /// `throughline doctor`.
 #[derive(Debug, ClapArgs)]
-pub struct DoctorArgs {
+pub(crate) struct DoctorArgs {
     #[command(flatten)]
-    pub choice: ModelArgs,
+    pub(crate) choice: ModelArgs,
     /// As JSON
     #[arg(long)]
-    pub json: bool,
+    pub(crate) json: bool,
 }
 
 /// `throughline history`.
 #[derive(Debug, ClapArgs)]
-pub struct HistoryArgs {
+pub(crate) struct HistoryArgs {
     /// Turns instead of tool calls
     #[arg(long, conflicts_with_all = ["tool", "source", "turn", "text"])]
-    pub turns: bool,
+    pub(crate) turns: bool,
     /// Calls of this tool only
     #[arg(long, value_name = "NAME")]
-    pub tool: Option<String>,
+    pub(crate) tool: Option<String>,
     /// Calls of tools from this source only: builtin, mcp:files, ...
     #[arg(long, value_name = "SOURCE")]
-    pub source: Option<String>,
+    pub(crate) source: Option<String>,
     /// With this status only; calls also with one of several: error,denied; turns: completed, running, ...
     #[arg(long, value_name = "STATUS")]
-    pub status: Option<String>,
+    pub(crate) status: Option<String>,
     /// Of this turn only
     #[arg(long, value_name = "TURN")]
-    pub turn: Option<String>,
+    pub(crate) turn: Option<String>,
     /// Of this conversation only
     #[arg(long, value_name = "CONVERSATION")]
-    pub conversation: Option<String>,
+    pub(crate) conversation: Option<String>,
     /// With this text in name, arguments, result or error
     #[arg(long, value_name = "TEXT")]
-    pub text: Option<String>,
+    pub(crate) text: Option<String>,
     /// Of this user only
     #[arg(long, value_name = "USER")]
-    pub user: Option<String>,
+    pub(crate) user: Option<String>,
     /// At most so many
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=200))]
-    pub limit: u32,
+    pub(crate) limit: u32,
     /// The store to look into, also while a server runs: a file or postgres://… [default: that of the configuration]
     #[arg(long, value_name = "FILE|URL", value_hint = ValueHint::FilePath)]
-    pub store: Option<PathBuf>,
+    pub(crate) store: Option<PathBuf>,
     /// As JSON
     #[arg(long)]
-    pub json: bool,
+    pub(crate) json: bool,
 }
 
 /// `throughline export`.
 #[derive(Debug, ClapArgs)]
-pub struct ExportArgs {
+pub(crate) struct ExportArgs {
     /// Id of the conversation
     #[arg(value_name = "CONVERSATION")]
-    pub conversation: String,
+    pub(crate) conversation: String,
     /// Output format [default: from FILE's extension, else jsonl]
     #[arg(long, value_name = "FORMAT", value_enum)]
-    pub format: Option<ExportFileFormat>,
+    pub(crate) format: Option<ExportFileFormat>,
     /// Where to [default: standard output]
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub output: Option<PathBuf>,
+    pub(crate) output: Option<PathBuf>,
     /// With markdown: the branch that ends with this turn [default: the latest one]
     #[arg(long, value_name = "TURN")]
-    pub leaf: Option<String>,
+    pub(crate) leaf: Option<String>,
     /// The store to look into, also while a server runs: a file or postgres://… [default: that of the configuration]
     #[arg(long, value_name = "FILE|URL", value_hint = ValueHint::FilePath)]
-    pub store: Option<PathBuf>,
+    pub(crate) store: Option<PathBuf>,
 }
 
 /// File format of an exported conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub enum ExportFileFormat {
+pub(crate) enum ExportFileFormat {
     /// Everything: what `import` reads.
     Jsonl,
     /// One branch, to be read.
@@ -372,75 +372,75 @@ pub enum ExportFileFormat {
 
 /// `throughline import`.
 #[derive(Debug, ClapArgs)]
-pub struct ImportArgs {
+pub(crate) struct ImportArgs {
     /// The file; `-` stands for standard input
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub file: PathBuf,
+    pub(crate) file: PathBuf,
     #[command(flatten)]
-    pub at: StoreArgs,
+    pub(crate) at: StoreArgs,
     /// Print the conversation as JSON
     #[arg(long)]
-    pub json: bool,
+    pub(crate) json: bool,
 }
 
 /// `throughline replay`.
 #[derive(Debug, ClapArgs)]
-pub struct ReplayArgs {
+pub(crate) struct ReplayArgs {
     /// Id of the turn [default: the latest one]
     #[arg(value_name = "TURN", conflicts_with = "from")]
-    pub turn: Option<String>,
+    pub(crate) turn: Option<String>,
     /// The store to look into, also while a server runs: a file or postgres://… [default: that of the configuration]
     #[arg(long, value_name = "FILE|URL", conflicts_with = "from", value_hint = ValueHint::FilePath)]
-    pub store: Option<PathBuf>,
+    pub(crate) store: Option<PathBuf>,
     /// File with the turn's events as JSON lines; `-` stands for standard input
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub from: Option<PathBuf>,
+    pub(crate) from: Option<PathBuf>,
     /// Playback speed: 4x, 0.5x or max [default: 1x; max if output is a pipe]
     #[arg(long, value_name = "SPEED")]
-    pub speed: Option<String>,
+    pub(crate) speed: Option<String>,
     /// Event by event, with keys
     #[arg(long, conflicts_with_all = ["speed", "events", "at"])]
-    pub step: bool,
+    pub(crate) step: bool,
     /// Print the events as JSON lines
     #[arg(long, conflicts_with = "at")]
-    pub events: bool,
+    pub(crate) events: bool,
     /// Print the message as it was after this event
     #[arg(long, value_name = "SEQ", group = "found")]
-    pub at: Option<u64>,
+    pub(crate) at: Option<u64>,
     /// Decode the kept bytes of the upstreams again, and compare with what was understood then
     #[arg(long, group = "found", conflicts_with_all = ["from", "speed", "step", "events", "plain"])]
-    pub decode_raw: bool,
+    pub(crate) decode_raw: bool,
     /// With --at: the whole message as one JSON object; with --decode-raw: the findings
     #[arg(long, requires = "found")]
-    pub json: bool,
+    pub(crate) json: bool,
     /// Plain text, nothing repainted, even on a terminal
     #[arg(long)]
-    pub plain: bool,
+    pub(crate) plain: bool,
 }
 
 /// `throughline serve`.
 #[derive(Clone, Debug, ClapArgs)]
-pub struct ServeArgs {
+pub(crate) struct ServeArgs {
     #[command(flatten)]
-    pub choice: ModelArgs,
+    pub(crate) choice: ModelArgs,
     /// Where to listen [default: 127.0.0.1:8787]; port 0 takes a free one
     #[arg(long, value_name = "ADDRESS:PORT")]
-    pub listen: Option<String>,
+    pub(crate) listen: Option<String>,
     /// Where to keep turns: a SQLite file or postgres://… [default: throughline.db in the data folder]
     #[arg(long, value_name = "FILE|URL")]
-    pub store: Option<String>,
+    pub(crate) store: Option<String>,
 }
 
 /// `throughline keys`.
 #[derive(Debug, ClapArgs)]
-pub struct KeysArgs {
+pub(crate) struct KeysArgs {
     #[command(subcommand)]
-    pub command: KeysCommand,
+    pub(crate) command: KeysCommand,
 }
 
 /// The subcommands of `keys`.
 #[derive(Debug, Subcommand)]
-pub enum KeysCommand {
+pub(crate) enum KeysCommand {
     /// Make a key and show it, this once
     Create {
         #[command(flatten)]
@@ -477,33 +477,33 @@ pub enum KeysCommand {
 
 /// Options that locate the store, or the server that has it open.
 #[derive(Clone, Debug, Default, ClapArgs)]
-pub struct StoreArgs {
+pub(crate) struct StoreArgs {
     /// Configuration file [default: throughline.toml in the current directory, if there is one]
     #[arg(long, value_name = "FILE", env = "THROUGHLINE_CONFIG", hide_env_values = true, value_hint = ValueHint::FilePath)]
-    pub config: Option<PathBuf>,
+    pub(crate) config: Option<PathBuf>,
     /// The store of the server: a SQLite file or postgres://…
     #[arg(long, value_name = "FILE|URL")]
-    pub store: Option<String>,
+    pub(crate) store: Option<String>,
 }
 
 /// `throughline mock`.
 #[cfg(feature = "demo")]
 #[derive(Debug, ClapArgs)]
-pub struct MockArgs {
+pub(crate) struct MockArgs {
     /// Address to listen on; port 0 takes a free one
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:0")]
-    pub listen: std::net::SocketAddr,
+    pub(crate) listen: std::net::SocketAddr,
     /// Scenario file (TOML): which reply answers which request
     #[arg(long, value_name = "FILE", conflicts_with = "demo", value_hint = ValueHint::FilePath)]
-    pub script: Option<PathBuf>,
+    pub(crate) script: Option<PathBuf>,
     /// Serve the demo model (the default without --script)
     #[arg(long)]
-    pub demo: bool,
+    pub(crate) demo: bool,
 }
 
 /// `throughline completions`.
 #[derive(Debug, ClapArgs)]
-pub struct CompletionsArgs {
+pub(crate) struct CompletionsArgs {
     /// bash, elvish, fish, powershell or zsh
-    pub shell: Shell,
+    pub(crate) shell: Shell,
 }

@@ -28,7 +28,7 @@ enum PersonPresence {
 }
 
 /// Asks and prints.
-pub async fn run(args: &AskArgs) -> CommandResult {
+pub(crate) async fn run(args: &AskArgs) -> CommandResult {
     let words = UiText(UiLanguage::of_environment());
     let input = input(args)?;
     let person = if io::stdin().is_terminal() && io::stderr().is_terminal() {

@@ -3,22 +3,22 @@
 use std::path::{Path, PathBuf};
 
 /// Names the folder in place of the system's.
-pub const DATA_VARIABLE: &str = "THROUGHLINE_DATA";
+pub(crate) const DATA_VARIABLE: &str = "THROUGHLINE_DATA";
 /// Answers that always hold.
-pub const REMEMBERED_FILE: &str = "remembered.json";
+pub(crate) const REMEMBERED_FILE: &str = "remembered.json";
 /// Definitions of MCP servers' tools that were agreed to.
-pub const PINS_FILE: &str = "mcp-pins.json";
+pub(crate) const PINS_FILE: &str = "mcp-pins.json";
 
 /// The key of the first start.
-pub const ADMIN_TOKEN_FILE: &str = "admin-token";
+pub(crate) const ADMIN_TOKEN_FILE: &str = "admin-token";
 /// Where the server of this folder can be reached, as long as it runs.
-pub const SERVER_FILE: &str = "server.json";
+pub(crate) const SERVER_FILE: &str = "server.json";
 /// Files that were uploaded or made by tools.
-pub const FILES_FOLDER: &str = "files";
+pub(crate) const FILES_FOLDER: &str = "files";
 
 /// `THROUGHLINE_DATA`, else `throughline` in the system's folder for such data (XDG). `None` = nobody says where home is.
 /// It is made when something is first written.
-pub fn folder() -> Option<PathBuf> {
+pub(crate) fn folder() -> Option<PathBuf> {
     resolve_folder(|name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from))
 }
 

@@ -7,7 +7,7 @@ use throughline_engine::TurnStatus;
 
 /// Exit status of the command. The numbers are documented in `--help` and never change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CliExit {
+pub(crate) enum CliExit {
     /// Everything asked for was done.
     Done = 0,
     /// Wrong arguments, wrong configuration, an input that cannot be read.
@@ -24,7 +24,7 @@ pub enum CliExit {
 
 impl CliExit {
     /// For a turn that ended so.
-    pub fn of(status: TurnStatus) -> Self {
+    pub(crate) fn of(status: TurnStatus) -> Self {
         match status {
             TurnStatus::Completed => CliExit::Done,
             TurnStatus::Length | TurnStatus::Limit => CliExit::Cut,
@@ -42,20 +42,20 @@ impl From<CliExit> for ExitCode {
 
 /// Failure with its cause and a remedy.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CliFailure {
+pub(crate) struct CliFailure {
     /// The exit code.
-    pub exit: CliExit,
+    pub(crate) exit: CliExit,
     /// The failure in one line.
-    pub what: String,
+    pub(crate) what: String,
     /// The reason.
-    pub why: String,
+    pub(crate) why: String,
     /// Advice for the user; empty if there is none.
-    pub remedy: String,
+    pub(crate) remedy: String,
 }
 
 impl CliFailure {
     /// A wrong argument, configuration or input.
-    pub fn usage(what: impl Into<String>, why: impl Into<String>, remedy: impl Into<String>) -> Self {
+    pub(crate) fn usage(what: impl Into<String>, why: impl Into<String>, remedy: impl Into<String>) -> Self {
         Self { exit: CliExit::Usage, what: what.into(), why: why.into(), remedy: remedy.into() }
     }
 }
@@ -67,16 +67,16 @@ impl fmt::Display for CliFailure {
 }
 
 /// Return type of every subcommand.
-pub type CommandResult = Result<CliExit, CliFailure>;
+pub(crate) type CommandResult = Result<CliExit, CliFailure>;
 
 /// Prints a failure on stderr and says how to exit.
-pub fn print_failure(failure: &CliFailure) -> CliExit {
+pub(crate) fn print_failure(failure: &CliFailure) -> CliExit {
     eprintln!("{failure}");
     failure.exit
 }
 
 /// Prints what clap has to say: help and version are wanted output, the rest is a usage error.
-pub fn print_clap_error(error: &clap::Error) -> CliExit {
+pub(crate) fn print_clap_error(error: &clap::Error) -> CliExit {
     // A closed stdout or stderr leaves nobody to tell.
     let _ = error.print();
     if error.use_stderr() { CliExit::Usage } else { CliExit::Done }

@@ -22,7 +22,7 @@ use throughline_store::catalog::{CallFilter, ConversationRow, PAGE_ROWS_MAX, Pag
 const LATEST_SHOWN: u32 = 5;
 
 /// Writes the conversation down.
-pub async fn run(args: &ExportArgs) -> CommandResult {
+pub(crate) async fn run(args: &ExportArgs) -> CommandResult {
     let store = ReadOnlyStore::open(args.store.as_deref()).await?;
     let failed = store.failed();
     let Some(row) = store.conversation(&args.conversation).await.map_err(failed)? else {

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 /// The program with its own arguments; `None` if none is named.
-pub fn editor_command() -> Option<Vec<String>> {
+pub(crate) fn editor_command() -> Option<Vec<String>> {
     let named = ["VISUAL", "EDITOR"].iter().find_map(|name| std::env::var(name).ok());
     split_words(&named?)
 }
@@ -21,7 +21,7 @@ fn split_words(text: &str) -> Option<Vec<String>> {
 ///
 /// # Errors
 /// If the file or the program cannot be had, or the program says that it failed.
-pub fn edit(program: &[String], text: &str) -> io::Result<String> {
+pub(crate) fn edit(program: &[String], text: &str) -> io::Result<String> {
     let file = TempDraft::with(text)?;
     let [name, arguments @ ..] = program else { return Err(io::Error::other("no editor")) };
     let status = Command::new(name)

@@ -16,7 +16,7 @@ use throughline_server::media_store::CatalogMediaStore;
 use throughline_server::portable::{self, ImportFormat, ImportTarget, PortableConversation};
 
 /// Reads the file and takes in what it holds.
-pub async fn run(args: &ImportArgs) -> CommandResult {
+pub(crate) async fn run(args: &ImportArgs) -> CommandResult {
     let words = UiText(UiLanguage::of_environment());
     let text = read_file(&args.file)?;
     // Read here even if a server does it again: what is wrong with the file is said of the file.

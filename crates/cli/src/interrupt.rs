@@ -5,7 +5,7 @@ use tokio::sync::mpsc;
 
 /// The terminal that the process was started in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ControllingTerminal {
+pub(crate) enum ControllingTerminal {
     /// The process ends with it, as programs in a terminal do.
     Own,
     /// There is none, as for a service, or the process is to outlive it (`nohup`): a hangup is a wish like any other.
@@ -14,12 +14,12 @@ pub enum ControllingTerminal {
 
 impl ControllingTerminal {
     /// Asked before anybody waits for signals: what is ignored until then stays unheard.
-    pub fn of_this_process() -> Self {
+    pub(crate) fn of_this_process() -> Self {
         if std::fs::File::open(TTY_PATH).is_ok() && !hangups_are_ignored() { Self::Own } else { Self::None }
     }
 
     /// True if it was open and has been closed: the process that started this one has left.
-    pub fn is_closed(self) -> bool {
+    pub(crate) fn is_closed(self) -> bool {
         self == Self::Own && std::fs::File::open(TTY_PATH).is_err()
     }
 }
@@ -37,12 +37,12 @@ fn hangups_are_ignored() -> bool {
 
 /// Each time somebody wants the command to stop. From the first call on, signals no longer end the process by
 /// themselves.
-pub fn stop_signals() -> io::Result<mpsc::Receiver<()>> {
+pub(crate) fn stop_signals() -> io::Result<mpsc::Receiver<()>> {
     stop_signals_in(ControllingTerminal::None)
 }
 
 /// The same, and the end of this terminal is a wish, too.
-pub fn stop_signals_in(terminal: ControllingTerminal) -> io::Result<mpsc::Receiver<()>> {
+pub(crate) fn stop_signals_in(terminal: ControllingTerminal) -> io::Result<mpsc::Receiver<()>> {
     // Two wishes are all that is ever acted on.
     let (sender, receiver) = mpsc::channel(2);
     #[cfg(unix)]

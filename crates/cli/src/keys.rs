@@ -17,7 +17,7 @@ use throughline_server::principal::KeyScope;
 use throughline_wire::visible;
 
 /// Makes, lists or revokes.
-pub async fn run(args: &KeysArgs) -> CommandResult {
+pub(crate) async fn run(args: &KeysArgs) -> CommandResult {
     let words = UiText(UiLanguage::of_environment());
     match &args.command {
         KeysCommand::Create { at, name, scopes, days, json } => {

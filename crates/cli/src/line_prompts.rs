@@ -23,7 +23,7 @@ use tokio::sync::{Mutex, mpsc};
 const LINES_WAITING_MAX: usize = 64;
 
 /// Questions of one turn, asked one after the other on standard error.
-pub struct LinePrompter {
+pub(crate) struct LinePrompter {
     control: TurnControl,
     app: Throughline,
     words: UiText,
@@ -39,7 +39,7 @@ pub struct LinePrompter {
 
 impl LinePrompter {
     /// Nothing has been asked yet.
-    pub fn new(control: TurnControl, app: Throughline, words: UiText) -> Self {
+    pub(crate) fn new(control: TurnControl, app: Throughline, words: UiText) -> Self {
         Self {
             control,
             app,
@@ -53,12 +53,12 @@ impl LinePrompter {
     }
 
     /// Somebody is asked: the next line is an answer.
-    pub fn is_open(&self) -> bool {
+    pub(crate) fn is_open(&self) -> bool {
         self.shown.is_some()
     }
 
     /// Takes an event; prints the question that is to be answered next.
-    pub async fn take(&mut self, event: &Event) {
+    pub(crate) async fn take(&mut self, event: &Event) {
         self.transcript.apply(event);
         if let EventKind::Problem { code, excerpt, .. } = &event.kind
             && matches!(code.as_str(), "invalid_edit" | "stale_answer")
@@ -83,7 +83,7 @@ impl LinePrompter {
     }
 
     /// Takes a line.
-    pub async fn take_line(&mut self, line: &str) {
+    pub(crate) async fn take_line(&mut self, line: &str) {
         let Some(question) = self.question().cloned() else { return };
         let reply = match &question.input {
             QuestionInput::Approval { .. } => self.parse_decision(&question, line),
@@ -108,7 +108,7 @@ impl LinePrompter {
     }
 
     /// The input has ended: nobody can answer any more. R: A4
-    pub async fn close_input(&mut self) {
+    pub(crate) async fn close_input(&mut self) {
         let Some(question) = self.question().cloned() else { return };
         let reply = match question.input {
             QuestionInput::Approval { .. } => {
@@ -228,7 +228,7 @@ fn parse_form_line(
 
 /// Handler for the questions of a tool that is run manually. Without a terminal nobody answers, and a message says
 /// what helps. R: A2
-pub fn manual_asker(tool: &ToolSpec, words: UiText) -> QuestionHandler {
+pub(crate) fn manual_asker(tool: &ToolSpec, words: UiText) -> QuestionHandler {
     let (name, source) = (tool.name.to_string(), tool.source.clone());
     let lines = Arc::new(Mutex::new(None));
     QuestionHandler::new(move |question| {
@@ -307,7 +307,7 @@ fn now() -> i64 {
 ///
 /// # Errors
 /// The system gives no thread.
-pub fn typed_lines() -> io::Result<mpsc::Receiver<String>> {
+pub(crate) fn typed_lines() -> io::Result<mpsc::Receiver<String>> {
     let (sender, receiver) = mpsc::channel(LINES_WAITING_MAX);
     std::thread::Builder::new().name("typed-lines".into()).spawn(move || {
         for line in io::stdin().lines() {

@@ -40,7 +40,7 @@ use runtime::with_runtime;
 use std::process::ExitCode;
 
 /// Makes this binary the helper that supervises and confines the programs of tools. For nobody else's use.
-pub const EXEC: &str = "__exec";
+pub(crate) const EXEC: &str = "__exec";
 
 fn main() -> ExitCode {
     let mut arguments = std::env::args_os().skip(1);

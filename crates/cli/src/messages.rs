@@ -12,37 +12,38 @@ mod question_texts;
 mod serve;
 mod ui_text;
 
-pub use failures::*;
-pub use help::*;
-pub use history_texts::*;
-pub use inspection_texts::*;
-pub use serve::*;
-pub use ui_text::{UiLanguage, UiText};
+pub(crate) use failures::*;
+pub(crate) use help::*;
+pub(crate) use history_texts::*;
+pub(crate) use inspection_texts::*;
+pub(crate) use serve::*;
+pub(crate) use ui_text::{UiLanguage, UiText};
 
 /// Standard input is a terminal where a response body was expected.
-pub const DECODE_READS_STDIN: &str = "reading a response body from standard input; end it with Ctrl-D (usually: throughline decode --api API < body)";
+pub(crate) const DECODE_READS_STDIN: &str = "reading a response body from standard input; end it with Ctrl-D (usually: throughline decode --api API < body)";
 
 /// Heading of the upstreams of the configuration.
-pub const UPSTREAMS_CONFIGURED: &str = "configured";
+pub(crate) const UPSTREAMS_CONFIGURED: &str = "configured";
 /// Heading of those known by name.
-pub const UPSTREAMS_KNOWN: &str = "known by name";
+pub(crate) const UPSTREAMS_KNOWN: &str = "known by name";
 /// Usage of `--upstream`.
-pub const UPSTREAMS_USE: &str =
+pub(crate) const UPSTREAMS_USE: &str =
     "\nconnect one: throughline connect NAME      use one: throughline chat --model NAME/MODEL\n";
 
 /// `tools changes` with nothing to show.
-pub const NO_CHANGES: &str = "no definition of an MCP server's tool has changed\n";
+pub(crate) const NO_CHANGES: &str = "no definition of an MCP server's tool has changed\n";
 /// Below the differences.
-pub const CHANGES_LEGEND: &str =
+pub(crate) const CHANGES_LEGEND: &str =
     "\n- was agreed to, + is said now; off until you agree: throughline tools approve NAME\n";
 /// Below what was agreed to.
-pub const APPROVED: &str = "agreed; a program that runs takes it when it starts or connects the next time\n";
+pub(crate) const APPROVED: &str =
+    "agreed; a program that runs takes it when it starts or connects the next time\n";
 
 /// Most characters of a fault in front of something else that was asked for.
 const FAULT_CHARS_MAX: usize = 240;
 
 /// Something that is wrong with a source of tools.
-pub fn source_fault(fault: &throughline_tools::SourceFault) -> String {
+pub(crate) fn source_fault(fault: &throughline_tools::SourceFault) -> String {
     let tool = fault.tool.as_ref().map(|tool| format!(" · {tool}")).unwrap_or_default();
     let mut lines = fault.message.trim_end().lines();
     let first = lines.next().unwrap_or_default();
@@ -61,17 +62,17 @@ pub fn source_fault(fault: &throughline_tools::SourceFault) -> String {
 }
 
 /// A source that has not said anything in time.
-pub fn silent_source(source: &str, limit: std::time::Duration) -> String {
+pub(crate) fn silent_source(source: &str, limit: std::time::Duration) -> String {
     format!("⚠ {source}: nothing after {} s; its tools are not listed", limit.as_secs())
 }
 
 /// Legend of the marks in the list of tools.
-pub fn tools_legend(agent: &str) -> String {
+pub(crate) fn tools_legend(agent: &str) -> String {
     format!("\n✔ offered to the agent `{agent}`; pure, read and cosmetic run without asking, the rest asks\n")
 }
 
 /// A question about one tool on the command line, answered by a line.
-pub fn approval_prompt(words: UiText, tool: &str, arguments: &str) -> String {
+pub(crate) fn approval_prompt(words: UiText, tool: &str, arguments: &str) -> String {
     let indented: String = arguments.lines().map(|line| format!("  {line}\n")).collect();
     format!("{} {tool}\n{indented}[y/N] ", words.allow_question())
 }

@@ -9,7 +9,7 @@ use throughline_testkit::{
 };
 
 /// Serves until Ctrl-C, and says what is asked and how it ends.
-pub async fn run(args: &MockArgs) -> CommandResult {
+pub(crate) async fn run(args: &MockArgs) -> CommandResult {
     let mut stop_signals = crate::interrupt::stop_signals().map_err(|error| messages::no_signals(&error))?;
     let upstream = FakeUpstream::on_address(args.listen);
     let served = match &args.script {

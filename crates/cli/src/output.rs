@@ -5,12 +5,12 @@ use std::io::{self, Write};
 use throughline_wire::visible;
 
 /// Prints text.
-pub fn text(text: &str) -> io::Result<()> {
+pub(crate) fn text(text: &str) -> io::Result<()> {
     forgiving(|out| out.write_all(text.as_bytes()))
 }
 
 /// Prints a value as one line of JSON: exactly the value, and nothing in its text is invisible on a terminal.
-pub fn json_line(value: &impl Serialize) -> io::Result<()> {
+pub(crate) fn json_line(value: &impl Serialize) -> io::Result<()> {
     let line = serde_json::to_string(value)?;
     text(&format!("{}\n", visible::escape(&line)))
 }

@@ -16,7 +16,7 @@ use throughline_wire::visible;
 const STDIN: &str = "-";
 
 /// Reads, decides, prints.
-pub async fn run(args: &ParseArgs) -> CommandResult {
+pub(crate) async fn run(args: &ParseArgs) -> CommandResult {
     let reading = match args.protocol.as_str() {
         "auto" => ProtocolFilter::Any,
         name => ProtocolFilter::Only(

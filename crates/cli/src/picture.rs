@@ -9,14 +9,14 @@ use throughline::UserInput;
 const PICTURE_BYTES_MAX: u64 = 20 << 20;
 
 /// A picture with its type.
-pub struct PictureFile {
+pub(crate) struct PictureFile {
     media_type: &'static str,
     bytes: Vec<u8>,
 }
 
 impl PictureFile {
     /// Reads a file.
-    pub fn load(path: &Path) -> Result<Self, CliFailure> {
+    pub(crate) fn load(path: &Path) -> Result<Self, CliFailure> {
         let size =
             std::fs::metadata(path).map_err(|error| messages::no_picture(path, &error.to_string()))?.len();
         if size > PICTURE_BYTES_MAX {
@@ -30,7 +30,7 @@ impl PictureFile {
     }
 
     /// Appends it to what is sent.
-    pub fn attach(&self, input: UserInput) -> UserInput {
+    pub(crate) fn attach(&self, input: UserInput) -> UserInput {
         input.image(self.media_type, &self.bytes)
     }
 }

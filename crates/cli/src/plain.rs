@@ -14,7 +14,7 @@ const NOTE_CHARS_MAX: usize = 160;
 
 /// Something to be written.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum PlainOutput {
+pub(crate) enum PlainOutput {
     /// Of the answer.
     Text(String),
     /// About the answer: one line, without its end.
@@ -23,7 +23,7 @@ pub enum PlainOutput {
 
 /// Turns events into pieces.
 #[derive(Debug)]
-pub struct PlainRenderer {
+pub(crate) struct PlainRenderer {
     words: UiText,
     calls: HashMap<CallId, (String, String)>,
     /// Line breaks at the end of the text so far; a message begins as after a blank line.
@@ -36,17 +36,17 @@ pub struct PlainRenderer {
 
 impl PlainRenderer {
     /// Before the first event.
-    pub fn new(words: UiText) -> Self {
+    pub(crate) fn new(words: UiText) -> Self {
         Self { words, calls: HashMap::new(), breaks: 2, has_notice: false, is_block_start: false }
     }
 
     /// The last text did not end its line.
-    pub fn is_mid_line(&self) -> bool {
+    pub(crate) fn is_mid_line(&self) -> bool {
         self.breaks == 0
     }
 
     /// A note stands below the text on the same screen: what comes is a paragraph of its own.
-    pub fn mark_note_printed(&mut self) {
+    pub(crate) fn mark_note_printed(&mut self) {
         self.breaks = 1;
     }
 
@@ -55,7 +55,7 @@ impl PlainRenderer {
     }
 
     /// Output that an event adds.
-    pub fn apply(&mut self, event: &Event) -> Vec<PlainOutput> {
+    pub(crate) fn apply(&mut self, event: &Event) -> Vec<PlainOutput> {
         match &event.kind {
             EventKind::BlockStart(start) => self.block(start),
             EventKind::ContentDelta { text } => self.text(text),
@@ -171,7 +171,7 @@ impl PlainRenderer {
 }
 
 /// One line, hidden and control characters made visible, cut.
-pub fn one_line(text: &str) -> String {
+pub(crate) fn one_line(text: &str) -> String {
     let line = escape_controls(&visible::escape(&text.split_whitespace().collect::<Vec<_>>().join(" ")));
     match line.char_indices().nth(NOTE_CHARS_MAX) {
         Some((at, _)) => format!("{}…", &line[..at]),
@@ -180,7 +180,7 @@ pub fn one_line(text: &str) -> String {
 }
 
 /// Text for a terminal: line breaks stay, no character may steer it.
-pub fn for_terminal(text: &str) -> String {
+pub(crate) fn for_terminal(text: &str) -> String {
     text.split('\n').map(|line| escape_controls(line.trim_end_matches('\r'))).collect::<Vec<_>>().join("\n")
 }
 

@@ -15,7 +15,7 @@ const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
 const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(4);
 
 /// Runs what needs the network. Tasks that are left get a moment to stop what they started.
-pub fn with_runtime(work: impl Future<Output = CommandResult>) -> CommandResult {
+pub(crate) fn with_runtime(work: impl Future<Output = CommandResult>) -> CommandResult {
     // One provider for all TLS of the process. Set already = by the library, to the same.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let runtime = build_runtime().map_err(|error| messages::no_runtime(&error))?;

@@ -30,13 +30,13 @@ const CONFIG_FILE: &str = "throughline.toml";
 const GIVEN_UPSTREAM: &str = "given";
 
 /// An application and what keeps it going.
-pub struct AppContext {
+pub(crate) struct AppContext {
     /// Ready to run turns.
-    pub app: Throughline,
+    pub(crate) app: Throughline,
     /// The model that answers, as `upstream/model`.
-    pub model: String,
+    pub(crate) model: String,
     /// Tool-calling mode.
-    pub mode: String,
+    pub(crate) mode: String,
     agent: String,
     /// The demo model, as long as it is wanted.
     #[cfg(feature = "demo")]
@@ -44,22 +44,22 @@ pub struct AppContext {
 }
 
 /// An offered tool as a line.
-pub struct OfferedToolRow {
+pub(crate) struct OfferedToolRow {
     /// `group.method`.
-    pub name: String,
+    pub(crate) name: String,
     /// Effect of the tool.
-    pub effect: String,
+    pub(crate) effect: String,
     /// Where it comes from.
-    pub source: String,
+    pub(crate) source: String,
     /// Outcome of a call, as far as it does not depend on the arguments.
-    pub policy: CallPolicy,
+    pub(crate) policy: CallPolicy,
     /// The first line of its description.
-    pub description: String,
+    pub(crate) description: String,
 }
 
 /// Outcome of calls of a tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CallPolicy {
+pub(crate) enum CallPolicy {
     /// It runs.
     Runs,
     /// A person is asked.
@@ -70,7 +70,7 @@ pub enum CallPolicy {
 
 impl CallPolicy {
     /// In one word.
-    pub fn text(self, words: UiText) -> &'static str {
+    pub(crate) fn text(self, words: UiText) -> &'static str {
         match self {
             Self::Runs => words.tool_runs(),
             Self::Asks => words.tool_asks_first(),
@@ -79,7 +79,7 @@ impl CallPolicy {
     }
 
     /// Its colour.
-    pub fn ink(self) -> TextColor {
+    pub(crate) fn ink(self) -> TextColor {
         match self {
             Self::Runs => TextColor::Green,
             Self::Asks => TextColor::Yellow,
@@ -89,18 +89,18 @@ impl CallPolicy {
 }
 
 /// Where tools come from, and how it is there.
-pub struct SourceState {
+pub(crate) struct SourceState {
     /// `builtin`, `mcp:files`.
-    pub name: String,
+    pub(crate) name: String,
     /// Tools that it has now.
-    pub tools: usize,
+    pub(crate) tools: usize,
     /// Faults, each with its remedy.
-    pub faults: Vec<(String, Option<String>)>,
+    pub(crate) faults: Vec<(String, Option<String>)>,
 }
 
 impl AppContext {
     /// Every source that tools come from.
-    pub fn sources(&self) -> Vec<SourceState> {
+    pub(crate) fn sources(&self) -> Vec<SourceState> {
         let state = |name: &String| SourceState { name: name.clone(), tools: 0, faults: Vec::new() };
         let mut sources: BTreeMap<String, SourceState> =
             self.app.toolbox().sources().iter().map(|name| (name.clone(), state(name))).collect();
@@ -120,7 +120,7 @@ impl AppContext {
     }
 
     /// Nobody but the demo model answers.
-    pub fn is_demo(&self) -> bool {
+    pub(crate) fn is_demo(&self) -> bool {
         self.model.split('/').next() == Some(DEMO)
     }
 
@@ -130,7 +130,7 @@ impl AppContext {
 
     /// Default delivery of messages that are sent while a turn runs, as the agent has it.
     // R: T14
-    pub fn steering(&self) -> MessageTiming {
+    pub(crate) fn steering(&self) -> MessageTiming {
         match self.agent().map(|agent| agent.steering).unwrap_or_default() {
             SteeringMode::NextStep => MessageTiming::NextStep,
             SteeringMode::AfterTurn => MessageTiming::AfterTurn,
@@ -138,7 +138,7 @@ impl AppContext {
     }
 
     /// The tools that the model may call; `remembered` is what was said before.
-    pub fn offered_tools(&self, remembered: &[RememberedDecision]) -> Vec<OfferedToolRow> {
+    pub(crate) fn offered_tools(&self, remembered: &[RememberedDecision]) -> Vec<OfferedToolRow> {
         let Some(agent) = self.agent() else { return Vec::new() };
         if agent.tool_call.tools == ToolToggle::Off {
             return Vec::new();
@@ -165,12 +165,12 @@ impl AppContext {
     }
 
     /// Builds the application.
-    pub async fn open(choice: &ModelArgs, approval: ApprovalMode) -> Result<Self, CliFailure> {
+    pub(crate) async fn open(choice: &ModelArgs, approval: ApprovalMode) -> Result<Self, CliFailure> {
         Self::open_with(choice, load_settings(choice)?, |builder| builder.approval(approval)).await
     }
 
     /// Builds the application with what this program says besides, such as its log.
-    pub async fn open_with(
+    pub(crate) async fn open_with(
         choice: &ModelArgs,
         settings: AppSettings,
         customize: impl FnOnce(ThroughlineBuilder) -> ThroughlineBuilder,
@@ -179,7 +179,7 @@ impl AppContext {
     }
 
     /// The same, with programs started from somewhere else than usual.
-    pub async fn open_in(
+    pub(crate) async fn open_in(
         choice: &ModelArgs,
         settings: AppSettings,
         surroundings: SpawnContext,
@@ -239,7 +239,7 @@ impl AppContext {
 }
 
 /// Where programs of the configuration are started: relative paths begin at its folder.
-pub fn surroundings(choice: &ModelArgs) -> SpawnContext {
+pub(crate) fn surroundings(choice: &ModelArgs) -> SpawnContext {
     let base = SpawnContext::of_this_process();
     let config = config_file(choice.config.as_deref());
     let folder = config.as_deref().and_then(Path::parent).map(|folder| base.folder.join(folder));
@@ -254,7 +254,7 @@ pub fn surroundings(choice: &ModelArgs) -> SpawnContext {
 ///
 /// # Errors
 /// One is named and cannot be used. Where one would merely be found, none is no error.
-pub fn control_groups(settings: &AppSettings) -> Result<Option<ControlGroups>, CliFailure> {
+pub(crate) fn control_groups(settings: &AppSettings) -> Result<Option<ControlGroups>, CliFailure> {
     match settings.tools.control_groups.as_deref() {
         Some("off") => Ok(None),
         None | Some("auto") => {
@@ -272,13 +272,13 @@ pub fn control_groups(settings: &AppSettings) -> Result<Option<ControlGroups>, C
 }
 
 /// Approved definitions of MCP tools; for this run only if there is no data folder.
-pub fn pins() -> PinStore {
+pub(crate) fn pins() -> PinStore {
     data_dir::folder()
         .map_or_else(PinStore::in_memory, |folder| PinStore::in_file(folder.join(data_dir::PINS_FILE)))
 }
 
 /// Answers that always hold; for this run only where there is no place to keep them.
-pub fn memory() -> Arc<dyn ApprovalStore> {
+pub(crate) fn memory() -> Arc<dyn ApprovalStore> {
     match data_dir::folder() {
         Some(folder) => Arc::new(FileApprovalStore::at(folder.join(data_dir::REMEMBERED_FILE))),
         None => Arc::new(InMemoryApprovalStore::default()),
@@ -289,13 +289,13 @@ pub fn memory() -> Arc<dyn ApprovalStore> {
 const SOURCES_WAIT: Duration = Duration::from_secs(30);
 
 /// All tools that there are, those of sources included, without a model: for looking at them and running one.
-pub struct ToolSources {
+pub(crate) struct ToolSources {
     toolbox: Toolbox,
 }
 
 impl ToolSources {
     /// Waits for the sources, and says what is wrong with them.
-    pub async fn open(choice: &ModelArgs, settings: &AppSettings) -> Result<Self, CliFailure> {
+    pub(crate) async fn open(choice: &ModelArgs, settings: &AppSettings) -> Result<Self, CliFailure> {
         let demo = settings.wants_demo() && choice.base_url.is_none();
         let fixed = build_tools(settings, FileAccess::of(demo), demo || choice.demo_tools)?;
         let toolbox = Toolbox::new(fixed).map_err(|error| messages::setup(&error))?;
@@ -311,30 +311,30 @@ impl ToolSources {
     }
 
     /// Rules that fit none of them.
-    pub fn unmatched_rules(&self, rules: &[PolicyRule]) -> Vec<UnmatchedRule> {
+    pub(crate) fn unmatched_rules(&self, rules: &[PolicyRule]) -> Vec<UnmatchedRule> {
         self.toolbox.unmatched_rules(rules)
     }
 
     /// As they are now.
-    pub fn registry(&self) -> Arc<ToolRegistry> {
+    pub(crate) fn registry(&self) -> Arc<ToolRegistry> {
         self.toolbox.registry()
     }
 
     /// Ends what was started.
-    pub async fn close(self) {
+    pub(crate) async fn close(self) {
         self.toolbox.stop().await;
     }
 }
 
 /// Prints faults of tool sources, a line each, to standard error. Text of servers may contain control characters.
-pub fn print_faults(faults: &[SourceFault]) {
+pub(crate) fn print_faults(faults: &[SourceFault]) {
     for fault in faults {
         eprintln!("{}", crate::plain::for_terminal(&visible::escape(&messages::source_fault(fault))));
     }
 }
 
 /// Rules that fit no tool there is, a line each, on standard error.
-pub fn print_unmatched_rules(app: &Throughline) {
+pub(crate) fn print_unmatched_rules(app: &Throughline) {
     for (agent, rule) in app.unmatched_rules() {
         eprintln!(
             "{}",
@@ -344,12 +344,12 @@ pub fn print_unmatched_rules(app: &Throughline) {
 }
 
 /// Configuration file, environment and flags on top of each other.
-pub fn load_settings(choice: &ModelArgs) -> Result<AppSettings, CliFailure> {
+pub(crate) fn load_settings(choice: &ModelArgs) -> Result<AppSettings, CliFailure> {
     load_settings_with(choice, None, None)
 }
 
 /// As [`load_settings`], with `--listen` and `--store`.
-pub fn load_settings_with(
+pub(crate) fn load_settings_with(
     choice: &ModelArgs,
     listen: Option<&str>,
     store: Option<&str>,
@@ -358,7 +358,7 @@ pub fn load_settings_with(
 }
 
 /// Upstreams that were connected, by the page or by `throughline connect`. None where there is no place to keep them.
-pub fn connected() -> Result<StoredUpstreams, CliFailure> {
+pub(crate) fn connected() -> Result<StoredUpstreams, CliFailure> {
     match connected_file() {
         Some(file) => file.read().map_err(|error| messages::setup(&error)),
         None => Ok(StoredUpstreams::default()),
@@ -366,12 +366,12 @@ pub fn connected() -> Result<StoredUpstreams, CliFailure> {
 }
 
 /// Where they are kept.
-pub fn connected_file() -> Option<StoredUpstreamsFile> {
+pub(crate) fn connected_file() -> Option<StoredUpstreamsFile> {
     data_dir::folder().map(|folder| StoredUpstreamsFile::at(folder.join(STORED_UPSTREAMS_FILE)))
 }
 
 /// As [`load_settings_with`], with these upstreams connected.
-pub fn load_settings_over(
+pub(crate) fn load_settings_over(
     choice: &ModelArgs,
     listen: Option<&str>,
     store: Option<&str>,
@@ -398,7 +398,7 @@ pub fn load_settings_over(
 }
 
 /// The file that is read: the one that is named, else ours in this folder if it is there.
-pub fn config_file(named: Option<&Path>) -> Option<PathBuf> {
+pub(crate) fn config_file(named: Option<&Path>) -> Option<PathBuf> {
     match named {
         // An empty THROUGHLINE_CONFIG is one that is not set.
         Some(path) if !path.as_os_str().is_empty() => Some(path.to_owned()),
@@ -407,7 +407,7 @@ pub fn config_file(named: Option<&Path>) -> Option<PathBuf> {
 }
 
 /// The key of the endpoint that `--base-url` names.
-pub fn given_key(choice: &ModelArgs) -> Option<String> {
+pub(crate) fn given_key(choice: &ModelArgs) -> Option<String> {
     std::env::var(choice.key_env.as_deref()?).ok().map(|key| key.trim().to_owned())
 }
 
@@ -426,7 +426,7 @@ fn given_upstream(choice: &ModelArgs) -> Result<Option<Upstream>, CliFailure> {
 
 /// Folders that tools may read if the configuration names none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FileAccess {
+pub(crate) enum FileAccess {
     /// None.
     Configured,
     /// The current one: the demo model is a script on this machine, what it is shown goes nowhere.
@@ -435,13 +435,13 @@ pub enum FileAccess {
 
 impl FileAccess {
     /// With the demo model, or without.
-    pub fn of(demo: bool) -> Self {
+    pub(crate) fn of(demo: bool) -> Self {
         if demo { FileAccess::CurrentFolder } else { FileAccess::Configured }
     }
 }
 
 /// Every tool there is: the built-in ones, files if folders are allowed, and the demo's if they are wanted.
-pub fn build_tools(
+pub(crate) fn build_tools(
     settings: &AppSettings,
     file_access: FileAccess,
     demo: bool,

@@ -23,7 +23,7 @@ use throughline_wire::visible;
 use throughline_wire::{CallArguments, CallOutcome, NotStarted, ToolName, ToolOutput};
 
 /// Lists, shows or runs.
-pub async fn run(args: &ToolsArgs) -> CommandResult {
+pub(crate) async fn run(args: &ToolsArgs) -> CommandResult {
     match &args.command {
         ToolsCommand::List { choice, json } => list_tools(choice, *json).await,
         ToolsCommand::Prompt { choice, protocol, json } => {

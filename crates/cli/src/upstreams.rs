@@ -27,7 +27,7 @@ struct UpstreamRow {
 }
 
 /// Lists those of the configuration, then those known by name.
-pub fn run(args: &UpstreamsArgs) -> CommandResult {
+pub(crate) fn run(args: &UpstreamsArgs) -> CommandResult {
     let settings = setup::load_settings(&args.choice)?;
     let configured = settings.upstreams.values().map(|upstream| {
         let summary = upstream.summary();

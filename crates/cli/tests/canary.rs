@@ -392,10 +392,10 @@ fn files(folder: &Path) -> Vec<(String, Vec<u8>)> {
     let mut files = Vec::new();
     for entry in std::fs::read_dir(folder).unwrap().map(Result::unwrap) {
         let (path, name) = (entry.path(), entry.file_name().to_string_lossy().into_owned());
-        match entry.file_type().unwrap().is_dir() {
-            true => files.extend(self::files(&path)),
-            false if name == "admin-token" || name == "upstreams.json" => {}
-            false => files.push((name, std::fs::read(&path).unwrap())),
+        if entry.file_type().unwrap().is_dir() {
+            files.extend(self::files(&path));
+        } else if name != "admin-token" && name != "upstreams.json" {
+            files.push((name, std::fs::read(&path).unwrap()));
         }
     }
     files.retain(|(_, bytes)| !bytes.is_empty());

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 /// A crate of this workspace, and its dependencies inside of it.
-pub struct WorkspaceCrate {
+pub(crate) struct WorkspaceCrate {
     /// Without the `throughline-` in front.
     name: String,
     /// Used by the crate itself, build scripts included.
@@ -52,7 +52,7 @@ const FORBIDDEN: [&str; 20] = [
 ];
 
 /// The crates of `cargo metadata --no-deps`.
-pub fn read_crates(metadata: &Value) -> Vec<WorkspaceCrate> {
+pub(crate) fn read_crates(metadata: &Value) -> Vec<WorkspaceCrate> {
     let packages = metadata["packages"].as_array().into_iter().flatten();
     packages
         .map(|package| {
@@ -74,7 +74,7 @@ fn short(name: &Value) -> String {
 }
 
 /// Arrows that are not in the table.
-pub fn violations(crates: &[WorkspaceCrate]) -> Vec<String> {
+pub(crate) fn violations(crates: &[WorkspaceCrate]) -> Vec<String> {
     let mut wrong = Vec::new();
     for one in crates {
         let name = &one.name;
@@ -95,7 +95,7 @@ pub fn violations(crates: &[WorkspaceCrate]) -> Vec<String> {
 }
 
 /// Crates in the output of `cargo tree --prefix none` that a pure crate must not build against.
-pub fn forbidden_in_tree(name: &str, tree: &str) -> Vec<String> {
+pub(crate) fn forbidden_in_tree(name: &str, tree: &str) -> Vec<String> {
     let mut found: Vec<_> = tree
         .lines()
         .filter_map(|line| line.split_whitespace().next())

@@ -46,7 +46,7 @@ const PROVIDERS: [&str; 13] = [
 ];
 
 /// Impurities outside tests: the line and what it is.
-pub fn impurities(text: &RustText) -> Vec<(usize, String)> {
+pub(crate) fn impurities(text: &RustText) -> Vec<(usize, String)> {
     let mut found = Vec::new();
     for (word, what) in FORBIDDEN {
         let plain = words(&text.code, word);
@@ -90,7 +90,7 @@ fn in_group(code: &str, module: &str) -> Vec<usize> {
 }
 
 /// Provider names anywhere in a source: code, comments, literals and tests.
-pub fn provider_names(text: &str) -> Vec<(usize, String)> {
+pub(crate) fn provider_names(text: &str) -> Vec<(usize, String)> {
     let mut found = Vec::new();
     for (number, line) in text.lines().enumerate() {
         let line = line.to_lowercase();

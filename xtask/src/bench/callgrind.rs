@@ -5,7 +5,7 @@ use anyhow::{Context, Result, ensure};
 use std::path::Path;
 
 /// Workloads that are counted. Longer calls take the same instructions an event, but minutes under valgrind.
-pub const WORKLOADS: [&str; 13] = [
+pub(crate) const WORKLOADS: [&str; 13] = [
     "w1-text",
     "w2-calls",
     "w3-long.64k",
@@ -25,7 +25,7 @@ pub const WORKLOADS: [&str; 13] = [
 const PASSES: [u32; 2] = [1, 3];
 
 /// Instructions of an event.
-pub fn per_event(program: &Path, workload: &str, decoder: &str) -> Result<f64> {
+pub(crate) fn per_event(program: &Path, workload: &str, decoder: &str) -> Result<f64> {
     let [few, many] = PASSES;
     let count = |passes: u32| {
         let output = ExternalProgram::new("valgrind")

@@ -23,7 +23,7 @@ struct EagerRow {
 ///
 /// # Errors
 /// A turn that went wrong, and eager starts that make a step slower.
-pub fn eager(report: ReportTarget) -> Result<String> {
+pub(crate) fn eager(report: ReportTarget) -> Result<String> {
     // Nearly all of the time is waiting: the profile of development says the same, and is built already.
     let package = ["--package", "throughline", "--bench", "eager", "--no-run"];
     let program = program::executable(&[&["bench", "--profile", "dev"], &package[..]].concat())?;

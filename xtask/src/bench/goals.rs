@@ -5,26 +5,26 @@ use std::fmt::Write;
 
 /// One workload. Times are nanoseconds of an event.
 #[derive(Clone, Debug)]
-pub struct DecodeResult {
-    pub workload: String,
-    pub events: f64,
-    pub bytes: f64,
+pub(crate) struct DecodeResult {
+    pub(crate) workload: String,
+    pub(crate) events: f64,
+    pub(crate) bytes: f64,
     /// Of all calls together.
-    pub arguments_bytes: f64,
-    pub throughline: f64,
-    pub memo: Option<f64>,
-    pub straight: Option<f64>,
-    pub lines: f64,
-    pub copy: f64,
+    pub(crate) arguments_bytes: f64,
+    pub(crate) throughline: f64,
+    pub(crate) memo: Option<f64>,
+    pub(crate) straight: Option<f64>,
+    pub(crate) lines: f64,
+    pub(crate) copy: f64,
     /// Ours by the floor's, median of rounds.
-    pub ratio: Option<f64>,
-    pub instructions: Option<f64>,
-    pub memo_instructions: Option<f64>,
+    pub(crate) ratio: Option<f64>,
+    pub(crate) instructions: Option<f64>,
+    pub(crate) memo_instructions: Option<f64>,
 }
 
 impl DecodeResult {
     /// For the terminal.
-    pub fn line(&self) -> String {
+    pub(crate) fn line(&self) -> String {
         let ratio = self.ratio.map(|ratio| format!(", {ratio:.2} times the floor")).unwrap_or_default();
         let straight = self.straight.map(|ns| format!(", straight {ns:.0}")).unwrap_or_default();
         format!("{}: {:.1} ns an event{ratio}{straight}", self.workload, self.throughline)
@@ -33,36 +33,36 @@ impl DecodeResult {
 
 /// A goal and what came of it.
 #[derive(Clone, Debug)]
-pub struct GoalResult {
-    pub what: String,
-    pub value: f64,
-    pub goal: f64,
-    pub unit: &'static str,
-    pub is_met: bool,
+pub(crate) struct GoalResult {
+    pub(crate) what: String,
+    pub(crate) value: f64,
+    pub(crate) goal: f64,
+    pub(crate) unit: &'static str,
+    pub(crate) is_met: bool,
     /// Missing it fails the command.
-    pub is_gate: bool,
+    pub(crate) is_gate: bool,
 }
 
 impl GoalResult {
     /// A goal that is met up to `goal`, and fails nothing.
-    pub fn at_most(what: impl Into<String>, value: f64, goal: f64, unit: &'static str) -> Self {
+    pub(crate) fn at_most(what: impl Into<String>, value: f64, goal: f64, unit: &'static str) -> Self {
         Self { what: what.into(), value, goal, unit, is_met: value <= goal, is_gate: false }
     }
 
     /// Value with unit.
-    pub fn figure(&self) -> String {
+    pub(crate) fn figure(&self) -> String {
         let digits = if self.goal >= 100.0 { 0 } else { 2 };
         format!("{:.digits$}{}", self.value, self.unit)
     }
 
     /// For the document's table.
-    pub fn row(&self) -> String {
+    pub(crate) fn row(&self) -> String {
         let word = if self.is_met { "met" } else { "**missed**" };
         format!("| {} | {}{} | {} | {word} |", self.what, self.goal, self.unit, self.figure())
     }
 
     /// For the terminal.
-    pub fn line(&self) -> String {
+    pub(crate) fn line(&self) -> String {
         let word = if self.is_met { "met" } else { "MISSED" };
         format!("{}: {} (goal {}{}): {word}", self.what, self.figure(), self.goal, self.unit)
     }
@@ -75,7 +75,7 @@ const EXPONENT_MAX: f64 = 1.05;
 const MEGABYTE_MS_MAX: f64 = 40.0;
 
 /// Judges every goal that the figures allow to judge.
-pub fn judge_all(all: &[DecodeResult]) -> Vec<GoalResult> {
+pub(crate) fn judge_all(all: &[DecodeResult]) -> Vec<GoalResult> {
     let mut verdicts = Vec::new();
     for one in all.iter().filter(|one| ["w1-text", "w2-calls", "w4-mixed"].contains(&one.workload.as_str())) {
         if let Some(ratio) = one.ratio {
@@ -117,7 +117,7 @@ pub fn judge_all(all: &[DecodeResult]) -> Vec<GoalResult> {
 }
 
 /// Slope of log cost over log size, by least squares: 1 is linear.
-pub fn exponent(points: &[(f64, f64)]) -> Option<f64> {
+pub(crate) fn exponent(points: &[(f64, f64)]) -> Option<f64> {
     if points.len() < 2 {
         return None;
     }
@@ -130,7 +130,7 @@ pub fn exponent(points: &[(f64, f64)]) -> Option<f64> {
 }
 
 /// The section of docs/performance.md.
-pub fn render(all: &[DecodeResult], verdicts: &[GoalResult]) -> String {
+pub(crate) fn render(all: &[DecodeResult], verdicts: &[GoalResult]) -> String {
     let mut text = format!(
         "Measured on {} at commit {}, {}{}.\n\n",
         repository::date(),

@@ -19,7 +19,7 @@ const SECTION: &str = "page";
 ///
 /// # Errors
 /// The server, the browser or the page fails; peers that cannot be installed are said and left out.
-pub fn page(options: &BenchOptions) -> Result<String> {
+pub(crate) fn page(options: &BenchOptions) -> Result<String> {
     let Some(binary) = binary()? else { return Ok("skipped".to_owned()) };
     let machine = MachineLoad::now();
     let folder = program::target()?.join("bench-page");

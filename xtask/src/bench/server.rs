@@ -29,7 +29,7 @@ const IN_MEMORY: &str = "/dev/shm";
 ///
 /// # Errors
 /// The server, the floors or the load generator fail; missing peers are said and left out.
-pub fn server(options: &BenchOptions) -> Result<String> {
+pub(crate) fn server(options: &BenchOptions) -> Result<String> {
     let quick = options.effort == MeasureEffort::Quick;
     let Some(setup) =
         BenchSetup::prepare(if quick { PeerSelection::Unwanted } else { PeerSelection::Wanted })?

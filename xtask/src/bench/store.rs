@@ -22,7 +22,7 @@ const OPEN_MS_MAX: f64 = 200.0;
 ///
 /// # Errors
 /// A store that reads something else than was written.
-pub fn store(options: &BenchOptions) -> Result<String> {
+pub(crate) fn store(options: &BenchOptions) -> Result<String> {
     let program = program::executable(&[
         "bench",
         "--package",

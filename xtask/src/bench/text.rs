@@ -38,7 +38,7 @@ struct ProtocolCost {
 ///
 /// # Errors
 /// A format that reads another text than the others.
-pub fn text(options: &BenchOptions) -> Result<String> {
+pub(crate) fn text(options: &BenchOptions) -> Result<String> {
     let program =
         program::executable(&["bench", "--package", "throughline-wire", "--bench", "text", "--no-run"])?;
     let quick: &[&str] = if options.effort == MeasureEffort::Quick { &["--quick"] } else { &[] };

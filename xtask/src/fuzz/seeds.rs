@@ -10,7 +10,7 @@ use std::path::Path;
 const SEED_BYTES_MAX: usize = 1023;
 
 /// Writes the seeds of a target, each once, whatever was there before.
-pub fn write(target: &str, folder: &Path) -> Result<()> {
+pub(crate) fn write(target: &str, folder: &Path) -> Result<()> {
     for (number, body) in bodies(target)?.into_iter().enumerate() {
         let body = &body[..body.len().min(SEED_BYTES_MAX)];
         let seed = match target {

@@ -3,7 +3,7 @@
 use crate::rust_text::{RustText, is_test_file, is_word};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CitationKind {
+pub(crate) enum CitationKind {
     /// It fulfils the requirement.
     Code,
     /// It proves it.
@@ -12,20 +12,20 @@ pub enum CitationKind {
 
 /// One id, cited in one place.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Citation {
-    pub id: String,
-    pub kind: CitationKind,
-    pub path: String,
-    pub line: usize,
+pub(crate) struct Citation {
+    pub(crate) id: String,
+    pub(crate) kind: CitationKind,
+    pub(crate) path: String,
+    pub(crate) line: usize,
     /// The function that follows the comment, or that it is in.
-    pub item: Option<String>,
+    pub(crate) item: Option<String>,
 }
 
 /// Letters that ids begin with; `M10` and the like name something else.
 const LETTERS: &[u8] = b"WTXLAESUVOPRD";
 
 /// Citations in a Rust source.
-pub fn in_rust(path: &str, source: &str) -> Vec<Citation> {
+pub(crate) fn in_rust(path: &str, source: &str) -> Vec<Citation> {
     let text = RustText::read(source);
     let is_test_file = is_test_file(path);
     let mut found = Vec::new();
@@ -46,7 +46,7 @@ pub fn in_rust(path: &str, source: &str) -> Vec<Citation> {
 }
 
 /// Citations in a source of the page. Its tests are known by where they are.
-pub fn in_typescript(path: &str, source: &str) -> Vec<Citation> {
+pub(crate) fn in_typescript(path: &str, source: &str) -> Vec<Citation> {
     let is_test = path.contains("/tests/") || path.contains("/specs/") || path.contains(".test.");
     let kind = if is_test { CitationKind::Test } else { CitationKind::Code };
     let mut found = Vec::new();
@@ -62,7 +62,7 @@ pub fn in_typescript(path: &str, source: &str) -> Vec<Citation> {
 }
 
 /// Citations in a document, in HTML comments: a document can fulfil a requirement, but it proves nothing.
-pub fn in_markdown(path: &str, document: &str) -> Vec<Citation> {
+pub(crate) fn in_markdown(path: &str, document: &str) -> Vec<Citation> {
     let mut found = Vec::new();
     for (number, line) in document.lines().enumerate() {
         let comment =

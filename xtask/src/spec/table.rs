@@ -8,7 +8,7 @@ use std::fmt::Write;
 
 /// When a requirement is to hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RequirementPhase {
+pub(crate) enum RequirementPhase {
     /// In this release.
     Now,
     /// In one to come; what is cited already is shown.
@@ -17,19 +17,19 @@ pub enum RequirementPhase {
 
 /// One row.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Requirement {
-    pub id: String,
-    pub meaning: String,
-    pub phase: RequirementPhase,
+pub(crate) struct Requirement {
+    pub(crate) id: String,
+    pub(crate) meaning: String,
+    pub(crate) phase: RequirementPhase,
     /// The heading above its table, empty for none.
-    pub heading: String,
+    pub(crate) heading: String,
 }
 
 /// Places that are named in a cell before the rest is only counted.
 const LINKS_MAX: usize = 6;
 
 /// Reads the tables of a section.
-pub fn parse(text: &str) -> Result<Vec<Requirement>> {
+pub(crate) fn parse(text: &str) -> Result<Vec<Requirement>> {
     let mut requirements: Vec<Requirement> = Vec::new();
     let mut heading = String::new();
     for line in text.lines() {
@@ -60,7 +60,7 @@ pub fn parse(text: &str) -> Result<Vec<Requirement>> {
 }
 
 /// The section anew, with the places as they are cited today.
-pub fn render(requirements: &[Requirement], citations: &[Citation]) -> String {
+pub(crate) fn render(requirements: &[Requirement], citations: &[Citation]) -> String {
     let mut text = String::new();
     let mut heading = None;
     for one in requirements {

@@ -8,14 +8,14 @@ use std::fs;
 use std::path::PathBuf;
 
 /// Packages that a file of tests needs.
-pub struct TestPackages {
+pub(crate) struct TestPackages {
     what: &'static str,
     /// Folder of the repository that pins their versions.
     pins: &'static str,
     /// Where they are installed, under cargo's target folder.
     folder_name: &'static str,
     /// Names that folder to the tests. Empty: another check runs them.
-    pub variable: &'static str,
+    pub(crate) variable: &'static str,
     /// The files of tests.
     tests: &'static [&'static str],
     /// A package that is asked for to see whether PyPI is there.
@@ -23,7 +23,7 @@ pub struct TestPackages {
 }
 
 /// Real MCP servers and the protocol's conformance suite.
-pub const MCP: TestPackages = TestPackages {
+pub(crate) const MCP: TestPackages = TestPackages {
     what: "MCP servers",
     pins: "crates/tools/tests/mcp",
     folder_name: "mcp",
@@ -33,7 +33,7 @@ pub const MCP: TestPackages = TestPackages {
 };
 
 /// OpenAI's and other clients of the server, and what checks and runs our own.
-pub const CLIENTS: TestPackages = TestPackages {
+pub(crate) const CLIENTS: TestPackages = TestPackages {
     what: "clients",
     pins: "clients",
     folder_name: "clients",
@@ -44,7 +44,7 @@ pub const CLIENTS: TestPackages = TestPackages {
 
 const FILES: [&str; 3] = ["package.json", "package-lock.json", "requirements.txt"];
 
-pub fn check(packages: &TestPackages) -> Result<CheckOutcome> {
+pub(crate) fn check(packages: &TestPackages) -> Result<CheckOutcome> {
     let folder = match installed(packages)? {
         Ok(folder) => folder,
         Err(why) => return Ok(CheckOutcome::Skipped(why)),

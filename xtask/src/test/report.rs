@@ -2,16 +2,16 @@
 
 /// Totals of all test programs of a run.
 #[derive(Default)]
-pub struct TestReport {
-    pub passed: usize,
-    pub failed: usize,
-    pub ignored: usize,
+pub(crate) struct TestReport {
+    pub(crate) passed: usize,
+    pub(crate) failed: usize,
+    pub(crate) ignored: usize,
     /// Names of tests that failed.
-    pub failures: Vec<String>,
+    pub(crate) failures: Vec<String>,
     /// Skip messages of the tests.
-    pub skipped: Vec<String>,
+    pub(crate) skipped: Vec<String>,
     /// True if cargo exited with 0.
-    pub is_success: bool,
+    pub(crate) is_success: bool,
     section: OutputSection,
 }
 
@@ -27,7 +27,7 @@ enum OutputSection {
 
 impl TestReport {
     /// Takes the next line; says whether people want to see it.
-    pub fn take(&mut self, line: &str) -> bool {
+    pub(crate) fn take(&mut self, line: &str) -> bool {
         match line {
             "successes:" => {
                 self.section = OutputSection::Passed(String::new());

@@ -53,11 +53,11 @@ const RESERVED: [&str; 44] = [
 ];
 
 /// The schemas of a document, by name, and what each is called.
-pub struct SchemaNames(BTreeMap<String, String>);
+pub(crate) struct SchemaNames(BTreeMap<String, String>);
 
 impl SchemaNames {
     /// Fails if two schemas would be called the same.
-    pub fn of<'a>(schemas: impl Iterator<Item = &'a String>) -> Result<Self> {
+    pub(crate) fn of<'a>(schemas: impl Iterator<Item = &'a String>) -> Result<Self> {
         let mut names = BTreeMap::new();
         let mut owners: BTreeMap<String, &String> = BTreeMap::new();
         for schema in schemas {
@@ -73,14 +73,14 @@ impl SchemaNames {
         Ok(Self(names))
     }
 
-    pub fn of_schema(&self, schema: &str) -> Result<&str> {
+    pub(crate) fn of_schema(&self, schema: &str) -> Result<&str> {
         self.0.get(schema).map(String::as_str).ok_or_else(|| {
             fault(format!("there is no schema `{schema}`"), "describe it, or refer to one that there is")
         })
     }
 
     /// The type that `#/components/schemas/…` refers to.
-    pub fn of_reference(&self, reference: &str) -> Result<&str> {
+    pub(crate) fn of_reference(&self, reference: &str) -> Result<&str> {
         let Some(pointer) = reference.strip_prefix("#/components/schemas/") else {
             return Err(fault(
                 format!("`{reference}` refers to no schema of the document"),
@@ -105,13 +105,13 @@ fn identifier(schema: &str) -> String {
 }
 
 /// The name of a field, in quotes where it needs them.
-pub fn field(name: &str) -> String {
+pub(crate) fn field(name: &str) -> String {
     let starts = name.starts_with(|one: char| one.is_ascii_alphabetic() || one == '_' || one == '$');
     let is_plain = starts && name.chars().all(|one| one.is_ascii_alphanumeric() || one == '_' || one == '$');
     if is_plain { name.to_owned() } else { literal(name) }
 }
 
 /// A string in double quotes. JSON's form is TypeScript's, too.
-pub fn literal(text: &str) -> String {
+pub(crate) fn literal(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }

@@ -20,7 +20,7 @@ enum ResponseReading {
 }
 
 /// The map of operations, and how those are read whose answers are no JSON.
-pub fn all(document: &Value, names: &SchemaNames) -> Result<String> {
+pub(crate) fn all(document: &Value, names: &SchemaNames) -> Result<String> {
     let (mut operations, mut readings) = (Vec::new(), Vec::new());
     for (path, item) in document["paths"].as_object().into_iter().flatten() {
         for method in METHODS {

@@ -7,16 +7,16 @@ use anyhow::Result;
 use serde_json::{Map, Value};
 
 /// A named type, with its comment.
-pub fn declaration(name: &str, schema: &Value, names: &SchemaNames) -> Result<String> {
+pub(crate) fn declaration(name: &str, schema: &Value, names: &SchemaNames) -> Result<String> {
     Ok(text::declaration(name, description_of(schema), &type_of(schema, names)?))
 }
 
-pub fn description_of(schema: &Value) -> Option<&str> {
+pub(crate) fn description_of(schema: &Value) -> Option<&str> {
     schema["description"].as_str().filter(|text| !text.trim().is_empty())
 }
 
 /// The type of what a schema takes.
-pub fn type_of(schema: &Value, names: &SchemaNames) -> Result<TsType> {
+pub(crate) fn type_of(schema: &Value, names: &SchemaNames) -> Result<TsType> {
     let object = match schema {
         Value::Bool(false) => return Ok(TsType::word("never")),
         Value::Object(object) => object,

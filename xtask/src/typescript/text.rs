@@ -1,11 +1,11 @@
 //! Formatting: comments, and types on one line or several, as Biome would with the width of `web/biome.json`.
 
 /// Columns of a line.
-pub const WIDTH: usize = 110;
+pub(crate) const WIDTH: usize = 110;
 
 /// A type, so far as its layout needs to know it.
 #[derive(Clone, Debug, PartialEq)]
-pub enum TsType {
+pub(crate) enum TsType {
     /// Words that stay together.
     Word(String),
     /// `{ … }`, a field a line; without fields it is a record of nothing.
@@ -24,20 +24,20 @@ pub enum TsType {
 
 /// A field of an object.
 #[derive(Clone, Debug, PartialEq)]
-pub struct TsField {
+pub(crate) struct TsField {
     /// As it is written: with quotes, brackets and question mark.
-    pub name: String,
-    pub comment: Option<String>,
-    pub ty: TsType,
+    pub(crate) name: String,
+    pub(crate) comment: Option<String>,
+    pub(crate) ty: TsType,
 }
 
 impl TsType {
-    pub fn word(text: impl Into<String>) -> Self {
+    pub(crate) fn word(text: impl Into<String>) -> Self {
         Self::Word(text.into())
     }
 
     /// `A | B`, flat and with each member once.
-    pub fn union(members: impl IntoIterator<Item = TsType>) -> Self {
+    pub(crate) fn union(members: impl IntoIterator<Item = TsType>) -> Self {
         let mut flat: Vec<TsType> = Vec::new();
         for member in members {
             let inner = if let TsType::Union(inner) = member { inner } else { vec![member] };
@@ -60,7 +60,7 @@ impl TsType {
     }
 
     /// `A & B`, without what adds nothing.
-    pub fn intersection(members: impl IntoIterator<Item = TsType>) -> Self {
+    pub(crate) fn intersection(members: impl IntoIterator<Item = TsType>) -> Self {
         let mut flat: Vec<TsType> = Vec::new();
         for member in members {
             let inner = if let TsType::Intersection(inner) = member { inner } else { vec![member] };
@@ -189,7 +189,7 @@ fn type_after(head: &str, ty: &TsType, indent: usize) -> String {
 }
 
 /// `export …`, for a type with its name.
-pub fn declaration(name: &str, about: Option<&str>, ty: &TsType) -> String {
+pub(crate) fn declaration(name: &str, about: Option<&str>, ty: &TsType) -> String {
     let about = about.map(|about| comment(about, 0)).unwrap_or_default();
     match ty {
         TsType::Fields(fields) if !fields.is_empty() => {
@@ -203,7 +203,7 @@ pub fn declaration(name: &str, about: Option<&str>, ty: &TsType) -> String {
 }
 
 /// A comment for the next line: one line, if it fits.
-pub fn comment(text: &str, indent: usize) -> String {
+pub(crate) fn comment(text: &str, indent: usize) -> String {
     let pad = " ".repeat(indent);
     let text = text.trim().replace("*/", "*\\/");
     if !text.contains('\n') && indent + text.chars().count() + "/**  */".len() <= WIDTH {

@@ -26,7 +26,7 @@ limits = { turns_per_minute_max = 1000000, turns_per_key_max = 1000000, streams_
 ///
 /// # Errors
 /// Answers that are not as described, and programs that did not start.
-pub fn api() -> Result<ProofOutcome> {
+pub(crate) fn api() -> Result<ProofOutcome> {
     if !ExternalProgram::new("python3").args(["-m", "pip", "--version"]).succeeds() {
         return Ok(ProofOutcome::Skipped("Python 3 with pip is not installed".to_owned()));
     }

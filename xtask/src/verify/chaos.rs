@@ -8,7 +8,7 @@ use anyhow::{Result, bail};
 const KILL_TESTS: usize = 3;
 
 /// The long form of the kill tests. Each of them says in one line what it has seen.
-pub fn chaos() -> Result<ProofOutcome> {
+pub(crate) fn chaos() -> Result<ProofOutcome> {
     let mut figures = Vec::new();
     let status = ExternalProgram::cargo()
         .args(["test", "--workspace", "--test", "chaos", "--", "--nocapture"])

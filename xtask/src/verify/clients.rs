@@ -46,17 +46,17 @@ struct ClientRun {
 }
 
 /// Passed cells of the quick clients, failed ones, and clients that could not be run.
-pub struct QuickRun {
-    pub worked: usize,
-    pub unexpected: Vec<String>,
-    pub not_run: Vec<String>,
+pub(crate) struct QuickRun {
+    pub(crate) worked: usize,
+    pub(crate) unexpected: Vec<String>,
+    pub(crate) not_run: Vec<String>,
 }
 
 /// All clients; writes the table.
 ///
 /// # Errors
 /// Cells that are not as expected, and programs that did not start.
-pub(super) fn clients() -> Result<ProofOutcome> {
+pub(crate) fn clients() -> Result<ProofOutcome> {
     let (runs, not_run) = run_all(|_| true)?;
     if !not_run.is_empty() {
         return Ok(ProofOutcome::Skipped(not_run.join("; ")));
@@ -79,7 +79,7 @@ pub(super) fn clients() -> Result<ProofOutcome> {
 ///
 /// # Errors
 /// Programs that did not start.
-pub fn quick() -> Result<QuickRun> {
+pub(crate) fn quick() -> Result<QuickRun> {
     let (runs, not_run) = run_all(|client| client.is_quick)?;
     let unexpected = unexpected(&runs);
     let cells: usize = runs.iter().map(|run| run.cells.len()).sum();

@@ -4,28 +4,28 @@ use std::fmt::Write;
 
 /// A proof, when and where it was last run, and what came of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ProofRow {
-    pub name: String,
-    pub what: String,
-    pub result: String,
-    pub figure: String,
-    pub duration: String,
-    pub date: String,
-    pub commit: String,
-    pub machine: String,
-    pub command: String,
+pub(crate) struct ProofRow {
+    pub(crate) name: String,
+    pub(crate) what: String,
+    pub(crate) result: String,
+    pub(crate) figure: String,
+    pub(crate) duration: String,
+    pub(crate) date: String,
+    pub(crate) commit: String,
+    pub(crate) machine: String,
+    pub(crate) command: String,
 }
 
 /// All rows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ProofLedger(Vec<ProofRow>);
+pub(crate) struct ProofLedger(Vec<ProofRow>);
 
 const HEAD: &str = "| proof | what | result | figure | took | date | commit | machine | command |\n\
                     |---|---|---|---|---|---|---|---|---|\n";
 
 impl ProofLedger {
     /// Reads the table; what is no row is left out.
-    pub fn parse(text: &str) -> Self {
+    pub(crate) fn parse(text: &str) -> Self {
         let cells = |line: &str| -> Vec<String> {
             let line = line.trim().trim_start_matches('|').trim_end_matches('|');
             line.split('|').map(|cell| cell.trim().to_owned()).collect()
@@ -41,13 +41,13 @@ impl ProofLedger {
     }
 
     /// Puts a row in the place of the one with its name.
-    pub fn put(&mut self, row: ProofRow) {
+    pub(crate) fn put(&mut self, row: ProofRow) {
         self.0.retain(|other| other.name != row.name);
         self.0.push(row);
     }
 
     /// The table, in this order of names.
-    pub fn render(&self, order: &[&str]) -> String {
+    pub(crate) fn render(&self, order: &[&str]) -> String {
         let mut rows: Vec<_> = self.0.iter().collect();
         rows.sort_by_key(|row| order.iter().position(|name| *name == row.name));
         let mut text = HEAD.to_owned();

@@ -56,7 +56,7 @@ impl LoadScale {
 }
 
 /// Runs all of it. What does not hold is said after everything has been measured.
-pub fn load() -> Result<ProofOutcome> {
+pub(crate) fn load() -> Result<ProofOutcome> {
     let scale = LoadScale::of_environment()?;
     let folder = program::target()?.join("load");
     let serving = ServeProcess::start(&scale.program, &folder, CONFIGURATION)?;

@@ -9,23 +9,23 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 
 /// A server, which ends with this value.
-pub struct ServeProcess {
+pub(crate) struct ServeProcess {
     child: Child,
     /// `127.0.0.1:12345`
-    pub address: String,
+    pub(crate) address: String,
     /// The key of the first start.
-    pub key: String,
+    pub(crate) key: String,
     _stdout: BufReader<ChildStdout>,
 }
 
 impl ServeProcess {
     /// Starts it with the demo model.
-    pub fn start(throughline: &Path, folder: &Path, configuration: &str) -> Result<Self> {
+    pub(crate) fn start(throughline: &Path, folder: &Path, configuration: &str) -> Result<Self> {
         Self::start_with(throughline, folder, configuration, &["--model", "demo", "--demo-tools"], &[])
     }
 
     /// Starts it with an empty store in this folder, which is made anew, and waits until it can be asked.
-    pub fn start_with(
+    pub(crate) fn start_with(
         throughline: &Path,
         folder: &Path,
         configuration: &str,
@@ -65,7 +65,7 @@ impl ServeProcess {
     }
 
     /// Its process.
-    pub fn pid(&self) -> u32 {
+    pub(crate) fn pid(&self) -> u32 {
         self.child.id()
     }
 
@@ -105,7 +105,7 @@ impl Drop for ServeProcess {
 ///
 /// # Errors
 /// The outer one: a pin is wrong. The inner one: why they cannot be had on this machine.
-pub fn packages(
+pub(crate) fn packages(
     pins: &str,
     folder_name: &str,
     probe: &str,

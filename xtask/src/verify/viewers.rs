@@ -10,7 +10,7 @@ const SECTION: &str = "viewers";
 
 /// The long form of the crowds. Each of them says in one line what it has seen, which is also what the page on reliability
 /// shows.
-pub fn viewers() -> Result<ProofOutcome> {
+pub(crate) fn viewers() -> Result<ProofOutcome> {
     let mut figures = Vec::new();
     let status = ExternalProgram::cargo()
         .args(["test", "--workspace", "--test", "crowd", "--", "--nocapture", "--test-threads=1"])

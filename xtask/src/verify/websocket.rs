@@ -20,7 +20,7 @@ const CASES_MIN: usize = 240;
 ///
 /// # Errors
 /// Cases that failed, and programs that did not start.
-pub fn websocket() -> Result<ProofOutcome> {
+pub(crate) fn websocket() -> Result<ProofOutcome> {
     let Some(python) = python() else {
         return Ok(ProofOutcome::Skipped(
             "there is no Python 2.7 with pip, which Autobahn's suite needs".to_owned(),

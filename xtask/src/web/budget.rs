@@ -15,7 +15,7 @@ const ALL_BYTES_MAX: u64 = 220_000;
 const CHAT: [&str; 2] = ["index.html", "src/chat/view.tsx"];
 
 /// Fails if one of them is larger than it may be; else says how large they are.
-pub fn check(dist: &Path) -> Result<String> {
+pub(crate) fn check(dist: &Path) -> Result<String> {
     let text = fs::read_to_string(dist.join("manifest.json")).context("the build has left no manifest")?;
     let manifest: Value = serde_json::from_str(&text).context("the manifest is no JSON")?;
     let of = |files: &BTreeSet<String>| files.iter().map(|file| compressed(dist, file)).sum::<Result<u64>>();

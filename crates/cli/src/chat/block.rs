@@ -14,7 +14,7 @@ const THINKING_LINES: usize = 4;
 
 /// Content of a block.
 #[derive(Debug)]
-pub enum ScreenBlock {
+pub(crate) enum ScreenBlock {
     /// Visible text; `begun` once some of its lines have been handed out.
     Text { markdown: MarkdownStream, open: bool, refused: bool, has_printed: bool },
     /// Reasoning.
@@ -37,15 +37,15 @@ pub enum ScreenBlock {
 
 /// Reasoning with its time.
 #[derive(Debug)]
-pub struct ThinkingBlock {
-    pub text: String,
-    pub started_at: i64,
-    pub ended_at: Option<i64>,
+pub(crate) struct ThinkingBlock {
+    pub(crate) text: String,
+    pub(crate) started_at: i64,
+    pub(crate) ended_at: Option<i64>,
 }
 
 impl ScreenBlock {
     /// Lines that are final now, and whether the block has no more to come.
-    pub fn settle(
+    pub(crate) fn settle(
         &mut self,
         now: i64,
         columns: usize,
@@ -72,7 +72,13 @@ impl ScreenBlock {
     }
 
     /// Lines that may still change.
-    pub fn live(&self, now: i64, columns: usize, words: UiText, reasoning: ReasoningView) -> Vec<StyledLine> {
+    pub(crate) fn live(
+        &self,
+        now: i64,
+        columns: usize,
+        words: UiText,
+        reasoning: ReasoningView,
+    ) -> Vec<StyledLine> {
         match self {
             ScreenBlock::Text { markdown, refused, has_printed, .. } => {
                 with_refusal_label(markdown.open(prose(columns)), *refused && !*has_printed, words)
@@ -114,7 +120,7 @@ impl ScreenBlock {
     }
 
     /// Remembers that lines have been handed out; says whether that was so before.
-    pub fn mark_printed(&mut self, now: bool) -> bool {
+    pub(crate) fn mark_printed(&mut self, now: bool) -> bool {
         match self {
             ScreenBlock::Text { has_printed, .. } => std::mem::replace(has_printed, *has_printed || now),
             _ => false,
@@ -122,7 +128,7 @@ impl ScreenBlock {
     }
 
     /// Some lines have been handed out.
-    pub fn has_printed(&self) -> bool {
+    pub(crate) fn has_printed(&self) -> bool {
         matches!(self, ScreenBlock::Text { has_printed: true, .. })
     }
 }

@@ -16,7 +16,7 @@ const EDITOR_ROWS: usize = 12;
 
 /// An answer.
 #[derive(Clone, Debug, PartialEq)]
-pub enum DialogReply {
+pub(crate) enum DialogReply {
     /// Run this one, or do not.
     Decide(ApprovalId, ApprovalResponse),
     /// Run this one and all that ask in this turn.
@@ -27,7 +27,7 @@ pub enum DialogReply {
 
 /// Effect of a key press.
 #[derive(Clone, Debug, PartialEq)]
-pub enum KeyOutcome {
+pub(crate) enum KeyOutcome {
     /// It means nothing here.
     Ignored,
     /// Something else is shown now.
@@ -44,7 +44,7 @@ pub enum KeyOutcome {
 
 /// A question under way to its answer.
 #[derive(Debug)]
-pub struct QuestionDialog {
+pub(crate) struct QuestionDialog {
     id: ApprovalId,
     words: UiText,
     stage: DialogStage,
@@ -74,7 +74,7 @@ enum DialogStage {
 
 impl QuestionDialog {
     /// At the start of a question.
-    pub fn new(question: &PendingQuestion, words: UiText) -> Self {
+    pub(crate) fn new(question: &PendingQuestion, words: UiText) -> Self {
         let stage = match &question.input {
             QuestionInput::Fields(form) if !form.fields.is_empty() => DialogStage::Filling,
             QuestionInput::Fields(_) => DialogStage::Complete,
@@ -93,22 +93,22 @@ impl QuestionDialog {
     }
 
     /// Id of the question that the dialog answers.
-    pub fn id(&self) -> &ApprovalId {
+    pub(crate) fn id(&self) -> &ApprovalId {
         &self.id
     }
 
     /// Something is being written: every key belongs to it.
-    pub fn is_writing(&self) -> bool {
+    pub(crate) fn is_writing(&self) -> bool {
         matches!(self.stage, DialogStage::Reason | DialogStage::Editing | DialogStage::Filling)
     }
 
     /// The answer is out.
-    pub fn is_sent(&self) -> bool {
+    pub(crate) fn is_sent(&self) -> bool {
         self.stage == DialogStage::Sent
     }
 
     /// The answer was not taken: what was edited comes back to the editor, with everything that was written.
-    pub fn reject(&mut self, why: String) {
+    pub(crate) fn reject(&mut self, why: String) {
         if let Some(stage) = self.sent_from.take() {
             self.stage = stage;
         }
@@ -116,7 +116,7 @@ impl QuestionDialog {
     }
 
     /// Takes over the arguments as the user's editor left them.
-    pub fn edited_outside(&mut self, text: Result<String, String>) {
+    pub(crate) fn edited_outside(&mut self, text: Result<String, String>) {
         match text {
             Ok(text) => {
                 self.editor.fill(text.trim_end());
@@ -128,7 +128,7 @@ impl QuestionDialog {
     }
 
     /// Takes pasted text, where something is being written.
-    pub fn paste(&mut self, text: &str) -> bool {
+    pub(crate) fn paste(&mut self, text: &str) -> bool {
         if self.is_writing() {
             self.editor.paste(text);
         }
@@ -136,7 +136,7 @@ impl QuestionDialog {
     }
 
     /// Handles a key press.
-    pub fn key(&mut self, key: KeyEvent, question: &PendingQuestion) -> KeyOutcome {
+    pub(crate) fn key(&mut self, key: KeyEvent, question: &PendingQuestion) -> KeyOutcome {
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
         match self.stage {
             DialogStage::Sent => KeyOutcome::Ignored,
@@ -312,7 +312,7 @@ impl QuestionDialog {
     }
 
     /// Lines under the question: the keys that can be pressed, or the text being written; wrapped to `columns`.
-    pub fn lines(
+    pub(crate) fn lines(
         &self,
         question: &PendingQuestion,
         count: usize,
@@ -422,13 +422,13 @@ impl QuestionDialog {
 }
 
 /// "remembered for this turn · any arguments".
-pub fn remember_text(scope: ApprovalScope, any: bool, words: UiText) -> String {
+pub(crate) fn remember_text(scope: ApprovalScope, any: bool, words: UiText) -> String {
     let calls = if any { words.any_arguments() } else { words.these_arguments() };
     format!("{} · {calls}", scope_text(scope, words))
 }
 
 /// "remembered for this turn".
-pub fn scope_text(scope: ApprovalScope, words: UiText) -> &'static str {
+pub(crate) fn scope_text(scope: ApprovalScope, words: UiText) -> &'static str {
     match scope {
         ApprovalScope::Call => words.remembered_call(),
         ApprovalScope::Turn => words.remembered_turn(),

@@ -8,29 +8,29 @@ use serde_json::{Map, Value};
 
 /// Fields of one question, in the schema's order.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct QuestionForm {
-    pub fields: Vec<FormField>,
+pub(crate) struct QuestionForm {
+    pub(crate) fields: Vec<FormField>,
 }
 
 /// One thing that is asked for.
 #[derive(Clone, Debug, PartialEq)]
-pub struct FormField {
+pub(crate) struct FormField {
     /// Its key in the answer.
-    pub name: String,
+    pub(crate) name: String,
     /// Label of the field.
-    pub title: String,
+    pub(crate) title: String,
     /// Description of the field.
-    pub about: String,
+    pub(crate) about: String,
     /// Type of value that the field accepts.
-    pub kind: FormFieldKind,
-    pub presence: FieldPresence,
+    pub(crate) kind: FormFieldKind,
+    pub(crate) presence: FieldPresence,
     /// The answer if nothing is typed.
-    pub default: Option<Value>,
+    pub(crate) default: Option<Value>,
 }
 
 /// Required or optional field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FieldPresence {
+pub(crate) enum FieldPresence {
     /// It may not.
     Required,
     /// It may.
@@ -39,7 +39,7 @@ pub enum FieldPresence {
 
 /// Type of value that a field accepts.
 #[derive(Clone, Debug, PartialEq)]
-pub enum FormFieldKind {
+pub(crate) enum FormFieldKind {
     /// Text of so many characters at least and at most.
     Text { least: Option<u64>, most: Option<u64> },
     /// A number within bounds.
@@ -56,7 +56,7 @@ pub enum FormFieldKind {
 
 /// Range of numbers that a field accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NumberKind {
+pub(crate) enum NumberKind {
     /// Whole ones.
     Integer,
     /// All.
@@ -65,7 +65,7 @@ pub enum NumberKind {
 
 impl QuestionForm {
     /// The fields of a JSON Schema of an object; none if it has no properties.
-    pub fn of(schema: &Value) -> Self {
+    pub(crate) fn of(schema: &Value) -> Self {
         let required = |name: &str| {
             let list = schema.get("required").and_then(Value::as_array);
             list.into_iter().flatten().any(|entry| entry.as_str() == Some(name))
@@ -97,7 +97,7 @@ impl FormField {
     ///
     /// # Errors
     /// Why it does not fit, for whoever typed it.
-    pub fn parse_typed(&self, typed: &str, words: UiText) -> Result<Option<Value>, String> {
+    pub(crate) fn parse_typed(&self, typed: &str, words: UiText) -> Result<Option<Value>, String> {
         let typed = typed.trim();
         if typed.is_empty() {
             return match (&self.default, self.presence) {
@@ -110,7 +110,7 @@ impl FormField {
     }
 
     /// One line that describes the accepted input.
-    pub fn hint(&self, words: UiText) -> String {
+    pub(crate) fn hint(&self, words: UiText) -> String {
         let mut hint = self.kind.hint(words);
         match (&self.default, self.presence) {
             (Some(default), _) => {
@@ -268,13 +268,13 @@ fn bounds_text(least: Option<f64>, most: Option<f64>) -> String {
 
 /// The answer so far, field by field.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct FormAnswers {
+pub(crate) struct FormAnswers {
     values: Vec<Option<Value>>,
 }
 
 impl FormAnswers {
     /// The field that is asked for now; `None` = all are answered.
-    pub fn next_field<'f>(&self, form: &'f QuestionForm) -> Option<&'f FormField> {
+    pub(crate) fn next_field<'f>(&self, form: &'f QuestionForm) -> Option<&'f FormField> {
         form.fields.get(self.values.len())
     }
 
@@ -282,7 +282,12 @@ impl FormAnswers {
     ///
     /// # Errors
     /// Why what was typed does not fit; the same field is asked for again.
-    pub fn answer_next(&mut self, form: &QuestionForm, typed: &str, words: UiText) -> Result<(), String> {
+    pub(crate) fn answer_next(
+        &mut self,
+        form: &QuestionForm,
+        typed: &str,
+        words: UiText,
+    ) -> Result<(), String> {
         if let Some(field) = self.next_field(form) {
             let value = field.parse_typed(typed, words)?;
             self.values.push(value);
@@ -291,14 +296,14 @@ impl FormAnswers {
     }
 
     /// Takes the last answer back, to be changed.
-    pub fn undo_last(&mut self, form: &QuestionForm, words: UiText) -> String {
+    pub(crate) fn undo_last(&mut self, form: &QuestionForm, words: UiText) -> String {
         let value = self.values.pop().flatten();
         let field = form.fields.get(self.values.len());
         field.zip(value).map(|(field, value)| field.kind.value_text(&value, words)).unwrap_or_default()
     }
 
     /// Name and value of what has been answered.
-    pub fn answered_rows(&self, form: &QuestionForm, words: UiText) -> Vec<(String, String)> {
+    pub(crate) fn answered_rows(&self, form: &QuestionForm, words: UiText) -> Vec<(String, String)> {
         let items = form.fields.iter().zip(&self.values);
         let shown = |(field, value): (&FormField, &Option<Value>)| {
             let value =
@@ -309,7 +314,7 @@ impl FormAnswers {
     }
 
     /// The answer as an object.
-    pub fn answer(&self, form: &QuestionForm) -> Value {
+    pub(crate) fn answer(&self, form: &QuestionForm) -> Value {
         let pairs = form.fields.iter().zip(&self.values);
         let values = pairs.filter_map(|(field, value)| Some((field.name.clone(), value.clone()?)));
         Value::Object(values.collect::<Map<_, _>>())

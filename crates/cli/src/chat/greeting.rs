@@ -8,7 +8,7 @@ use crate::terminal::text::{StyledLine, TextColor, TextStyle, width};
 const ABOUT_COLUMNS: usize = 28;
 
 /// The model that answers and, for the demo model, prompts to try.
-pub fn lines(context: &AppContext, words: UiText, columns: usize) -> Vec<StyledLine> {
+pub(crate) fn lines(context: &AppContext, words: UiText, columns: usize) -> Vec<StyledLine> {
     let mut title = StyledLine::new("  ━━●━━●━━▸ ", TextStyle::ink(TextColor::Magenta));
     title.push("throughline", TextStyle::bold_ink(TextColor::Magenta));
     title.push(concat!(" ", env!("CARGO_PKG_VERSION")), TextStyle::DIM);
@@ -40,7 +40,7 @@ pub fn lines(context: &AppContext, words: UiText, columns: usize) -> Vec<StyledL
 }
 
 /// Prompts that Tab suggests: the demo model understands these.
-pub fn examples(context: &AppContext, words: UiText) -> Vec<String> {
+pub(crate) fn examples(context: &AppContext, words: UiText) -> Vec<String> {
     if context.is_demo() {
         words.examples().iter().map(|(example, _)| (*example).to_owned()).collect()
     } else {

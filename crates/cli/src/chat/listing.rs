@@ -5,7 +5,7 @@ use crate::setup::{AppContext, OfferedToolRow};
 use crate::terminal::text::{StyledLine, TextColor, TextStyle, width};
 
 /// The commands of the chat, each with what it does.
-pub fn command_lines(words: UiText) -> Vec<StyledLine> {
+pub(crate) fn command_lines(words: UiText) -> Vec<StyledLine> {
     let commands = words.commands();
     let column = commands.iter().map(|(name, _)| width(name)).max().unwrap_or(0);
     let line = |(name, what): &(&str, &str)| {
@@ -18,7 +18,7 @@ pub fn command_lines(words: UiText) -> Vec<StyledLine> {
 }
 
 /// Each offered tool: name, what it may do, what a call of it comes to, where it is from, what it is for.
-pub fn tool_lines(offered: &[OfferedToolRow], words: UiText, columns: usize) -> Vec<StyledLine> {
+pub(crate) fn tool_lines(offered: &[OfferedToolRow], words: UiText, columns: usize) -> Vec<StyledLine> {
     let column =
         |of: fn(&OfferedToolRow) -> &str| offered.iter().map(|tool| width(of(tool))).max().unwrap_or(0);
     let (name, effect, source) =
@@ -38,7 +38,7 @@ pub fn tool_lines(offered: &[OfferedToolRow], words: UiText, columns: usize) -> 
 }
 
 /// Each source with how many tools it has, and what is wrong with it.
-pub fn source_lines(context: &AppContext, words: UiText, columns: usize) -> Vec<StyledLine> {
+pub(crate) fn source_lines(context: &AppContext, words: UiText, columns: usize) -> Vec<StyledLine> {
     let mut lines = Vec::new();
     for source in context.sources() {
         let mark = if source.faults.is_empty() { ("✔", TextColor::Green) } else { ("✘", TextColor::Red) };

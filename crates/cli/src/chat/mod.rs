@@ -1,19 +1,19 @@
 //! `throughline chat`: a conversation in the terminal.
 
 mod block;
-pub mod dialog;
-pub mod form;
+pub(crate) mod dialog;
+pub(crate) mod form;
 mod greeting;
 mod listing;
 mod piped;
-pub mod question;
+pub(crate) mod question;
 mod queue;
 mod rich;
 mod screen;
 mod slash_command;
-pub mod texts;
-pub mod transcript;
-pub mod turn_commands;
+pub(crate) mod texts;
+pub(crate) mod transcript;
+pub(crate) mod turn_commands;
 
 use crate::args::{ChatArgs, ModelArgs};
 use crate::exit::{CliFailure, CommandResult};
@@ -26,7 +26,7 @@ use throughline::config::ToolMode;
 use throughline::{ApprovalMode, Conversation, TurnHandle, UserInput};
 
 /// Talks until the person leaves or the input ends.
-pub async fn run(args: &ChatArgs) -> CommandResult {
+pub(crate) async fn run(args: &ChatArgs) -> CommandResult {
     let words = UiText(UiLanguage::of_environment());
     match output_style() {
         OutputStyle::Rich if !args.plain => {

@@ -18,7 +18,7 @@ const GREETING_COLUMNS_MAX: usize = 80;
 const LIST_COLUMNS: usize = 160;
 
 /// Answers line by line until the input ends. The exit code is that of the last turn.
-pub async fn run(mut session: ChatSession, words: UiText) -> CommandResult {
+pub(crate) async fn run(mut session: ChatSession, words: UiText) -> CommandResult {
     let mut stop_signals = crate::interrupt::stop_signals().map_err(|error| messages::no_signals(&error))?;
     let mut lines = typed_lines().map_err(|error| messages::no_runtime(&error))?;
     let person = io::stdin().is_terminal();

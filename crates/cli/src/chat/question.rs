@@ -11,32 +11,32 @@ use throughline_wire::visible;
 
 /// A question that waits for an answer.
 #[derive(Clone, Debug, PartialEq)]
-pub struct PendingQuestion {
+pub(crate) struct PendingQuestion {
     /// The key of the answer.
-    pub id: ApprovalId,
+    pub(crate) id: ApprovalId,
     /// Call that the question belongs to.
-    pub call: Option<CallId>,
+    pub(crate) call: Option<CallId>,
     /// The tool's name.
-    pub tool: String,
+    pub(crate) tool: String,
     /// Where the tool comes from.
-    pub source: String,
+    pub(crate) source: String,
     /// Effect of the tool.
-    pub effect: String,
+    pub(crate) effect: String,
     /// Text of the question, in the words of the engine or the tool.
-    pub question: String,
+    pub(crate) question: String,
     /// The rule that asks.
-    pub rule: String,
+    pub(crate) rule: String,
     /// When it counts as denied, in ms since 1970.
-    pub expires_at: Option<i64>,
+    pub(crate) expires_at: Option<i64>,
     /// Hash of the arguments that are shown.
-    pub arguments_hash: String,
+    pub(crate) arguments_hash: String,
     /// Kind of answer that the question needs.
-    pub input: QuestionInput,
+    pub(crate) input: QuestionInput,
 }
 
 /// Subject of a question.
 #[derive(Clone, Debug, PartialEq)]
-pub enum QuestionInput {
+pub(crate) enum QuestionInput {
     /// May this call run?
     Approval {
         /// All arguments, as they would run.
@@ -50,7 +50,7 @@ pub enum QuestionInput {
 
 impl PendingQuestion {
     /// Everything that is to be decided on, in unwrapped lines; `at` of `count` questions is shown if there are several.
-    pub fn lines(&self, now: i64, (index, count): (usize, usize), words: UiText) -> Vec<StyledLine> {
+    pub(crate) fn lines(&self, now: i64, (index, count): (usize, usize), words: UiText) -> Vec<StyledLine> {
         let title = match self.input {
             QuestionInput::Approval { .. } => words.allow_question(),
             QuestionInput::Fields(_) | QuestionInput::Address(_) => words.tool_asks(),
@@ -84,18 +84,18 @@ impl PendingQuestion {
     }
 
     /// The question to be answered by a line, as text.
-    pub fn as_text(&self, now: i64, words: UiText) -> String {
+    pub(crate) fn as_text(&self, now: i64, words: UiText) -> String {
         let lines = self.lines(now, (0, 1), words);
         lines.iter().map(|line| format!("┃ {}\n", line.plain())).collect()
     }
 
     /// It is about a call that would run, not about what a running one wants to know.
-    pub fn is_approval(&self) -> bool {
+    pub(crate) fn is_approval(&self) -> bool {
         matches!(self.input, QuestionInput::Approval { .. })
     }
 
     /// Some rules ask each time, whatever was said before.
-    pub fn can_be_remembered(&self) -> bool {
+    pub(crate) fn can_be_remembered(&self) -> bool {
         self.is_approval() && !["manual", "tool", "loop_guard"].contains(&self.rule.as_str())
     }
 
@@ -140,7 +140,7 @@ fn text_lines(text: &str, style: TextStyle) -> Vec<StyledLine> {
 }
 
 /// JSON to be edited: indented, hidden characters as escapes, so that what is seen is what is there.
-pub fn editable(arguments: &str) -> String {
+pub(crate) fn editable(arguments: &str) -> String {
     let pretty = serde_json::from_str::<Value>(arguments)
         .ok()
         .and_then(|value| serde_json::to_string_pretty(&value).ok())
@@ -152,7 +152,7 @@ pub fn editable(arguments: &str) -> String {
 ///
 /// # Errors
 /// Why they cannot be arguments at all; whether they fit the tool is not known here.
-pub fn parse_edited(text: &str, words: UiText) -> Result<Value, String> {
+pub(crate) fn parse_edited(text: &str, words: UiText) -> Result<Value, String> {
     match serde_json::from_str::<Value>(text) {
         Ok(value) if value.is_object() => Ok(value),
         Ok(_) => Err(words.not_an_object().to_owned()),

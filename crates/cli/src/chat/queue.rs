@@ -10,17 +10,17 @@ const QUEUED_MAX: usize = 16;
 
 /// A message that waits.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct QueuedText {
+pub(crate) struct QueuedText {
     /// Its key in the turn.
-    pub id: UserMessageId,
-    pub text: String,
+    pub(crate) id: UserMessageId,
+    pub(crate) text: String,
     /// Point of the turn at which it is delivered.
-    pub when: MessageTiming,
+    pub(crate) when: MessageTiming,
 }
 
 /// Messages written ahead, oldest first. Messages that the turn has not taken in when it ends start the next turn.
 #[derive(Debug, Default)]
-pub struct MessageQueue {
+pub(crate) struct MessageQueue {
     waiting: VecDeque<QueuedText>,
     count: u64,
 }
@@ -30,7 +30,7 @@ impl MessageQueue {
     ///
     /// # Errors
     /// The message, if too many wait.
-    pub fn push(&mut self, text: String, when: MessageTiming) -> Result<QueuedText, String> {
+    pub(crate) fn push(&mut self, text: String, when: MessageTiming) -> Result<QueuedText, String> {
         if self.waiting.len() >= QUEUED_MAX {
             return Err(text);
         }
@@ -41,34 +41,34 @@ impl MessageQueue {
     }
 
     /// The turn has taken a message in: it waits no longer.
-    pub fn apply(&mut self, event: &Event) {
+    pub(crate) fn apply(&mut self, event: &Event) {
         if let EventKind::UserMessage { id: Some(id), .. } = &event.kind {
             self.waiting.retain(|queued| queued.id != *id);
         }
     }
 
     /// The message written last, taken back to be changed.
-    pub fn retract_last(&mut self) -> Option<QueuedText> {
+    pub(crate) fn retract_last(&mut self) -> Option<QueuedText> {
         self.waiting.pop_back()
     }
 
     /// First message of the next turn.
-    pub fn pop(&mut self) -> Option<String> {
+    pub(crate) fn pop(&mut self) -> Option<String> {
         self.waiting.pop_front().map(|queued| queued.text)
     }
 
     /// Messages that wait for the next step.
-    pub fn for_step(&self) -> Vec<QueuedText> {
+    pub(crate) fn for_step(&self) -> Vec<QueuedText> {
         self.waiting.iter().filter(|queued| queued.when == MessageTiming::NextStep).cloned().collect()
     }
 
     /// Throws away what waits.
-    pub fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.waiting.clear();
     }
 
     /// Each with what it waits for.
-    pub fn lines(&self, words: UiText) -> impl Iterator<Item = StyledLine> {
+    pub(crate) fn lines(&self, words: UiText) -> impl Iterator<Item = StyledLine> {
         self.waiting.iter().enumerate().map(move |(at, queued)| {
             let when = match queued.when {
                 MessageTiming::NextStep => words.queued_step(),

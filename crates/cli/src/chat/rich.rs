@@ -23,7 +23,7 @@ use tokio::time::MissedTickBehavior;
 const FRAME_INTERVAL: Duration = Duration::from_millis(33);
 
 /// Talks until the person leaves.
-pub async fn run(mut session: ChatSession, words: UiText) -> CommandResult {
+pub(crate) async fn run(mut session: ChatSession, words: UiText) -> CommandResult {
     let (columns, rows) = crossterm::terminal::size().map_err(|error| messages::terminal_failed(&error))?;
     let mut stop_signals = crate::interrupt::stop_signals().map_err(|error| messages::no_signals(&error))?;
     let raw = RawTerminal::enter().map_err(|error| messages::terminal_failed(&error))?;

@@ -21,7 +21,7 @@ const PROMPT: &str = "› ";
 
 /// Action that the user requested.
 #[derive(Clone, Debug, PartialEq)]
-pub enum ScreenAction {
+pub(crate) enum ScreenAction {
     /// Nothing but what the screen does by itself.
     Nothing,
     /// A line was written.
@@ -42,7 +42,7 @@ pub enum ScreenAction {
 
 /// Everything that is on the screen or about to be.
 #[derive(Debug)]
-pub struct ChatScreen {
+pub(crate) struct ChatScreen {
     words: UiText,
     editor: LineEditor,
     turn: Option<TurnTranscript>,
@@ -59,31 +59,31 @@ pub struct ChatScreen {
     queue: MessageQueue,
     /// Default delivery of messages that are sent while a turn runs.
     // R: T14
-    pub steering: MessageTiming,
+    pub(crate) steering: MessageTiming,
     /// Final lines not yet painted.
     settled: Vec<StyledLine>,
     /// The question that was printed because it is longer than the screen.
     printed_question: Option<ApprovalId>,
     /// Names of pictures that go with the next message.
-    pub attached: Vec<String>,
-    pub reasoning: ReasoningView,
+    pub(crate) attached: Vec<String>,
+    pub(crate) reasoning: ReasoningView,
     placeholder: &'static str,
 }
 
 /// One frame.
 #[derive(Debug, Default)]
-pub struct ScreenFrame {
+pub(crate) struct ScreenFrame {
     /// Printed once.
-    pub settled: Vec<StyledLine>,
+    pub(crate) settled: Vec<StyledLine>,
     /// Repainted.
-    pub live: Vec<StyledLine>,
+    pub(crate) live: Vec<StyledLine>,
     /// In the live lines.
-    pub cursor: Option<CursorPosition>,
+    pub(crate) cursor: Option<CursorPosition>,
 }
 
 impl ChatScreen {
     /// An empty screen; `examples` are what Tab suggests.
-    pub fn new(words: UiText, examples: &[String]) -> Self {
+    pub(crate) fn new(words: UiText, examples: &[String]) -> Self {
         let completions = slash_command::COMMAND_NAMES.iter().map(|name| (*name).to_owned()).collect();
         Self {
             words,
@@ -105,12 +105,12 @@ impl ChatScreen {
     }
 
     /// Prints lines above everything that is live.
-    pub fn print(&mut self, lines: impl IntoIterator<Item = StyledLine>) {
+    pub(crate) fn print(&mut self, lines: impl IntoIterator<Item = StyledLine>) {
         self.settled.extend(lines);
     }
 
     /// A message goes out: a turn begins at `now`.
-    pub fn begin_turn(&mut self, message: &str, columns: usize, now: i64) {
+    pub(crate) fn begin_turn(&mut self, message: &str, columns: usize, now: i64) {
         self.settled.push(StyledLine::default());
         let prompt = StyledLine::new(PROMPT, TextStyle::bold_ink(TextColor::Magenta));
         let indent = StyledLine::new("  ", TextStyle::PLAIN);
@@ -130,18 +130,18 @@ impl ChatScreen {
     }
 
     /// Questions that have been answered beforehand.
-    pub fn auto_approves(&self) -> bool {
+    pub(crate) fn auto_approves(&self) -> bool {
         let asked = self.turn.as_ref().map_or(&[][..], TurnTranscript::questions);
         self.allowing_all && asked.iter().any(PendingQuestion::is_approval)
     }
 
     /// A turn is under way.
-    pub fn is_running(&self) -> bool {
+    pub(crate) fn is_running(&self) -> bool {
         self.turn.is_some()
     }
 
     /// Takes an event of the turn.
-    pub fn apply(&mut self, event: &Event) {
+    pub(crate) fn apply(&mut self, event: &Event) {
         if let Some(turn) = &mut self.turn {
             turn.apply(event);
         }
@@ -156,21 +156,21 @@ impl ChatScreen {
     }
 
     /// Reports that the user's answer does not fit the tool.
-    pub fn reject_answer(&mut self, why: String) {
+    pub(crate) fn reject_answer(&mut self, why: String) {
         if let Some(dialog) = &mut self.dialog {
             dialog.reject(why);
         }
     }
 
     /// Takes over the arguments as the user's editor left them.
-    pub fn edited_outside(&mut self, text: Result<String, String>) {
+    pub(crate) fn edited_outside(&mut self, text: Result<String, String>) {
         if let Some(dialog) = &mut self.dialog {
             dialog.edited_outside(text);
         }
     }
 
     /// The question that is shown.
-    pub fn question(&self) -> Option<&PendingQuestion> {
+    pub(crate) fn question(&self) -> Option<&PendingQuestion> {
         let dialog = self.dialog.as_ref()?;
         self.turn.as_ref()?.questions().iter().find(|question| question.id == *dialog.id())
     }
@@ -187,7 +187,7 @@ impl ChatScreen {
     }
 
     /// The turn is over: everything of it becomes final. Gives the message that was written meanwhile, if one was.
-    pub fn end_turn(&mut self, now: i64, columns: usize) -> Option<String> {
+    pub(crate) fn end_turn(&mut self, now: i64, columns: usize) -> Option<String> {
         if let Some(mut turn) = self.turn.take() {
             let shown = turn.render(now, columns);
             self.settled.extend(shown.settled);
@@ -206,25 +206,25 @@ impl ChatScreen {
     }
 
     /// Messages that wait for a step of the running turn.
-    pub fn waiting_for_step(&self) -> Vec<QueuedText> {
+    pub(crate) fn waiting_for_step(&self) -> Vec<QueuedText> {
         self.queue.for_step()
     }
 
     /// The last lines: what there is of a turn that is left stays on the screen.
-    pub fn farewell(&mut self, now: i64, columns: usize) -> Vec<StyledLine> {
+    pub(crate) fn farewell(&mut self, now: i64, columns: usize) -> Vec<StyledLine> {
         self.end_turn(now, columns);
         std::mem::take(&mut self.settled)
     }
 
     /// Takes pasted text.
-    pub fn paste(&mut self, text: &str) {
+    pub(crate) fn paste(&mut self, text: &str) {
         if !self.dialog.as_mut().is_some_and(|dialog| dialog.paste(text)) {
             self.editor.paste(text);
         }
     }
 
     /// Handles a key press.
-    pub fn key(&mut self, key: KeyEvent) -> ScreenAction {
+    pub(crate) fn key(&mut self, key: KeyEvent) -> ScreenAction {
         if key.kind == KeyEventKind::Release {
             return ScreenAction::Nothing;
         }
@@ -351,7 +351,7 @@ impl ChatScreen {
     }
 
     /// The next frame. Final lines are returned once.
-    pub fn frame(&mut self, now: i64, columns: usize, rows: usize) -> ScreenFrame {
+    pub(crate) fn frame(&mut self, now: i64, columns: usize, rows: usize) -> ScreenFrame {
         let mut frame = ScreenFrame { settled: std::mem::take(&mut self.settled), ..ScreenFrame::default() };
         let words = self.words;
         let running = self.turn.is_some();

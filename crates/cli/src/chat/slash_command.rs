@@ -2,7 +2,7 @@
 
 /// Command on a line that starts with `/`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum SlashCommand {
+pub(crate) enum SlashCommand {
     /// A message for the model.
     Message(String),
     /// The list of commands.
@@ -28,11 +28,11 @@ pub enum SlashCommand {
 }
 
 /// Names that Tab completes to.
-pub const COMMAND_NAMES: [&str; 9] =
+pub(crate) const COMMAND_NAMES: [&str; 9] =
     ["/help", "/tools", "/sources", "/model", "/mode", "/image", "/after", "/thinking", "/quit"];
 
 /// Reads a line. `//` begins a message with a slash; a path such as `/etc/hosts` is no command either.
-pub fn parse(line: &str) -> SlashCommand {
+pub(crate) fn parse(line: &str) -> SlashCommand {
     let line = line.trim();
     if let Some(escaped) = line.strip_prefix('/').filter(|rest| rest.starts_with('/')) {
         return SlashCommand::Message(escaped.to_owned());

@@ -7,7 +7,7 @@ use serde_json::Value;
 use throughline_engine::{CallStatus, SessionStats, ToolInput, ToolResult, TurnFault};
 
 /// Result of a turn in one line.
-pub fn totals_text(words: UiText, stats: &SessionStats) -> String {
+pub(crate) fn totals_text(words: UiText, stats: &SessionStats) -> String {
     let tokens = match (stats.usage.input_tokens, stats.usage.output_tokens) {
         (None, None) => None,
         (input, output) => Some(input.unwrap_or(0).saturating_add(output.unwrap_or(0))),
@@ -17,7 +17,7 @@ pub fn totals_text(words: UiText, stats: &SessionStats) -> String {
 }
 
 /// The complete arguments: as text where the text is more exact than the value (digits beyond 64 bits), pretty-printed otherwise.
-pub fn full_arguments(input: &ToolInput) -> String {
+pub(crate) fn full_arguments(input: &ToolInput) -> String {
     match (&input.raw, &input.text, &input.arguments) {
         (Some(raw), _, _) => raw.clone(),
         (None, Some(text), _) => text.clone(),
@@ -29,7 +29,7 @@ pub fn full_arguments(input: &ToolInput) -> String {
 }
 
 /// The arguments in one line; nothing if there are none.
-pub fn arguments_summary(input: &ToolInput) -> String {
+pub(crate) fn arguments_summary(input: &ToolInput) -> String {
     match (&input.raw, &input.arguments) {
         (None, Some(serde_json::Value::Object(members))) if members.is_empty() => String::new(),
         _ if !input.input_summary.is_empty() => input.input_summary.clone(),
@@ -40,7 +40,7 @@ pub fn arguments_summary(input: &ToolInput) -> String {
 }
 
 /// "you changed: city "Paris" → "Oslo"".
-pub fn changes_text(diff: &Value, words: UiText) -> String {
+pub(crate) fn changes_text(diff: &Value, words: UiText) -> String {
     let side = |change: &Value, side: &str| change.get(side).map_or_else(|| "–".to_owned(), Value::to_string);
     let field_path = |change: &Value| {
         let path = change.get("path").and_then(Value::as_str).unwrap_or_default();
@@ -56,7 +56,7 @@ pub fn changes_text(diff: &Value, words: UiText) -> String {
 }
 
 /// Description of the remembered scope of an answer; `None` for an answer to this call alone.
-pub fn remembered_text(scope: &str, words: UiText) -> Option<String> {
+pub(crate) fn remembered_text(scope: &str, words: UiText) -> Option<String> {
     match scope {
         "turn" => Some(words.remembered_turn().to_owned()),
         "conversation" => Some(words.remembered_conversation().to_owned()),
@@ -66,7 +66,7 @@ pub fn remembered_text(scope: &str, words: UiText) -> Option<String> {
 }
 
 /// The rule that let a call run, if it is one that somebody made.
-pub fn allowed_by_text(rule: &str, words: UiText) -> Option<String> {
+pub(crate) fn allowed_by_text(rule: &str, words: UiText) -> Option<String> {
     let made = rule.starts_with("rule:") || rule.starts_with("remembered:");
     made.then(|| format!("{} {rule}", words.allowed_by()))
 }
@@ -77,7 +77,7 @@ fn denied_by_text(rule: &str, words: UiText) -> String {
 }
 
 /// Puts the outcome on the card.
-pub fn finish_card(card: &mut ToolCard, result: &ToolResult, words: UiText) {
+pub(crate) fn finish_card(card: &mut ToolCard, result: &ToolResult, words: UiText) {
     card.state = result.status;
     card.duration_ms = result.duration_ms;
     card.state_words = state_text(result.status, words).to_owned();
@@ -93,7 +93,7 @@ pub fn finish_card(card: &mut ToolCard, result: &ToolResult, words: UiText) {
 }
 
 /// The state in words, for those whose mark does not say enough.
-pub fn state_text(status: CallStatus, words: UiText) -> &'static str {
+pub(crate) fn state_text(status: CallStatus, words: UiText) -> &'static str {
     match status {
         CallStatus::Preparing | CallStatus::Running | CallStatus::Success => "",
         CallStatus::Queued => words.queued(),
@@ -108,7 +108,7 @@ pub fn state_text(status: CallStatus, words: UiText) -> &'static str {
 }
 
 /// Why a call did not succeed.
-pub fn failure_text(result: &ToolResult, words: UiText) -> String {
+pub(crate) fn failure_text(result: &ToolResult, words: UiText) -> String {
     let Some(error) = &result.error else { return result.output_summary.clone() };
     let message = error.message.clone().unwrap_or_default();
     let known_text = match error.code.as_str() {
@@ -128,7 +128,7 @@ pub fn failure_text(result: &ToolResult, words: UiText) -> String {
 }
 
 /// A failure as lines: what, why, what to do.
-pub fn fault_lines(fault: &TurnFault, words: UiText, columns: usize) -> Vec<StyledLine> {
+pub(crate) fn fault_lines(fault: &TurnFault, words: UiText, columns: usize) -> Vec<StyledLine> {
     let mut lines = vec![StyledLine::new(&format!("✘ {}", fault.what), TextStyle::bold_ink(TextColor::Red))];
     if !fault.why.is_empty() {
         lines.push(StyledLine::new(&format!("  {}", fault.why), TextStyle::PLAIN));

@@ -18,7 +18,7 @@ use throughline_wire::UserPart;
 
 /// Full or shortened display of reasoning.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum ReasoningView {
+pub(crate) enum ReasoningView {
     /// Its last lines while it comes, its first lines afterwards.
     #[default]
     Folded,
@@ -28,7 +28,7 @@ pub enum ReasoningView {
 
 /// One turn on the screen.
 #[derive(Debug)]
-pub struct TurnTranscript {
+pub(crate) struct TurnTranscript {
     words: UiText,
     reasoning: ReasoningView,
     blocks: Vec<ScreenBlock>,
@@ -54,16 +54,16 @@ enum ModelActivity {
 
 /// New lines for the screen.
 #[derive(Debug, Default, PartialEq)]
-pub struct TranscriptLines {
+pub(crate) struct TranscriptLines {
     /// Final: printed once.
-    pub settled: Vec<StyledLine>,
+    pub(crate) settled: Vec<StyledLine>,
     /// In progress: shown until the next frame.
-    pub live: Vec<StyledLine>,
+    pub(crate) live: Vec<StyledLine>,
 }
 
 impl TurnTranscript {
     /// A turn of which nothing has been seen, begun at `now` (ms since 1970).
-    pub fn new(words: UiText, reasoning: ReasoningView, now: i64) -> Self {
+    pub(crate) fn new(words: UiText, reasoning: ReasoningView, now: i64) -> Self {
         Self {
             words,
             reasoning,
@@ -78,12 +78,12 @@ impl TurnTranscript {
     }
 
     /// Open questions in the order in which they were asked.
-    pub fn questions(&self) -> &[PendingQuestion] {
+    pub(crate) fn questions(&self) -> &[PendingQuestion] {
         &self.questions
     }
 
     /// Takes one event.
-    pub fn apply(&mut self, event: &Event) {
+    pub(crate) fn apply(&mut self, event: &Event) {
         let block = event.block.map(|index| index as usize);
         match &event.kind {
             EventKind::StreamStart { .. } => self.started_at = event.timestamp,
@@ -263,7 +263,7 @@ impl TurnTranscript {
     }
 
     /// Lines for the next frame, at the time `now` (ms since 1970).
-    pub fn render(&mut self, now: i64, columns: usize) -> TranscriptLines {
+    pub(crate) fn render(&mut self, now: i64, columns: usize) -> TranscriptLines {
         let mut rendered = TranscriptLines::default();
         while let Some(block) = self.blocks.get_mut(self.settled) {
             let (lines, done) = block.settle(now, columns, self.words, self.reasoning);
@@ -287,7 +287,7 @@ impl TurnTranscript {
     }
 
     /// Status of the turn in one line.
-    pub fn status(&self, now: i64) -> String {
+    pub(crate) fn status(&self, now: i64) -> String {
         let running = self.count_calls(|state| state == CallStatus::Running);
         if !self.questions.is_empty() {
             return self.words.waiting_for_you().to_owned();
@@ -317,12 +317,12 @@ impl TurnTranscript {
     }
 
     /// Run time of the turn.
-    pub fn elapsed(&self, now: i64) -> String {
+    pub(crate) fn elapsed(&self, now: i64) -> String {
         duration(now.saturating_sub(self.started_at).max(0).unsigned_abs())
     }
 
     /// The line under a turn that has ended: why, unless it just completed, and what it took.
-    pub fn footer(&self) -> Vec<StyledLine> {
+    pub(crate) fn footer(&self) -> Vec<StyledLine> {
         let words = self.words;
         // A notice or an error at the end of the message has said it already.
         let is_explained =

@@ -11,7 +11,7 @@ use throughline_wire::{CallArguments, ToolName};
 ///
 /// # Errors
 /// What does not fit, with its path.
-pub fn check_arguments(app: &Throughline, tool: &str, reply: &DialogReply) -> Result<(), String> {
+pub(crate) fn check_arguments(app: &Throughline, tool: &str, reply: &DialogReply) -> Result<(), String> {
     let DialogReply::Decide(_, answer) = reply else { return Ok(()) };
     let Some(arguments) = &answer.arguments else { return Ok(()) };
     let arguments = CallArguments::from_value(arguments.clone());
@@ -22,7 +22,7 @@ pub fn check_arguments(app: &Throughline, tool: &str, reply: &DialogReply) -> Re
 ///
 /// # Errors
 /// Why what was filled in does not fit: the question is still open.
-pub async fn send_answer(control: &TurnControl, reply: DialogReply) -> Result<(), String> {
+pub(crate) async fn send_answer(control: &TurnControl, reply: DialogReply) -> Result<(), String> {
     let _ = match reply {
         DialogReply::Decide(id, answer) => control.answer_with(id, answer).await,
         DialogReply::ApproveAll => control.answer_all(ApprovalDecision::Approve, None).await,
@@ -39,32 +39,32 @@ pub async fn send_answer(control: &TurnControl, reply: DialogReply) -> Result<()
 }
 
 /// Sends a message into the turn. What it does not take in stays in the queue and begins the next one. R: T14
-pub async fn queue_message(control: &TurnControl, queued: QueuedText) {
+pub(crate) async fn queue_message(control: &TurnControl, queued: QueuedText) {
     let _ = control.send_as(queued.id, queued.text, queued.when).await;
 }
 
 /// Takes it back. One that was taken in meanwhile is in the events. R: T14
-pub async fn retract_message(control: &TurnControl, id: UserMessageId) {
+pub(crate) async fn retract_message(control: &TurnControl, id: UserMessageId) {
     let _ = control.retract(id).await;
 }
 
 /// Tracks answers that should apply always, and the outcome of storing them.
 // R: A2
 #[derive(Debug, Default)]
-pub struct AlwaysAnswers {
+pub(crate) struct AlwaysAnswers {
     seen: bool,
 }
 
 impl AlwaysAnswers {
     /// Takes an event of the turn.
-    pub fn apply(&mut self, event: &Event) {
+    pub(crate) fn apply(&mut self, event: &Event) {
         if let EventKind::ApprovalResolved { remember: Some(scope), .. } = &event.kind {
             self.seen |= scope == "always";
         }
     }
 
     /// The turn is over: why such an answer was not kept, told once.
-    pub fn fault(&mut self, app: &Throughline) -> Option<ApprovalStoreError> {
+    pub(crate) fn fault(&mut self, app: &Throughline) -> Option<ApprovalStoreError> {
         std::mem::take(&mut self.seen).then(|| app.approval_store_error()).flatten()
     }
 }

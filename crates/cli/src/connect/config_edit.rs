@@ -5,24 +5,24 @@ use throughline::config::{ConfigFile, CustomEndpoint};
 use toml_edit::{DocumentMut, InlineTable, Item, Table, TableLike, Value};
 
 /// Values to write.
-pub struct ConfigChange<'a> {
-    pub upstream: &'a str,
+pub(crate) struct ConfigChange<'a> {
+    pub(crate) upstream: &'a str,
     /// Its address, if it is not known by name.
-    pub own_address: Option<&'a CustomEndpoint>,
+    pub(crate) own_address: Option<&'a CustomEndpoint>,
     /// The variable that holds its key, if it is not the usual one.
-    pub key_env: Option<&'a str>,
+    pub(crate) key_env: Option<&'a str>,
     /// An agent, and its model as `upstream/model`.
-    pub agent: Option<(&'a str, &'a str)>,
+    pub(crate) agent: Option<(&'a str, &'a str)>,
 }
 
 impl ConfigChange<'_> {
     /// The file stays as it is.
-    pub fn is_nothing(&self) -> bool {
+    pub(crate) fn is_nothing(&self) -> bool {
         self.own_address.is_none() && self.key_env.is_none() && self.agent.is_none()
     }
 
     /// Changes the file, or makes it; the agent's model before. What cannot be read, or would not be a configuration, stays.
-    pub fn write_to(&self, path: &Path) -> Result<Option<String>, String> {
+    pub(crate) fn write_to(&self, path: &Path) -> Result<Option<String>, String> {
         // A link keeps pointing to where it points.
         let path = &path.canonicalize().unwrap_or_else(|_| path.to_owned());
         let text = match std::fs::read_to_string(path) {

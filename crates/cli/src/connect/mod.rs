@@ -26,7 +26,7 @@ const LISTED_MODELS_MAX: usize = 30;
 const CONFIG_FILE: &str = "throughline.toml";
 
 /// Connects one.
-pub async fn run(args: &ConnectArgs) -> CommandResult {
+pub(crate) async fn run(args: &ConnectArgs) -> CommandResult {
     let words = UiText(UiLanguage::of_environment());
     let is_asked = io::stdin().is_terminal() && io::stderr().is_terminal();
     let name = match (&args.upstream, is_asked) {

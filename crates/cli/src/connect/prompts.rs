@@ -8,7 +8,7 @@ use std::io::{self, BufRead, Write};
 use throughline::providers::{self, KnownProvider};
 
 /// Those that are known, by number.
-pub fn print_known() {
+pub(crate) fn print_known() {
     let all = providers::all();
     let name_width = all.iter().map(|row| row.name.len()).max().unwrap_or_default();
     for (at, KnownProvider { name, title, .. }) in all.iter().enumerate() {
@@ -17,7 +17,7 @@ pub fn print_known() {
 }
 
 /// One of them, by number or name.
-pub fn ask_upstream(words: UiText) -> Result<String, CliFailure> {
+pub(crate) fn ask_upstream(words: UiText) -> Result<String, CliFailure> {
     print_known();
     let input = prompt(&words.connect_which())?;
     let names = providers::names();
@@ -30,7 +30,11 @@ pub fn ask_upstream(words: UiText) -> Result<String, CliFailure> {
 }
 
 /// One of these models, by number or name; `None` = none.
-pub fn ask_model(models: &[String], listed_max: usize, words: UiText) -> Result<Option<String>, CliFailure> {
+pub(crate) fn ask_model(
+    models: &[String],
+    listed_max: usize,
+    words: UiText,
+) -> Result<Option<String>, CliFailure> {
     for (at, model) in models.iter().take(listed_max).enumerate() {
         super::print_status(&format!("{:>3}  {model}", at + 1));
     }
@@ -46,7 +50,7 @@ pub fn ask_model(models: &[String], listed_max: usize, words: UiText) -> Result<
 }
 
 /// A line of standard input.
-pub fn read_line() -> Result<String, CliFailure> {
+pub(crate) fn read_line() -> Result<String, CliFailure> {
     let mut text = String::new();
     io::stdin().lock().read_line(&mut text).map_err(|error| messages::input_failed(&error))?;
     Ok(text.trim().to_owned())
@@ -59,7 +63,7 @@ fn prompt(question: &str) -> Result<String, CliFailure> {
 }
 
 /// A line that nobody sees.
-pub fn read_hidden(question: &str) -> Result<String, CliFailure> {
+pub(crate) fn read_hidden(question: &str) -> Result<String, CliFailure> {
     // Before the question is there: what is typed at once is not shown, either.
     enable_raw_mode().map_err(|error| messages::terminal_failed(&error))?;
     eprint!("{question}");

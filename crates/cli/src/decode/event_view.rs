@@ -13,7 +13,7 @@ use throughline_wire::{
 /// The line's form: `type` says which event it is.
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub enum EventView<'a> {
+pub(crate) enum EventView<'a> {
     Text {
         text: &'a str,
     },

@@ -5,7 +5,7 @@ use serde_json::value::RawValue;
 /// Valid JSON text as a raw value, so that numbers keep every digit: white space between tokens is dropped (one
 /// line), and an escape that is half a surrogate pair becomes `\ufffd` (strict parsers refuse it). `None` if the
 /// text is not JSON after all.
-pub fn raw_value(text: &str) -> Option<Box<RawValue>> {
+pub(crate) fn raw_value(text: &str) -> Option<Box<RawValue>> {
     RawValue::from_string(on_one_line(text)).ok()
 }
 

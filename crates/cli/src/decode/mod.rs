@@ -20,7 +20,7 @@ const READ_BYTES: usize = 64 << 10;
 const CHUNK_BYTES_MAX: u64 = 300;
 
 /// Decodes standard input to standard output.
-pub fn run(args: &DecodeArgs) -> CommandResult {
+pub(crate) fn run(args: &DecodeArgs) -> CommandResult {
     let stdin = io::stdin();
     if stdin.is_terminal() {
         eprintln!("{}", messages::DECODE_READS_STDIN);

@@ -10,7 +10,7 @@ use throughline_wire::{
 
 /// The object printed. Keys that are always there come first; the rest only if there is something to say.
 #[derive(Serialize)]
-pub struct ReplyView<'a> {
+pub(crate) struct ReplyView<'a> {
     text: &'a str,
     reasoning: &'a str,
     finish_reason: Option<FinishReason>,
@@ -55,7 +55,7 @@ struct ChoiceView<'a> {
 
 /// An upstream's error under the names it has on the wire.
 #[derive(Serialize)]
-pub struct ErrorView<'a> {
+pub(crate) struct ErrorView<'a> {
     message: &'a str,
     #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
     kind: Option<&'a str>,
@@ -131,7 +131,7 @@ fn call(call: &ReplyCall) -> CallView<'_> {
 }
 
 /// Arguments as JSON: their own text where there is one, so that integers beyond 64 bits keep their digits (W3).
-pub fn exact(arguments: &CallArguments, kind: CallKind) -> Option<Box<RawValue>> {
+pub(crate) fn exact(arguments: &CallArguments, kind: CallKind) -> Option<Box<RawValue>> {
     match kind {
         CallKind::Custom => to_raw_value(&arguments.text).ok(),
         CallKind::Function => raw_value(&arguments.text).or_else(|| to_raw_value(&arguments.value).ok()),

@@ -19,7 +19,7 @@ const OPEN_FILES_WANTED: u64 = 1_024;
 const PROGRAMS: [&str; 6] = ["node", "npm", "npx", "python3", "uvx", "git"];
 
 /// Confinement of tool programs.
-pub async fn sandbox(settings: Option<&AppSettings>, words: UiText, report: &mut DoctorReport) {
+pub(crate) async fn sandbox(settings: Option<&AppSettings>, words: UiText, report: &mut DoctorReport) {
     let probe = match ExecHelper::this_program(crate::EXEC) {
         Some(helper) => helper.probe().await,
         None => Err("/proc".to_owned()),
@@ -130,7 +130,7 @@ fn user_namespaces() -> Option<bool> {
 }
 
 /// Resource limits of this process.
-pub fn limits(words: UiText, report: &mut DoctorReport) {
+pub(crate) fn limits(words: UiText, report: &mut DoctorReport) {
     let Some(open_files) = open_files_max() else { return };
     if open_files < OPEN_FILES_WANTED {
         report.add(DoctorArea::Sandbox, DoctorState::Note, "ulimit", words.doctor_few_files(open_files));
@@ -146,7 +146,7 @@ fn open_files_max() -> Option<u64> {
 }
 
 /// Size, colours and language of the terminal.
-pub fn terminal(words: UiText, report: &mut DoctorReport) {
+pub(crate) fn terminal(words: UiText, report: &mut DoctorReport) {
     let term = std::env::var("TERM").unwrap_or_default();
     match output_style() {
         OutputStyle::Rich => {
@@ -163,7 +163,7 @@ pub fn terminal(words: UiText, report: &mut DoctorReport) {
 }
 
 /// Installed programs and their versions.
-pub async fn programs(words: UiText, report: &mut DoctorReport) {
+pub(crate) async fn programs(words: UiText, report: &mut DoctorReport) {
     let surroundings = SpawnContext::of_this_process();
     let versions = PROGRAMS.map(|name| {
         let detected = surroundings.find_program(name).ok();

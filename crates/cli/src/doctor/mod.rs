@@ -10,11 +10,11 @@ mod setup;
 use crate::args::DoctorArgs;
 use crate::exit::{CliExit, CommandResult};
 use crate::messages::{self, UiLanguage, UiText};
-pub use report::DoctorArea;
+pub(crate) use report::DoctorArea;
 use report::DoctorReport;
 
 /// Looks at everything, prints it, and ends with an error if something that is configured does not work.
-pub async fn run(args: &DoctorArgs) -> CommandResult {
+pub(crate) async fn run(args: &DoctorArgs) -> CommandResult {
     let words = UiText(UiLanguage::of_environment());
     let mut report = DoctorReport::default();
     let settings = setup::check_configuration(&args.choice, words, &mut report);

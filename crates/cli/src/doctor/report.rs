@@ -9,7 +9,7 @@ use throughline_wire::visible;
 /// Subject of a finding; findings are listed in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum DoctorArea {
+pub(crate) enum DoctorArea {
     Configuration,
     Upstreams,
     Tools,
@@ -33,7 +33,7 @@ impl DoctorArea {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum DoctorState {
+pub(crate) enum DoctorState {
     /// As it should be.
     Good,
     /// Worth knowing; nothing that is configured needs it.
@@ -44,7 +44,7 @@ pub enum DoctorState {
 
 /// One thing that was looked at.
 #[derive(Clone, Debug, Serialize)]
-pub struct DoctorFinding {
+pub(crate) struct DoctorFinding {
     area: DoctorArea,
     state: DoctorState,
     /// Checked item.
@@ -58,11 +58,11 @@ pub struct DoctorFinding {
 
 /// All of them.
 #[derive(Default)]
-pub struct DoctorReport(Vec<DoctorFinding>);
+pub(crate) struct DoctorReport(Vec<DoctorFinding>);
 
 impl DoctorReport {
     /// Adds one. Names and details may come from servers and files.
-    pub fn add(
+    pub(crate) fn add(
         &mut self,
         area: DoctorArea,
         state: DoctorState,
@@ -73,14 +73,14 @@ impl DoctorReport {
     }
 
     /// Adds a suggested fix to the last finding.
-    pub fn remedy(&mut self, remedy: impl Into<String>) {
+    pub(crate) fn remedy(&mut self, remedy: impl Into<String>) {
         if let Some(finding) = self.0.last_mut() {
             finding.remedy = Some(remedy.into());
         }
     }
 
     /// Nothing that is configured is broken.
-    pub fn has_no_errors(&self) -> bool {
+    pub(crate) fn has_no_errors(&self) -> bool {
         self.count(DoctorState::Wrong) == 0
     }
 
@@ -89,12 +89,12 @@ impl DoctorReport {
     }
 
     /// For programs.
-    pub fn as_json(&self) -> Value {
+    pub(crate) fn as_json(&self) -> Value {
         json!({"version": env!("CARGO_PKG_VERSION"), "well": self.has_no_errors(), "findings": self.0})
     }
 
     /// For people: an area after the other, a remedy under its finding.
-    pub fn as_text(&self, words: UiText) -> String {
+    pub(crate) fn as_text(&self, words: UiText) -> String {
         let mut text = format!("throughline {}\n", env!("CARGO_PKG_VERSION"));
         let columns =
             self.0.iter().map(|finding| width(&finding.name)).max().unwrap_or(0).min(NAME_COLUMNS_MAX);

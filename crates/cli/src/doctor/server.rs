@@ -21,7 +21,7 @@ const READY_WAIT: Duration = Duration::from_secs(2);
 const SQLITE: &[u8; 16] = b"SQLite format 3\0";
 
 /// Address, certificate, data folder, disk, store and clock.
-pub async fn check_server(settings: &AppSettings, words: UiText, report: &mut DoctorReport) {
+pub(crate) async fn check_server(settings: &AppSettings, words: UiText, report: &mut DoctorReport) {
     let folder = data_dir::folder();
     let running = match folder.as_deref().and_then(ServerNote::read) {
         Some(note) => fetch_readiness(&note.url).await.map(|ready| (note.url, ready)),

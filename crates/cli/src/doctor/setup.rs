@@ -14,7 +14,7 @@ use throughline_tools::{AgentCallable, Toolbox};
 const SOURCES_WAIT: Duration = Duration::from_secs(15);
 
 /// The file and what it comes to. `None` = it cannot be used.
-pub fn check_configuration(
+pub(crate) fn check_configuration(
     choice: &ModelArgs,
     words: UiText,
     report: &mut DoctorReport,
@@ -49,7 +49,7 @@ pub fn check_configuration(
 }
 
 /// Checks that each upstream has a key; never prints the key.
-pub fn check_upstreams(settings: &AppSettings, words: UiText, report: &mut DoctorReport) {
+pub(crate) fn check_upstreams(settings: &AppSettings, words: UiText, report: &mut DoctorReport) {
     let choices = settings.agents.values().flat_map(|agent| &agent.models);
     let used: BTreeSet<&str> = choices.map(|choice| choice.name.as_str()).collect();
     for upstream in settings.upstreams.values() {
@@ -98,7 +98,7 @@ pub fn check_upstreams(settings: &AppSettings, words: UiText, report: &mut Docto
 }
 
 /// Sources of tools with what each has, and what is wrong with them.
-pub async fn check_tools(
+pub(crate) async fn check_tools(
     choice: &ModelArgs,
     settings: &AppSettings,
     words: UiText,

@@ -10,7 +10,7 @@ use crate::terminal::card::duration;
 use throughline_store::catalog::{CallFilter, CallRow, PageRequest, TurnFilter, TurnSummary};
 
 /// Prints what is asked for.
-pub async fn run(args: &HistoryArgs) -> CommandResult {
+pub(crate) async fn run(args: &HistoryArgs) -> CommandResult {
     let words = UiText(UiLanguage::of_environment());
     let store = ReadOnlyStore::open(args.store.as_deref()).await?;
     let failed = store.failed();

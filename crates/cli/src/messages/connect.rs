@@ -7,18 +7,18 @@ use throughline::{ProbeError, ProbeFailure};
 
 impl UiText {
     /// Above the list of those that are known.
-    pub fn connect_which(self) -> String {
+    pub(crate) fn connect_which(self) -> String {
         self.pick_text("Which one? A number or a name:", "连接哪一个？输入编号或名称：")
     }
 
     /// Nobody can be asked.
-    pub fn connect_none(self) -> CliFailure {
+    pub(crate) fn connect_none(self) -> CliFailure {
         let what = self.pick_text("nothing is named to be connected", "没有指定要连接的上游");
         CliFailure::usage(what, "", "throughline connect deepseek")
     }
 
     /// It is none of the known ones.
-    pub fn connect_unknown(self, why: &str) -> CliFailure {
+    pub(crate) fn connect_unknown(self, why: &str) -> CliFailure {
         let remedy = self.pick_text(
             "a name of `throughline upstreams`, or one of your own with --base-url URL --api openai-chat",
             "使用 `throughline upstreams` 中的名称，或用 --base-url URL --api openai-chat 连接自己的地址",
@@ -27,12 +27,12 @@ impl UiText {
     }
 
     /// Where a key is made.
-    pub fn connect_key_at(self, url: &str) -> String {
+    pub(crate) fn connect_key_at(self, url: &str) -> String {
         self.pick_text(format!("Get a key at {url}"), format!("在此获取密钥：{url}"))
     }
 
     /// The prompt.
-    pub fn connect_key(self, title: &str, stored: bool, needed: bool) -> String {
+    pub(crate) fn connect_key(self, title: &str, stored: bool, needed: bool) -> String {
         match (stored, needed) {
             (true, _) => self.pick_text(
                 format!("Key of {title} (not shown; Enter keeps the stored one): "),
@@ -49,12 +49,12 @@ impl UiText {
     }
 
     /// It is there already.
-    pub fn connect_key_set(self, variable: &str) -> String {
+    pub(crate) fn connect_key_set(self, variable: &str) -> String {
         self.pick_text(format!("✔ the key is in {variable}"), format!("✔ 密钥在 {variable} 中"))
     }
 
     /// No key can be had.
-    pub fn connect_no_key(self, title: &str, variable: Option<&str>) -> CliFailure {
+    pub(crate) fn connect_no_key(self, title: &str, variable: Option<&str>) -> CliFailure {
         let what = self.pick_text(format!("{title} needs a key"), format!("{title} 需要密钥"));
         let set = variable.map(|variable| format!("export {variable}=…, ")).unwrap_or_default();
         let remedy = self.pick_text(
@@ -64,7 +64,7 @@ impl UiText {
         CliFailure::usage(what, "", remedy)
     }
 
-    pub fn connect_bad_key(self, why: &str) -> CliFailure {
+    pub(crate) fn connect_bad_key(self, why: &str) -> CliFailure {
         let what = self.pick_text("this is no key", "这不是密钥");
         CliFailure::usage(
             what,
@@ -74,7 +74,7 @@ impl UiText {
     }
 
     /// It is being asked.
-    pub fn connect_asking(self, title: &str) -> String {
+    pub(crate) fn connect_asking(self, title: &str) -> String {
         self.pick_text(
             format!("asking {title} which models it has …"),
             format!("正在询问 {title} 有哪些模型…"),
@@ -82,7 +82,7 @@ impl UiText {
     }
 
     /// It has answered.
-    pub fn connect_listed(self, title: &str, models: usize) -> String {
+    pub(crate) fn connect_listed(self, title: &str, models: usize) -> String {
         self.pick_text(
             format!("✔ {title} answers; models: {models}"),
             format!("✔ {title} 已响应；模型 {models} 个"),
@@ -90,12 +90,12 @@ impl UiText {
     }
 
     /// It does not say which models it has.
-    pub fn connect_unlisted(self, title: &str) -> String {
+    pub(crate) fn connect_unlisted(self, title: &str) -> String {
         self.pick_text(format!("  {title} does not list its models"), format!("  {title} 不列出模型"))
     }
 
     /// Below the models.
-    pub fn connect_model(self) -> String {
+    pub(crate) fn connect_model(self) -> String {
         self.pick_text(
             "Model, by number or name (Enter: none now): ",
             "模型，输入编号或名称（直接回车：暂不选择）：",
@@ -103,17 +103,17 @@ impl UiText {
     }
 
     /// There are more.
-    pub fn connect_more(self, more: usize) -> String {
+    pub(crate) fn connect_more(self, more: usize) -> String {
         self.pick_text(format!("     … and {more} more"), format!("     … 还有 {more} 个"))
     }
 
     /// One of them has said a word.
-    pub fn connect_answered(self, model: &str) -> String {
+    pub(crate) fn connect_answered(self, model: &str) -> String {
         self.pick_text(format!("✔ {model} answers"), format!("✔ {model} 能够回答"))
     }
 
     /// The key is kept.
-    pub fn connect_key_stored(self, path: &Path) -> String {
+    pub(crate) fn connect_key_stored(self, path: &Path) -> String {
         let path = path.display();
         self.pick_text(
             format!("✔ the key is in {path}, for your eyes only"),
@@ -122,7 +122,13 @@ impl UiText {
     }
 
     /// The file is written.
-    pub fn connect_written(self, path: &Path, agent: &str, model: &str, before: Option<&str>) -> String {
+    pub(crate) fn connect_written(
+        self,
+        path: &Path,
+        agent: &str,
+        model: &str,
+        before: Option<&str>,
+    ) -> String {
         let path = path.display();
         match before.filter(|before| *before != model) {
             Some(before) => self.pick_text(
@@ -136,7 +142,7 @@ impl UiText {
         }
     }
 
-    pub fn connect_next(self, command: &str) -> String {
+    pub(crate) fn connect_next(self, command: &str) -> String {
         self.pick_text(
             format!("\nnext: {command}\n(a server that runs takes it by itself within a second)\n"),
             format!("\n接下来：{command}\n（正在运行的服务器会在一秒内自动采用）\n"),
@@ -144,18 +150,18 @@ impl UiText {
     }
 
     /// A key is forgotten.
-    pub fn connect_forgotten(self, name: &str) -> String {
+    pub(crate) fn connect_forgotten(self, name: &str) -> String {
         self.pick_text(format!("the stored key of {name} is forgotten\n"), format!("已删除 {name} 的密钥\n"))
     }
 
     /// There was none.
-    pub fn connect_nothing(self, name: &str) -> CliFailure {
+    pub(crate) fn connect_nothing(self, name: &str) -> CliFailure {
         let what = self.pick_text(format!("no key is stored for {name}"), format!("没有保存 {name} 的密钥"));
         CliFailure::usage(what, "", "throughline upstreams")
     }
 
     /// It cannot be used.
-    pub fn connect_failed(self, title: &str, key_url: Option<&str>, error: &ProbeError) -> CliFailure {
+    pub(crate) fn connect_failed(self, title: &str, key_url: Option<&str>, error: &ProbeError) -> CliFailure {
         let again = key_url.map(|url| format!(": {url}")).unwrap_or_default();
         let (what, remedy) = match error.failure {
             ProbeFailure::Key => (
@@ -203,7 +209,7 @@ impl UiText {
     }
 
     /// The file cannot be written, or is none.
-    pub fn connect_unwritten(self, path: &Path, why: &str) -> CliFailure {
+    pub(crate) fn connect_unwritten(self, path: &Path, why: &str) -> CliFailure {
         let what = self.pick_text(
             format!("{} cannot be changed, and was not", path.display()),
             format!("{} 无法修改，内容未变", path.display()),

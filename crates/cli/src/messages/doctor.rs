@@ -6,7 +6,7 @@ use throughline_engine::{RulePart, UnmatchedRule};
 use throughline_tools::process::ControlGroups;
 
 impl UiText {
-    pub(super) fn pick_text(self, english: impl Into<String>, chinese: impl Into<String>) -> String {
+    pub(crate) fn pick_text(self, english: impl Into<String>, chinese: impl Into<String>) -> String {
         match self.0 {
             UiLanguage::English => english.into(),
             UiLanguage::Chinese => chinese.into(),
@@ -14,7 +14,7 @@ impl UiText {
     }
 
     /// Heading of an area.
-    pub fn doctor_area(self, area: DoctorArea) -> String {
+    pub(crate) fn doctor_area(self, area: DoctorArea) -> String {
         match area {
             DoctorArea::Configuration => self.pick_text("Configuration", "配置"),
             DoctorArea::Upstreams => self.pick_text("Upstreams", "上游"),
@@ -29,7 +29,7 @@ impl UiText {
     }
 
     /// The last line.
-    pub fn doctor_verdict(self, wrong: usize) -> String {
+    pub(crate) fn doctor_verdict(self, wrong: usize) -> String {
         match wrong {
             0 => self.pick_text("All that is configured works.", "已配置的一切均可正常工作。"),
             1 => self.pick_text("1 thing that is configured does not work.", "有 1 项已配置的内容无法工作。"),
@@ -40,7 +40,7 @@ impl UiText {
         }
     }
 
-    pub fn doctor_file(self, agents: usize, upstreams: usize) -> String {
+    pub(crate) fn doctor_file(self, agents: usize, upstreams: usize) -> String {
         self.pick_text(
             format!("agents: {agents}, upstreams: {upstreams}"),
             format!("助手 {agents} 个，上游 {upstreams} 个"),
@@ -48,11 +48,11 @@ impl UiText {
     }
 
     /// There is no file.
-    pub fn doctor_no_file(self) -> String {
+    pub(crate) fn doctor_no_file(self) -> String {
         self.pick_text("none here; the built-in demo model answers", "此处没有；由内置演示模型回答")
     }
 
-    pub fn doctor_agent(self, model: &str, mode: Option<&str>) -> String {
+    pub(crate) fn doctor_agent(self, model: &str, mode: Option<&str>) -> String {
         let mode = mode.unwrap_or("auto");
         self.pick_text(
             format!("answers with {model}, tools in mode {mode}"),
@@ -61,31 +61,31 @@ impl UiText {
     }
 
     /// A key is missing.
-    pub fn doctor_no_key(self, endpoint: &str, variable: &str) -> String {
+    pub(crate) fn doctor_no_key(self, endpoint: &str, variable: &str) -> String {
         self.pick_text(format!("{endpoint}, {variable} is not set"), format!("{endpoint}，未设置 {variable}"))
     }
 
     /// A key is there.
-    pub fn doctor_key(self, endpoint: &str, variable: &str) -> String {
+    pub(crate) fn doctor_key(self, endpoint: &str, variable: &str) -> String {
         self.pick_text(format!("{endpoint}, {variable} is set"), format!("{endpoint}，已设置 {variable}"))
     }
 
     /// A key is stored.
-    pub fn doctor_stored_key(self, endpoint: &str) -> String {
+    pub(crate) fn doctor_stored_key(self, endpoint: &str) -> String {
         self.pick_text(format!("{endpoint}, its key is stored"), format!("{endpoint}，密钥已保存"))
     }
 
     /// No key is needed.
-    pub fn doctor_keyless(self, endpoint: &str) -> String {
+    pub(crate) fn doctor_keyless(self, endpoint: &str) -> String {
         self.pick_text(format!("{endpoint}, without a key"), format!("{endpoint}，不用密钥"))
     }
 
     /// The demo model.
-    pub fn doctor_demo(self) -> String {
+    pub(crate) fn doctor_demo(self) -> String {
         self.pick_text("built in, no key, no network", "内置，无需密钥，也不联网")
     }
 
-    pub fn doctor_tools(self, count: usize) -> String {
+    pub(crate) fn doctor_tools(self, count: usize) -> String {
         match count {
             1 => self.pick_text("1 tool", "1 个工具"),
             count => self.pick_text(format!("{count} tools"), format!("{count} 个工具")),
@@ -93,7 +93,7 @@ impl UiText {
     }
 
     /// A rule is about no tool.
-    pub fn doctor_unmatched_rule(self, rule: &UnmatchedRule) -> String {
+    pub(crate) fn doctor_unmatched_rule(self, rule: &UnmatchedRule) -> String {
         let number = rule.number;
         let part = match &rule.part {
             RulePart::Tool(pattern) => format!("tool = \"{pattern}\""),
@@ -109,7 +109,7 @@ impl UiText {
     }
 
     /// A source says nothing.
-    pub fn doctor_silent(self, seconds: u64) -> String {
+    pub(crate) fn doctor_silent(self, seconds: u64) -> String {
         self.pick_text(
             format!("has said nothing for {seconds} seconds"),
             format!("{seconds} 秒内没有任何回应"),
@@ -117,7 +117,7 @@ impl UiText {
     }
 
     /// Nothing can supervise.
-    pub fn doctor_no_helper(self, why: &str) -> String {
+    pub(crate) fn doctor_no_helper(self, why: &str) -> String {
         self.pick_text(
             format!("programs run unconfined, and what detaches may survive: {why}"),
             format!("程序不受限制，脱离的子进程可能残留：{why}"),
@@ -125,7 +125,7 @@ impl UiText {
     }
 
     /// Landlock as we want it.
-    pub fn doctor_landlock(self, abi: u32) -> String {
+    pub(crate) fn doctor_landlock(self, abi: u32) -> String {
         self.pick_text(
             format!("version {abi}: files, TCP and signals can be confined"),
             format!("版本 {abi}：可限制文件、TCP 与信号"),
@@ -133,7 +133,7 @@ impl UiText {
     }
 
     /// An older one.
-    pub fn doctor_old_landlock(self, abi: u32, missing: &str) -> String {
+    pub(crate) fn doctor_old_landlock(self, abi: u32, missing: &str) -> String {
         self.pick_text(
             format!("version {abi}, which cannot confine {missing}"),
             format!("版本 {abi}，无法限制：{missing}"),
@@ -141,7 +141,7 @@ impl UiText {
     }
 
     /// None.
-    pub fn doctor_no_landlock(self, why: &str) -> String {
+    pub(crate) fn doctor_no_landlock(self, why: &str) -> String {
         self.pick_text(
             format!("{why}; programs can read and write what you can"),
             format!("{why}；程序可以读写你能读写的一切"),
@@ -149,11 +149,11 @@ impl UiText {
     }
 
     /// Remedy for an old kernel.
-    pub fn doctor_newer_kernel(self) -> String {
+    pub(crate) fn doctor_newer_kernel(self) -> String {
         self.pick_text("Linux 6.12 has all of it", "Linux 6.12 具备全部能力")
     }
 
-    pub fn doctor_enable_landlock(self) -> String {
+    pub(crate) fn doctor_enable_landlock(self) -> String {
         self.pick_text(
             "Linux 5.13 or later with `landlock` among the security modules (kernel parameter lsm=landlock,…)",
             "需要 Linux 5.13 以上，且安全模块中包含 landlock（内核参数 lsm=landlock,…）",
@@ -161,16 +161,22 @@ impl UiText {
     }
 
     /// Name of the line about what programs start.
-    pub fn doctor_descendants(self) -> String {
+    pub(crate) fn doctor_descendants(self) -> String {
         self.pick_text("descendants", "子孙进程")
     }
 
     /// They are kept.
-    pub fn doctor_supervised(self) -> String {
+    pub(crate) fn doctor_supervised(self) -> String {
         self.pick_text("nothing that a tool starts survives it", "工具启动的任何进程都不会在它之后残留")
     }
 
-    pub fn doctor_limits(self, memory: u64, files: u64, processes: u64, processes_limited: bool) -> String {
+    pub(crate) fn doctor_limits(
+        self,
+        memory: u64,
+        files: u64,
+        processes: u64,
+        processes_limited: bool,
+    ) -> String {
         let english =
             format!("{memory} GiB of memory a process, {files} open files, {processes} more processes");
         let chinese =
@@ -186,7 +192,7 @@ impl UiText {
     }
 
     /// Root, and programs of tools with it.
-    pub fn runs_as_root(self) -> String {
+    pub(crate) fn runs_as_root(self) -> String {
         self.pick_text(
             "running as root: programs of tools are root, too, no limit of the system on processes binds them, and without a sandbox they read everything; set `run_as` in [tools]",
             "正在以 root 运行：工具的程序也是 root，系统的进程数上限对其无效，没有沙箱时可读取一切；请在 [tools] 中设置 `run_as`",
@@ -194,7 +200,7 @@ impl UiText {
     }
 
     /// Remedy for running as root.
-    pub fn doctor_run_as(self) -> String {
+    pub(crate) fn doctor_run_as(self) -> String {
         self.pick_text(
             "run_as = \"nobody\" in [tools], or better run all of it as a user of its own (ops/throughline.service)",
             "在 [tools] 中设置 run_as = \"nobody\"，更好的做法是让整个服务以专用用户运行（ops/throughline.service）",
@@ -202,7 +208,7 @@ impl UiText {
     }
 
     /// Whose rights programs have.
-    pub fn doctor_runs_as(self, name: &str) -> String {
+    pub(crate) fn doctor_runs_as(self, name: &str) -> String {
         self.pick_text(
             format!("programs of tools run as `{name}`"),
             format!("工具的程序以 `{name}` 的身份运行"),
@@ -210,7 +216,7 @@ impl UiText {
     }
 
     /// A group was delegated.
-    pub fn control_groups(self, groups: &ControlGroups) -> String {
+    pub(crate) fn control_groups(self, groups: &ControlGroups) -> String {
         let counted = match (groups.counts_processes, groups.counts_memory) {
             (true, true) => "pids.max, memory.max, cgroup.kill",
             (true, false) => "pids.max, cgroup.kill",
@@ -224,7 +230,7 @@ impl UiText {
         )
     }
 
-    pub fn doctor_control_groups_untested(self) -> String {
+    pub(crate) fn doctor_control_groups_untested(self) -> String {
         self.pick_text(
             "cgroup.kill was tested on a real kernel; pids.max and memory.max only against a folder that looks like one",
             "cgroup.kill 已在真实内核上测试；pids.max 与 memory.max 仅在模拟目录上测试过",
@@ -232,7 +238,7 @@ impl UiText {
     }
 
     /// None was delegated.
-    pub fn doctor_no_control_groups(self, why: &str) -> String {
+    pub(crate) fn doctor_no_control_groups(self, why: &str) -> String {
         self.pick_text(
             format!("none here ({why}); the limits hold for each process, and a family is found and ended one by one"),
             format!("此处没有（{why}）；上限按单个进程计算，进程族逐个查找并结束"),
@@ -240,7 +246,7 @@ impl UiText {
     }
 
     /// Command that delegates a control group.
-    pub fn doctor_delegate(self) -> String {
+    pub(crate) fn doctor_delegate(self) -> String {
         self.pick_text(
             "`Delegate=yes` in the unit of systemd, as ops/throughline.service has it",
             "在 systemd 单元中设置 `Delegate=yes`，参见 ops/throughline.service",
@@ -248,7 +254,7 @@ impl UiText {
     }
 
     /// All sockets can be denied.
-    pub fn doctor_sockets(self) -> String {
+    pub(crate) fn doctor_sockets(self) -> String {
         self.pick_text(
             "network = \"deny\" closes TCP, UDP and Unix sockets",
             "network = \"deny\" 可关闭 TCP、UDP 与 Unix 套接字",
@@ -256,7 +262,7 @@ impl UiText {
     }
 
     /// They cannot.
-    pub fn doctor_no_sockets(self, why: &str) -> String {
+    pub(crate) fn doctor_no_sockets(self, why: &str) -> String {
         self.pick_text(
             format!("{why}; network = \"deny\" closes TCP alone, if Landlock can"),
             format!("{why}；network = \"deny\" 只能（在 Landlock 支持时）关闭 TCP"),
@@ -264,7 +270,7 @@ impl UiText {
     }
 
     /// Permission to create namespaces; informative only, nothing here needs them.
-    pub fn doctor_namespaces(self, allowed: Option<bool>) -> String {
+    pub(crate) fn doctor_namespaces(self, allowed: Option<bool>) -> String {
         match allowed {
             Some(true) => self.pick_text("users may make their own; not used", "用户可自行创建；未使用"),
             Some(false) => self.pick_text("not for users; not needed", "用户不可创建；并不需要"),
@@ -273,7 +279,7 @@ impl UiText {
     }
 
     /// Few files may be open.
-    pub fn doctor_few_files(self, count: u64) -> String {
+    pub(crate) fn doctor_few_files(self, count: u64) -> String {
         self.pick_text(
             format!("only {count} files may be open, which many tools at once use up"),
             format!("最多只能打开 {count} 个文件，多个工具同时运行时会不够"),
@@ -281,7 +287,7 @@ impl UiText {
     }
 
     /// A terminal that can do everything.
-    pub fn doctor_rich(self, columns: u16, rows: u16) -> String {
+    pub(crate) fn doctor_rich(self, columns: u16, rows: u16) -> String {
         self.pick_text(
             format!("colours and repainting, {columns} × {rows}"),
             format!("彩色并可重绘，{columns} × {rows}"),
@@ -289,12 +295,12 @@ impl UiText {
     }
 
     /// Name of the line about a plain one.
-    pub fn doctor_plain_name(self) -> String {
+    pub(crate) fn doctor_plain_name(self) -> String {
         self.pick_text("plain text", "纯文本")
     }
 
     /// Why it is plain.
-    pub fn doctor_plain(self) -> String {
+    pub(crate) fn doctor_plain(self) -> String {
         self.pick_text(
             "no terminal here, or TERM=dumb or NO_COLOR is set",
             "当前没有终端，或设置了 TERM=dumb 或 NO_COLOR",
@@ -302,7 +308,7 @@ impl UiText {
     }
 
     /// A program is missing.
-    pub fn doctor_no_program(self, name: &str) -> String {
+    pub(crate) fn doctor_no_program(self, name: &str) -> String {
         self.pick_text(
             format!("not found; needed only for tools that are started with {name}"),
             format!("未找到；只有用 {name} 启动的工具才需要"),

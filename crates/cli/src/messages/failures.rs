@@ -7,7 +7,7 @@ use std::path::Path;
 use throughline::config::ConfigError;
 
 /// The form of every failure.
-pub fn failure(f: &mut fmt::Formatter<'_>, what: &str, why: &str, remedy: &str) -> fmt::Result {
+pub(crate) fn failure(f: &mut fmt::Formatter<'_>, what: &str, why: &str, remedy: &str) -> fmt::Result {
     write!(f, "error: {what}")?;
     if !why.is_empty() {
         write!(f, "\n  why: {why}")?;
@@ -19,12 +19,12 @@ pub fn failure(f: &mut fmt::Formatter<'_>, what: &str, why: &str, remedy: &str) 
 }
 
 /// The configuration is wrong; the error says where by itself, as a compiler does.
-pub fn config(error: &ConfigError) -> CliFailure {
+pub(crate) fn config(error: &ConfigError) -> CliFailure {
     CliFailure::usage(error.to_string(), "", "")
 }
 
 /// The application cannot be built, or a turn not begun.
-pub fn setup(error: &dyn fmt::Display) -> CliFailure {
+pub(crate) fn setup(error: &dyn fmt::Display) -> CliFailure {
     CliFailure::usage(
         error.to_string(),
         "",
@@ -33,32 +33,32 @@ pub fn setup(error: &dyn fmt::Display) -> CliFailure {
 }
 
 /// Standard input or output of `decode` failed.
-pub fn pipe_failed(error: &io::Error) -> CliFailure {
+pub(crate) fn pipe_failed(error: &io::Error) -> CliFailure {
     CliFailure::usage("the body could not be passed through", error.to_string(), "")
 }
 
 /// Standard input cannot be read.
-pub fn input_failed(error: &io::Error) -> CliFailure {
+pub(crate) fn input_failed(error: &io::Error) -> CliFailure {
     CliFailure::usage("standard input cannot be read", error.to_string(), "is it text in UTF-8?")
 }
 
 /// Standard output cannot be written.
-pub fn output_failed(error: &io::Error) -> CliFailure {
+pub(crate) fn output_failed(error: &io::Error) -> CliFailure {
     CliFailure::usage("standard output cannot be written", error.to_string(), "")
 }
 
 /// The terminal cannot be used.
-pub fn terminal_failed(error: &io::Error) -> CliFailure {
+pub(crate) fn terminal_failed(error: &io::Error) -> CliFailure {
     CliFailure::usage("the terminal cannot be used", error.to_string(), "throughline chat --plain")
 }
 
 /// Signals cannot be listened to.
-pub fn no_signals(error: &io::Error) -> CliFailure {
+pub(crate) fn no_signals(error: &io::Error) -> CliFailure {
     CliFailure::usage("Ctrl-C cannot be listened to", error.to_string(), "")
 }
 
 /// No runtime.
-pub fn no_runtime(error: &io::Error) -> CliFailure {
+pub(crate) fn no_runtime(error: &io::Error) -> CliFailure {
     CliFailure::usage(
         "no threads can be started",
         error.to_string(),
@@ -67,7 +67,7 @@ pub fn no_runtime(error: &io::Error) -> CliFailure {
 }
 
 /// The control group that is named cannot be used.
-pub fn no_control_groups(folder: &str, why: &str) -> CliFailure {
+pub(crate) fn no_control_groups(folder: &str, why: &str) -> CliFailure {
     CliFailure::usage(
         format!("the control group {folder} cannot be used"),
         why.to_owned(),
@@ -76,7 +76,7 @@ pub fn no_control_groups(folder: &str, why: &str) -> CliFailure {
 }
 
 /// The prompt is empty.
-pub fn nothing_asked() -> CliFailure {
+pub(crate) fn nothing_asked() -> CliFailure {
     CliFailure::usage(
         "there is nothing to ask",
         "the prompt is empty",
@@ -85,12 +85,12 @@ pub fn nothing_asked() -> CliFailure {
 }
 
 /// A picture cannot be sent.
-pub fn no_picture(path: &Path, why: &str) -> CliFailure {
+pub(crate) fn no_picture(path: &Path, why: &str) -> CliFailure {
     CliFailure::usage(format!("{} cannot be sent as a picture", path.display()), why, "")
 }
 
 /// A folder of `[tools.files]` cannot be used.
-pub fn bad_root(folder: &Path, error: &dyn fmt::Display) -> CliFailure {
+pub(crate) fn bad_root(folder: &Path, error: &dyn fmt::Display) -> CliFailure {
     CliFailure::usage(
         format!("the folder {} cannot be opened to tools", folder.display()),
         error.to_string(),
@@ -99,7 +99,7 @@ pub fn bad_root(folder: &Path, error: &dyn fmt::Display) -> CliFailure {
 }
 
 /// There is no tool of that name.
-pub fn no_such_tool(name: &str, suggestions: &[&str]) -> CliFailure {
+pub(crate) fn no_such_tool(name: &str, suggestions: &[&str]) -> CliFailure {
     let remedy = match suggestions {
         [] => "throughline tools list".to_owned(),
         names => format!("{}, or throughline tools list", names.join(", ")),
@@ -108,7 +108,7 @@ pub fn no_such_tool(name: &str, suggestions: &[&str]) -> CliFailure {
 }
 
 /// The file of pinned definitions cannot be used.
-pub fn pins(error: &throughline_tools::mcp::PinsError) -> CliFailure {
+pub(crate) fn pins(error: &throughline_tools::mcp::PinsError) -> CliFailure {
     CliFailure::usage(
         "the definitions that were agreed to cannot be read or written",
         error.to_string(),
@@ -117,13 +117,13 @@ pub fn pins(error: &throughline_tools::mcp::PinsError) -> CliFailure {
 }
 
 /// Nobody says where home is.
-pub fn no_data_folder() -> CliFailure {
+pub(crate) fn no_data_folder() -> CliFailure {
     let variable = crate::data_dir::DATA_VARIABLE;
     CliFailure::usage("there is no folder to keep things in", "HOME is not set", format!("{variable}=FOLDER"))
 }
 
 /// `tools approve` with a name that has not changed.
-pub fn nothing_to_approve(name: &str, suggestions: &[&str]) -> CliFailure {
+pub(crate) fn nothing_to_approve(name: &str, suggestions: &[&str]) -> CliFailure {
     let remedy = match suggestions {
         [] => "throughline tools changes".to_owned(),
         names => format!("{}, or throughline tools changes", names.join(", ")),
@@ -132,7 +132,7 @@ pub fn nothing_to_approve(name: &str, suggestions: &[&str]) -> CliFailure {
 }
 
 /// There is no text protocol of that name.
-pub fn no_such_protocol(name: &str) -> CliFailure {
+pub(crate) fn no_such_protocol(name: &str) -> CliFailure {
     let names = throughline::config::TextProtocolKind::NAMES.join(", ");
     CliFailure::usage(
         format!("there is no text protocol `{name}`"),
@@ -142,28 +142,28 @@ pub fn no_such_protocol(name: &str) -> CliFailure {
 }
 
 /// The agent that was chosen is not there; the configuration has been read, so this does not occur.
-pub fn no_agent() -> CliFailure {
+pub(crate) fn no_agent() -> CliFailure {
     CliFailure::usage("there is no agent", "", "--agent NAME, or [agents.default] in throughline.toml")
 }
 
 /// A file cannot be read.
-pub fn file_failed(file: &Path, error: &io::Error) -> CliFailure {
+pub(crate) fn file_failed(file: &Path, error: &io::Error) -> CliFailure {
     CliFailure::usage(format!("{} cannot be read", file.display()), error.to_string(), "is it text in UTF-8?")
 }
 
 /// Remembered answers cannot be read or written.
-pub fn memory(error: &throughline::approval_store::ApprovalStoreError) -> CliFailure {
+pub(crate) fn memory(error: &throughline::approval_store::ApprovalStoreError) -> CliFailure {
     CliFailure::usage(error.to_string(), "", "")
 }
 
 /// An answer that should always hold was not kept.
-pub fn not_remembered(error: &throughline::approval_store::ApprovalStoreError) -> CliFailure {
+pub(crate) fn not_remembered(error: &throughline::approval_store::ApprovalStoreError) -> CliFailure {
     let remedy = format!("{}=FOLDER, one that can be written to", crate::data_dir::DATA_VARIABLE);
     CliFailure::usage("your answer was not remembered: the next turn asks again", error.to_string(), remedy)
 }
 
 /// `tools remembered --forget` with a number that is not there.
-pub fn nothing_remembered(number: u64) -> CliFailure {
+pub(crate) fn nothing_remembered(number: u64) -> CliFailure {
     CliFailure::usage(
         format!("no answer of number {number} is remembered"),
         "",
@@ -172,7 +172,7 @@ pub fn nothing_remembered(number: u64) -> CliFailure {
 }
 
 /// Arguments of `tools call` are not JSON.
-pub fn arguments_not_json(error: &serde_json::Error) -> CliFailure {
+pub(crate) fn arguments_not_json(error: &serde_json::Error) -> CliFailure {
     CliFailure::usage(
         "the arguments are not JSON",
         error.to_string(),
@@ -181,12 +181,12 @@ pub fn arguments_not_json(error: &serde_json::Error) -> CliFailure {
 }
 
 /// Arguments do not fit the tool's schema.
-pub fn arguments_refused(name: &str, why: &str) -> CliFailure {
+pub(crate) fn arguments_refused(name: &str, why: &str) -> CliFailure {
     CliFailure::usage("the arguments do not fit", why, format!("throughline tools show {name}"))
 }
 
 /// A tool that changes something, and nobody to ask.
-pub fn tool_needs_approval(name: &str) -> CliFailure {
+pub(crate) fn tool_needs_approval(name: &str) -> CliFailure {
     CliFailure {
         exit: CliExit::ToolFailed,
         what: format!("`{name}` was not run"),
@@ -196,7 +196,7 @@ pub fn tool_needs_approval(name: &str) -> CliFailure {
 }
 
 /// A tool asks something, and there is nobody to answer.
-pub fn tool_asks_nobody(name: &str, question: &str) -> String {
+pub(crate) fn tool_asks_nobody(name: &str, question: &str) -> String {
     format!(
         "⚠ question of `{name}`: {question}\n  declined: there is no terminal to answer at\n  try: the same in a terminal, with standard input and error left to it"
     )
@@ -204,25 +204,25 @@ pub fn tool_asks_nobody(name: &str, question: &str) -> String {
 
 /// The demo model cannot be started.
 #[cfg(feature = "demo")]
-pub fn no_demo(error: &io::Error) -> CliFailure {
+pub(crate) fn no_demo(error: &io::Error) -> CliFailure {
     CliFailure::usage("the demo model cannot be started", error.to_string(), "--model UPSTREAM/MODEL")
 }
 
 /// This build has no demo model.
 #[cfg(not(feature = "demo"))]
-pub fn without_demo() -> CliFailure {
+pub(crate) fn without_demo() -> CliFailure {
     CliFailure::usage("no model is chosen", "this build has no demo model", "--model UPSTREAM/MODEL")
 }
 
 /// A scenario file cannot be used.
 #[cfg(feature = "demo")]
-pub fn bad_script(why: &str) -> CliFailure {
+pub(crate) fn bad_script(why: &str) -> CliFailure {
     CliFailure::usage("the scenario cannot be used", why, "`throughline mock --help` has an example")
 }
 
 /// The address cannot be had.
 #[cfg(feature = "demo")]
-pub fn cannot_listen(address: std::net::SocketAddr, error: &io::Error) -> CliFailure {
+pub(crate) fn cannot_listen(address: std::net::SocketAddr, error: &io::Error) -> CliFailure {
     CliFailure::usage(
         format!("cannot listen on {address}"),
         error.to_string(),
@@ -231,6 +231,6 @@ pub fn cannot_listen(address: std::net::SocketAddr, error: &io::Error) -> CliFai
 }
 
 /// A mode that there is not.
-pub fn no_such_mode(name: &str) -> CliFailure {
+pub(crate) fn no_such_mode(name: &str) -> CliFailure {
     CliFailure::usage(format!("there is no mode `{name}`"), "modes are native, text and auto", "/mode text")
 }

@@ -1,7 +1,7 @@
 //! Help texts: what `--help` says beyond the list of flags.
 
 /// Exit codes, at the end of the main help.
-pub const EXIT_CODES: &str = "\
+pub(crate) const EXIT_CODES: &str = "\
 Without a configuration the built-in demo model answers: `throughline chat` needs no key and no network.
 
 Examples:
@@ -27,7 +27,7 @@ Environment:
   NO_COLOR, TERM=dumb     plain text, nothing repainted";
 
 /// Long help of `decode`.
-pub const DECODE_HELP: &str = "\
+pub(crate) const DECODE_HELP: &str = "\
 Examples:
   curl -sN https://api.openai.com/v1/chat/completions -d @request.json … | throughline decode --api openai-chat
   throughline decode --api anthropic < recorded.sse
@@ -54,7 +54,7 @@ The object printed:
 Exit code: 0 whenever the body could be read, also if it holds an error; 1 for wrong arguments or unreadable input.";
 
 /// Long help of `ask`.
-pub const ASK_HELP: &str = "\
+pub(crate) const ASK_HELP: &str = "\
 Text goes to standard output as it is written; tool calls, notices and errors go to standard error.
 
 Examples:
@@ -74,7 +74,7 @@ at once.
 Exit codes: 0 completed, 1 usage or configuration, 2 ended in an error, 3 cut by a limit or by length, 130 stopped.";
 
 /// Long help of `chat`.
-pub const CHAT_HELP: &str = "\
+pub(crate) const CHAT_HELP: &str = "\
 Examples:
   throughline chat                                the demo model, or the agent `default` of throughline.toml
   throughline chat --model deepseek/deepseek-chat --mode native
@@ -84,7 +84,7 @@ In the chat: /help lists the commands, Tab gives an example or completes, Alt-En
 Ctrl-C stops the reply (again: leaves), Ctrl-D leaves.";
 
 /// Long help of `parse`.
-pub const PARSE_HELP: &str = "\
+pub(crate) const PARSE_HELP: &str = "\
 Shows each call with its place, its arguments and what would become of it: run, ask first, be denied, or not start
 (an unknown tool, one that is not offered, arguments that do not fit, a block that breaks the grammar). Nothing runs.
 Calls in the markup of other models (Hermes, DeepSeek, Kimi, ...) are found, too, and named as leaked.
@@ -97,7 +97,7 @@ Examples:
 Exit codes: 0 no call is refused, 1 usage or configuration, 4 at least one would be denied or not start.";
 
 /// Long help of `tools`.
-pub const TOOLS_HELP: &str = "\
+pub(crate) const TOOLS_HELP: &str = "\
 Examples:
   throughline tools list
   throughline tools show demo.weather
@@ -109,7 +109,7 @@ Examples:
 terminal; without a terminal it is not run unless --approve is given. Exit code 4: the tool did not succeed.";
 
 /// Long help of `upstreams`.
-pub const UPSTREAMS_HELP: &str = "\
+pub(crate) const UPSTREAMS_HELP: &str = "\
 A model is named UPSTREAM/MODEL. Every upstream of this list works without configuration once its key variable is
 set; `[upstreams.NAME]` in throughline.toml changes one or adds your own.
 
@@ -119,7 +119,7 @@ Examples:
   DEEPSEEK_API_KEY=… throughline ask --model deepseek/deepseek-chat \"hello\"";
 
 /// Long help of `connect`.
-pub const CONNECT_HELP: &str = "\
+pub(crate) const CONNECT_HELP: &str = "\
 The upstream is asked which models it has, and the model for a word, before anything is written. The key is stored in
 the data folder, readable by you alone, unless an environment variable has it: that one comes first. Into the file go
 the model of the agent and, with --base-url or --key-env, the upstream; its comments stay.
@@ -132,7 +132,7 @@ Examples:
   throughline connect deepseek --forget";
 
 /// Long help of `doctor`.
-pub const DOCTOR_HELP: &str = "\
+pub(crate) const DOCTOR_HELP: &str = "\
 Asks no model anything. Sources of tools (MCP servers, commands, plugins) are started and stopped again.
 
 Examples:
@@ -144,7 +144,7 @@ Exit code 1: something that is configured does not work.";
 
 /// Long help of `mock`.
 #[cfg(feature = "demo")]
-pub const MOCK_HELP: &str = "\
+pub(crate) const MOCK_HELP: &str = "\
 An LLM upstream whose replies you write: it speaks all five wire formats on one address and refuses requests that a
 real provider would refuse. Point any client at it.
 
@@ -170,14 +170,14 @@ Moves: say think call parallel usage finish raw garbage ping pause wait_for erro
 Conditions: request step contains has_result result_of result_contains model may_call.";
 
 /// Long help of `completions`.
-pub const COMPLETIONS_HELP: &str = "\
+pub(crate) const COMPLETIONS_HELP: &str = "\
 Examples:
   throughline completions bash > ~/.local/share/bash-completion/completions/throughline
   throughline completions zsh > ~/.zfunc/_throughline
   throughline completions fish > ~/.config/fish/completions/throughline.fish";
 
 /// Long help of `replay`.
-pub const REPLAY_HELP: &str = "\
+pub(crate) const REPLAY_HELP: &str = "\
 Every screen of a past turn, drawn again from its log by the same code that drew it then.
 
 Examples:
@@ -195,7 +195,7 @@ Exit code: 0; 1 for wrong arguments or unreadable input; 2 if bytes are now unde
 before its end.";
 
 /// Long help of `history`.
-pub const HISTORY_HELP: &str = "\
+pub(crate) const HISTORY_HELP: &str = "\
 Newest first. A server may run meanwhile: its store is only looked into.
 
 Examples:
@@ -205,7 +205,7 @@ Examples:
   throughline replay $(throughline history --turns --limit 1 --json | jq -r '.[0].id')";
 
 /// Long help of `export`.
-pub const EXPORT_HELP: &str = "\
+pub(crate) const EXPORT_HELP: &str = "\
 jsonl holds everything and can be read in again by `throughline import`; markdown is one branch for people;
 csv has the tool calls. A server may run meanwhile: its store is only looked into.
 
@@ -215,7 +215,7 @@ Examples:
   throughline history --turns --json | jq -r '.[].conversation_id'          ids of conversations";
 
 /// Long help of `import`.
-pub const IMPORT_HELP: &str = "\
+pub(crate) const IMPORT_HELP: &str = "\
 Takes what `throughline export` and GET /v1/conversations/ID/export write as jsonl, and a JSON array of OpenAI
 messages. Everything gets new ids; no model is asked and nothing is fetched. While a server has the store open, it is
 asked to take it in.

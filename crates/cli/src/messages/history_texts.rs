@@ -17,18 +17,18 @@ words! {
 }
 
 /// The store cannot be looked into.
-pub fn store_unreadable(file: &Path, error: &StoreError) -> CliFailure {
+pub(crate) fn store_unreadable(file: &Path, error: &StoreError) -> CliFailure {
     let remedy = "--store FILE names another one; --from FILE takes the output of `throughline ask --events`";
     CliFailure::usage(format!("the store {} cannot be read", file.display()), error.to_string(), remedy)
 }
 
 /// Nothing has been run yet.
-pub fn store_empty(file: &Path) -> CliFailure {
+pub(crate) fn store_empty(file: &Path) -> CliFailure {
     CliFailure::usage(format!("there is no turn in {}", file.display()), "", "")
 }
 
 /// No turn of this name.
-pub fn no_such_turn(turn: &str, file: &Path, latest: &[String]) -> CliFailure {
+pub(crate) fn no_such_turn(turn: &str, file: &Path, latest: &[String]) -> CliFailure {
     let what = format!("there is no turn `{turn}` in {}", file.display());
     let remedy =
         if latest.is_empty() { String::new() } else { format!("the latest are {}", latest.join(", ")) };
@@ -36,12 +36,12 @@ pub fn no_such_turn(turn: &str, file: &Path, latest: &[String]) -> CliFailure {
 }
 
 /// A file without a line.
-pub fn replay_nothing() -> CliFailure {
+pub(crate) fn replay_nothing() -> CliFailure {
     CliFailure::usage("there is no event in it", "", "give the output of `throughline ask --events`")
 }
 
 /// A line that is no event.
-pub fn replay_no_event(line: u64, error: &serde_json::Error) -> CliFailure {
+pub(crate) fn replay_no_event(line: u64, error: &serde_json::Error) -> CliFailure {
     CliFailure::usage(
         format!("line or record {line} is no event"),
         error.to_string(),
@@ -50,17 +50,17 @@ pub fn replay_no_event(line: u64, error: &serde_json::Error) -> CliFailure {
 }
 
 /// `--at` outside of the turn.
-pub fn replay_no_such_event(seq: u64, last: u64) -> CliFailure {
+pub(crate) fn replay_no_such_event(seq: u64, last: u64) -> CliFailure {
     CliFailure::usage(format!("the turn has no event {seq}"), "", format!("give a number from 1 to {last}"))
 }
 
 /// `--speed nonsense`.
-pub fn replay_bad_speed(speed: &str) -> CliFailure {
+pub(crate) fn replay_bad_speed(speed: &str) -> CliFailure {
     CliFailure::usage(format!("`{speed}` is no speed"), "", "4x, 0.5x or max")
 }
 
 /// `--step` into a pipe.
-pub fn replay_steps_need_a_terminal() -> CliFailure {
+pub(crate) fn replay_steps_need_a_terminal() -> CliFailure {
     CliFailure::usage(
         "going step by step needs a terminal",
         "",
@@ -69,12 +69,12 @@ pub fn replay_steps_need_a_terminal() -> CliFailure {
 }
 
 /// A file that cannot be read.
-pub fn unreadable_file(path: &Path, error: &std::io::Error) -> CliFailure {
+pub(crate) fn unreadable_file(path: &Path, error: &std::io::Error) -> CliFailure {
     CliFailure::usage(format!("{} cannot be read", path.display()), error.to_string(), "")
 }
 
 /// No conversation of this name.
-pub fn no_such_conversation(id: &str, file: &Path, latest: &[(String, String)]) -> CliFailure {
+pub(crate) fn no_such_conversation(id: &str, file: &Path, latest: &[(String, String)]) -> CliFailure {
     let what = format!("there is no conversation `{id}` in {}", file.display());
     let lines: String = latest.iter().map(|(id, title)| format!("\n  {id}  {}", one_line(title))).collect();
     let remedy = if lines.is_empty() { String::new() } else { format!("the latest are{lines}") };
@@ -82,29 +82,29 @@ pub fn no_such_conversation(id: &str, file: &Path, latest: &[(String, String)]) 
 }
 
 /// `--leaf` of another conversation.
-pub fn no_such_leaf(turn: &str, conversation: &str) -> CliFailure {
+pub(crate) fn no_such_leaf(turn: &str, conversation: &str) -> CliFailure {
     let remedy = format!("throughline history --turns --conversation {conversation}");
     CliFailure::usage(format!("there is no turn `{turn}` in the conversation"), "", remedy)
 }
 
 /// A file that cannot be written.
-pub fn unwritable_file(path: &Path, error: &std::io::Error) -> CliFailure {
+pub(crate) fn unwritable_file(path: &Path, error: &std::io::Error) -> CliFailure {
     CliFailure::usage(format!("{} cannot be written", path.display()), error.to_string(), "")
 }
 
 /// The file does not contain a conversation.
-pub fn not_importable(file: &Path, error: &LineError) -> CliFailure {
+pub(crate) fn not_importable(file: &Path, error: &LineError) -> CliFailure {
     let what = format!("{} cannot be imported", file.display());
     CliFailure::usage(what, error.to_string(), error.help.clone().unwrap_or_default())
 }
 
 /// The store, or its server, does not take it.
-pub fn not_imported(why: &dyn fmt::Display) -> CliFailure {
+pub(crate) fn not_imported(why: &dyn fmt::Display) -> CliFailure {
     CliFailure::usage("the conversation was not imported", why.to_string(), "")
 }
 
 /// A server has the store, and cannot be asked.
-pub fn import_in_the_way(why: &dyn fmt::Display, store: &dyn fmt::Display) -> CliFailure {
+pub(crate) fn import_in_the_way(why: &dyn fmt::Display, store: &dyn fmt::Display) -> CliFailure {
     CliFailure::usage(
         "the conversation cannot be imported now",
         format!("{store}\n  and that server cannot be asked: {why}"),
@@ -113,18 +113,18 @@ pub fn import_in_the_way(why: &dyn fmt::Display, store: &dyn fmt::Display) -> Cl
 }
 
 /// Nobody kept the bytes.
-pub fn replay_no_raw_bytes(turn: &str) -> CliFailure {
+pub(crate) fn replay_no_raw_bytes(turn: &str) -> CliFailure {
     let remedy = "keep_raw = \"on\" in [store] keeps those of the turns to come";
     CliFailure::usage(format!("no bytes of an upstream are kept of turn `{turn}`"), "", remedy)
 }
 
-pub fn replay_unknown_turn(turn: &str, why: &dyn fmt::Display) -> CliFailure {
+pub(crate) fn replay_unknown_turn(turn: &str, why: &dyn fmt::Display) -> CliFailure {
     CliFailure::usage(format!("turn `{turn}` cannot be decoded again"), why.to_string(), "")
 }
 
 impl UiText {
     /// One answer of an upstream, decoded again.
-    pub fn decoded_again(self, redecoded: &RedecodedReply) -> String {
+    pub(crate) fn decoded_again(self, redecoded: &RedecodedReply) -> String {
         let RedecodedReply { step, attempt, upstream, model, bytes, outcome } = redecoded;
         let outcome = match (outcome, self.0) {
             (RedecodeOutcome::Same, UiLanguage::English) => "✔ the same",
@@ -148,7 +148,7 @@ impl UiText {
     }
 
     /// A conversation was taken in.
-    pub fn imported(self, id: &str, title: &str, turns: usize) -> String {
+    pub(crate) fn imported(self, id: &str, title: &str, turns: usize) -> String {
         let (title, s) = (one_line(title), if turns == 1 { "" } else { "s" });
         match self.0 {
             UiLanguage::English => format!("{id}  {title}  ({turns} turn{s})\n"),

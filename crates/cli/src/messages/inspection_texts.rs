@@ -9,18 +9,18 @@ use throughline::{ApprovalDecision, ToolSelection};
 use throughline_engine::UnmatchedRule;
 
 /// Standard input is a terminal where a reply was expected.
-pub const PARSE_READS_STDIN: &str = "reading a reply from standard input; end it with Ctrl-D";
+pub(crate) const PARSE_READS_STDIN: &str = "reading a reply from standard input; end it with Ctrl-D";
 /// Below a call in the markup of a model.
-pub const PARSE_LEAKED: &str = "it leaked as text: reported as a problem, and run only where the upstream's profile says leaked_calls = \"run\"";
+pub(crate) const PARSE_LEAKED: &str = "it leaked as text: reported as a problem, and run only where the upstream's profile says leaked_calls = \"run\"";
 /// `tools remembered` with nothing to show.
-pub const NOTHING_REMEMBERED: &str = "nothing is remembered for ever\n";
+pub(crate) const NOTHING_REMEMBERED: &str = "nothing is remembered for ever\n";
 /// Below the list.
-pub const REMEMBERED_LEGEND: &str = "\ntake one back: throughline tools remembered --forget NUMBER\n";
+pub(crate) const REMEMBERED_LEGEND: &str = "\ntake one back: throughline tools remembered --forget NUMBER\n";
 /// Below what was taken back.
-pub const FORGOTTEN: &str = "forgotten; such a call asks again\n";
+pub(crate) const FORGOTTEN: &str = "forgotten; such a call asks again\n";
 
 /// `call 'demo_weather' (vcp)`, `refused (vcp)`.
-pub fn parse_heading(request: &InspectedCall) -> String {
+pub(crate) fn parse_heading(request: &InspectedCall) -> String {
     let InspectedCall { format, name, tool, prediction: outlook, origin, .. } = request;
     let what = match (outlook, origin) {
         (CallPrediction::NotStarted { .. } | CallPrediction::Denied { .. }, _) => "refused",
@@ -35,12 +35,12 @@ pub fn parse_heading(request: &InspectedCall) -> String {
 }
 
 /// The arguments on one line.
-pub fn parse_arguments(arguments: &Value) -> String {
+pub(crate) fn parse_arguments(arguments: &Value) -> String {
     format!("arguments: {arguments}")
 }
 
 /// Predicted outcome of a call.
-pub fn parse_outlook(outlook: &CallPrediction) -> String {
+pub(crate) fn parse_outlook(outlook: &CallPrediction) -> String {
     match outlook {
         CallPrediction::Runs { rule } => format!("would run ({rule})"),
         CallPrediction::Asks { rule } => format!("would ask first ({rule})"),
@@ -50,7 +50,7 @@ pub fn parse_outlook(outlook: &CallPrediction) -> String {
 }
 
 /// The last line.
-pub fn parse_summary(inspection: &ReplyInspection) -> String {
+pub(crate) fn parse_summary(inspection: &ReplyInspection) -> String {
     let count = |is: fn(&CallPrediction) -> bool| {
         inspection.calls.iter().filter(|request| is(&request.prediction)).count()
     };
@@ -67,34 +67,34 @@ pub fn parse_summary(inspection: &ReplyInspection) -> String {
 }
 
 /// `tools("…")` of a prompt that means nothing.
-pub fn no_tools_of(name: &str) -> String {
+pub(crate) fn no_tools_of(name: &str) -> String {
     format!("warning: tools(\"{name}\") is no source, group or tool of this agent")
 }
 
 /// A tool that cannot be written in the protocol.
-pub fn tool_left_out(name: &str, why: &impl Display) -> String {
+pub(crate) fn tool_left_out(name: &str, why: &impl Display) -> String {
     format!("left out: {name}: {why}")
 }
 
 /// Why a tool is not offered, in a list.
-pub fn withheld(why: &impl Display) -> String {
+pub(crate) fn withheld(why: &impl Display) -> String {
     format!("not offered: {why}")
 }
 
 /// A switch that switches nothing.
-pub fn unknown_toggle(agent: &str, name: &str) -> String {
+pub(crate) fn unknown_toggle(agent: &str, name: &str) -> String {
     format!(
         "warning: tool_toggles.\"{name}\" of the agent `{agent}` switches nothing: no tool or group is called so"
     )
 }
 
 /// A rule that is about no tool.
-pub fn unmatched_rule(agent: &str, rule: &UnmatchedRule) -> String {
+pub(crate) fn unmatched_rule(agent: &str, rule: &UnmatchedRule) -> String {
     format!("warning: policy of the agent `{agent}`: {rule}")
 }
 
 /// Size of a prompt, by source and in total.
-pub fn prompt_cost(offer: &ToolSelection) -> String {
+pub(crate) fn prompt_cost(offer: &ToolSelection) -> String {
     let about = match prompt::counting() {
         TokenCounting::Estimated => "about ",
         TokenCounting::Exact => "",
@@ -110,7 +110,7 @@ pub fn prompt_cost(offer: &ToolSelection) -> String {
 }
 
 /// An answer that always holds.
-pub fn remembered(stored: &StoredApproval) -> String {
+pub(crate) fn remembered(stored: &StoredApproval) -> String {
     let answer = &stored.answer;
     let decision = match answer.decision {
         ApprovalDecision::Approve => "allow",

@@ -56,32 +56,32 @@ words! {
 
 impl UiText {
     /// "at least 2 characters".
-    pub fn field_too_short(self, least: u64) -> String {
+    pub(crate) fn field_too_short(self, least: u64) -> String {
         self.choose(format!("at least {least} characters"), format!("至少 {least} 个字符"))
     }
 
     /// "at most 2 characters".
-    pub fn field_too_long(self, most: u64) -> String {
+    pub(crate) fn field_too_long(self, most: u64) -> String {
         self.choose(format!("at most {most} characters"), format!("至多 {most} 个字符"))
     }
 
     /// "a number, 1 – 4".
-    pub fn field_between(self, bounds: &str) -> String {
+    pub(crate) fn field_between(self, bounds: &str) -> String {
         self.choose(format!("a number, {bounds}"), format!("数字，{bounds}"))
     }
 
     /// "1 to 3, or a name of the list".
-    pub fn field_one_of(self, count: usize) -> String {
+    pub(crate) fn field_one_of(self, count: usize) -> String {
         self.choose(format!("1 to {count}, or a name of the list"), format!("1 到 {count}，或列表中的名称"))
     }
 
     /// "not JSON: …".
-    pub fn not_json(self, why: &str) -> String {
+    pub(crate) fn not_json(self, why: &str) -> String {
         self.choose(format!("not JSON: {why}"), format!("不是 JSON：{why}"))
     }
 
     /// "2 of 3".
-    pub fn nth_of(self, at: usize, count: usize) -> String {
+    pub(crate) fn nth_of(self, at: usize, count: usize) -> String {
         self.choose(format!("{at} of {count}"), format!("第 {at} 个，共 {count} 个"))
     }
 

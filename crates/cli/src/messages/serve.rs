@@ -7,7 +7,7 @@ use std::path::Path;
 use throughline_server::BindError;
 
 /// Long help of `serve`.
-pub const SERVE_HELP: &str = "\
+pub(crate) const SERVE_HELP: &str = "\
 Listens on this machine only, unless [server] or --listen says otherwise. The first start makes a key with all scopes,
 shows it once and writes it to admin-token in the data folder, for your eyes only. SIGTERM or Ctrl-C lets running turns
 end, a second one stops at once; what was running goes on at the next start. SIGHUP, or a change of the configuration
@@ -22,7 +22,7 @@ Examples:
 Every setting is in docs/configuration.md, and how to run it for others in docs/operations.md.";
 
 /// Long help of `keys`.
-pub const KEYS_HELP: &str = "\
+pub(crate) const KEYS_HELP: &str = "\
 A key is shown once, when it is made; only a hash is kept. While the server runs, it is asked to make the change, so
 that nothing has to be stopped.
 
@@ -33,7 +33,7 @@ Examples:
   throughline keys revoke 3f9a";
 
 /// The data folder cannot be made.
-pub fn bad_data_folder(folder: &Path, error: &dyn fmt::Display) -> CliFailure {
+pub(crate) fn bad_data_folder(folder: &Path, error: &dyn fmt::Display) -> CliFailure {
     CliFailure::usage(
         format!("the data folder {} cannot be used", folder.display()),
         error.to_string(),
@@ -42,13 +42,13 @@ pub fn bad_data_folder(folder: &Path, error: &dyn fmt::Display) -> CliFailure {
 }
 
 /// The store cannot be opened. Its error says what to do by itself.
-pub fn no_store(error: &dyn fmt::Display) -> CliFailure {
+pub(crate) fn no_store(error: &dyn fmt::Display) -> CliFailure {
     CliFailure::usage(format!("the store cannot be opened: {error}"), "", "")
 }
 
 /// Traces cannot be sent as the environment says.
 #[cfg(feature = "otel")]
-pub fn no_collector(why: &str) -> CliFailure {
+pub(crate) fn no_collector(why: &str) -> CliFailure {
     CliFailure::usage(
         format!("traces cannot be sent as the OTEL_EXPORTER_OTLP_… variables say: {why}"),
         "",
@@ -58,7 +58,7 @@ pub fn no_collector(why: &str) -> CliFailure {
 
 /// A store that this program was built without.
 #[cfg(not(feature = "postgres"))]
-pub fn no_postgres() -> CliFailure {
+pub(crate) fn no_postgres() -> CliFailure {
     CliFailure::usage(
         "turns cannot be kept in PostgreSQL by this program",
         "it was built without the feature `postgres`",
@@ -67,12 +67,12 @@ pub fn no_postgres() -> CliFailure {
 }
 
 /// The server does not start.
-pub fn cannot_bind(error: &BindError) -> CliFailure {
+pub(crate) fn cannot_bind(error: &BindError) -> CliFailure {
     CliFailure::usage(error.to_string(), "", error.remedy())
 }
 
 /// The first key cannot be made.
-pub fn no_first_key(error: &dyn fmt::Display) -> CliFailure {
+pub(crate) fn no_first_key(error: &dyn fmt::Display) -> CliFailure {
     CliFailure::usage(
         "the first key cannot be made",
         error.to_string(),
@@ -81,12 +81,12 @@ pub fn no_first_key(error: &dyn fmt::Display) -> CliFailure {
 }
 
 /// A scope that there is none of.
-pub fn no_such_scope(name: &str) -> CliFailure {
+pub(crate) fn no_such_scope(name: &str) -> CliFailure {
     CliFailure::usage(format!("there is no scope `{name}`"), "", "--scopes chat,tools,admin, or some of them")
 }
 
 /// No key, or several, begin so.
-pub fn which_key(beginning: &str, matches: usize) -> CliFailure {
+pub(crate) fn which_key(beginning: &str, matches: usize) -> CliFailure {
     let what = match matches {
         0 => format!("no key that is worth anything begins with `{beginning}`"),
         matches => format!("{matches} keys begin with `{beginning}`"),
@@ -95,7 +95,7 @@ pub fn which_key(beginning: &str, matches: usize) -> CliFailure {
 }
 
 /// The server that has the store open cannot be asked.
-pub fn server_in_the_way(why: &dyn fmt::Display, store: &dyn fmt::Display) -> CliFailure {
+pub(crate) fn server_in_the_way(why: &dyn fmt::Display, store: &dyn fmt::Display) -> CliFailure {
     CliFailure::usage(
         "the keys cannot be changed now",
         format!("{store}\n  and that server cannot be asked: {why}"),
@@ -104,30 +104,30 @@ pub fn server_in_the_way(why: &dyn fmt::Display, store: &dyn fmt::Display) -> Cl
 }
 
 /// The server, or the store, says no.
-pub fn keys_refused(error: &dyn fmt::Display) -> CliFailure {
+pub(crate) fn keys_refused(error: &dyn fmt::Display) -> CliFailure {
     CliFailure::usage("the keys were not changed", error.to_string(), "")
 }
 
 /// Facts that a server prints when it listens.
-pub struct ServeGreeting<'a> {
+pub(crate) struct ServeGreeting<'a> {
     /// `http://127.0.0.1:8787`.
-    pub url: &'a str,
+    pub(crate) url: &'a str,
     /// Value after `#sign-in=` in a link that signs one browser in.
-    pub sign_in: Option<String>,
+    pub(crate) sign_in: Option<String>,
     /// The key, if it was made just now.
-    pub key: Option<String>,
+    pub(crate) key: Option<String>,
     /// Where a key of the first start is, if it is still there.
-    pub key_file: Option<&'a Path>,
+    pub(crate) key_file: Option<&'a Path>,
     /// True if requests need no key.
-    pub open: bool,
+    pub(crate) open: bool,
     /// `name → model`.
-    pub agents: Vec<String>,
+    pub(crate) agents: Vec<String>,
     /// Tools that there are.
-    pub tools: usize,
+    pub(crate) tools: usize,
     /// Where turns are kept.
-    pub store: String,
+    pub(crate) store: String,
     /// Turns that are gone on with.
-    pub resumed: usize,
+    pub(crate) resumed: usize,
 }
 
 impl UiText {
@@ -139,7 +139,7 @@ impl UiText {
     }
 
     /// Text that a server prints when it listens.
-    pub fn serve_greeting(self, greeting: &ServeGreeting<'_>) -> String {
+    pub(crate) fn serve_greeting(self, greeting: &ServeGreeting<'_>) -> String {
         let ServeGreeting { url, sign_in, key, key_file, open, agents, tools, store, resumed } = greeting;
         let version = env!("CARGO_PKG_VERSION");
         let mut text = self.pick(
@@ -221,7 +221,7 @@ impl UiText {
     }
 
     /// Somebody wants it to stop.
-    pub fn draining(self, turns: usize, seconds: u64) -> String {
+    pub(crate) fn draining(self, turns: usize, seconds: u64) -> String {
         match turns {
             0 => self.pick("stopping", "正在停止"),
             turns => self.pick(
@@ -232,7 +232,7 @@ impl UiText {
     }
 
     /// A key was made.
-    pub fn key_made(self, key: &str) -> String {
+    pub(crate) fn key_made(self, key: &str) -> String {
         self.pick(
             format!("{key}\nThis is the only time that it is shown.\n"),
             format!("{key}\n密钥只显示这一次。\n"),
@@ -240,12 +240,12 @@ impl UiText {
     }
 
     /// A key was revoked.
-    pub fn key_revoked(self, id: &str, name: &str) -> String {
+    pub(crate) fn key_revoked(self, id: &str, name: &str) -> String {
         self.pick(format!("{id} ({name}) is worth nothing any more\n"), format!("{id}（{name}）已作废\n"))
     }
 
     /// There are none.
-    pub fn no_keys(self) -> String {
+    pub(crate) fn no_keys(self) -> String {
         self.pick(
             "no keys yet: throughline keys create --name NAME\n",
             "还没有密钥：throughline keys create --name 名称\n",
@@ -253,7 +253,7 @@ impl UiText {
     }
 
     /// Heads of the list.
-    pub fn key_columns(self) -> [String; 6] {
+    pub(crate) fn key_columns(self) -> [String; 6] {
         [
             self.pick("id", "编号"),
             self.pick("name", "名称"),
@@ -265,7 +265,7 @@ impl UiText {
     }
 
     /// State of a key.
-    pub fn key_state(self, revoked: bool, expires: Option<&str>, expired: bool) -> String {
+    pub(crate) fn key_state(self, revoked: bool, expires: Option<&str>, expired: bool) -> String {
         match (revoked, expires) {
             (true, _) => self.pick("revoked", "已作废"),
             (false, Some(_)) if expired => self.pick("expired", "已过期"),
@@ -275,12 +275,12 @@ impl UiText {
     }
 
     /// `doctor`: the server runs.
-    pub fn doctor_serves(self, url: &str) -> String {
+    pub(crate) fn doctor_serves(self, url: &str) -> String {
         self.pick(format!("throughline serves {url}"), format!("throughline 正在服务：{url}"))
     }
 
     /// `doctor`: the server runs and takes no turns.
-    pub fn doctor_serves_not(self, url: &str, why: &str) -> String {
+    pub(crate) fn doctor_serves_not(self, url: &str, why: &str) -> String {
         self.pick(
             format!("throughline at {url} takes no turns now: {why}"),
             format!("{url} 上的 throughline 目前不接受新回合：{why}"),
@@ -288,57 +288,57 @@ impl UiText {
     }
 
     /// `doctor`: it could listen there.
-    pub fn doctor_free(self) -> String {
+    pub(crate) fn doctor_free(self) -> String {
         self.pick("free for `throughline serve`", "空闲，可运行 `throughline serve`")
     }
 
     /// `doctor`: nobody says where home is.
-    pub fn doctor_no_home(self) -> String {
+    pub(crate) fn doctor_no_home(self) -> String {
         self.pick("not set, and HOME neither: turns could not be kept", "未设置，HOME 也未设置：无法保存回合")
     }
 
     /// `doctor`: the data folder.
-    pub fn doctor_data_folder(self) -> String {
+    pub(crate) fn doctor_data_folder(self) -> String {
         self.pick("data folder, can be written", "数据目录，可写")
     }
 
     /// `doctor`: it is not there yet.
-    pub fn doctor_data_folder_later(self) -> String {
+    pub(crate) fn doctor_data_folder_later(self) -> String {
         self.pick("data folder, made when it is needed", "数据目录，需要时创建")
     }
 
     /// `doctor`: it cannot be used.
-    pub fn doctor_data_folder_closed(self) -> String {
+    pub(crate) fn doctor_data_folder_closed(self) -> String {
         self.pick("data folder, cannot be written by this user", "数据目录，当前用户不可写")
     }
 
     /// `doctor`: name of the line about the disk.
-    pub fn doctor_disk_name(self) -> String {
+    pub(crate) fn doctor_disk_name(self) -> String {
         self.pick("disk", "磁盘")
     }
 
     /// `doctor`: room on the disk.
-    pub fn doctor_free_bytes(self, mebibytes: u64) -> String {
+    pub(crate) fn doctor_free_bytes(self, mebibytes: u64) -> String {
         self.pick(format!("{mebibytes} MiB free"), format!("剩余 {mebibytes} MiB"))
     }
 
     /// `doctor`: too little of it.
-    pub fn doctor_make_room(self) -> String {
+    pub(crate) fn doctor_make_room(self) -> String {
         self.pick("below 256 MiB no new turn begins: make room", "低于 256 MiB 时不再开始新回合：请清理空间")
     }
 
     /// `doctor`: name of the line about the clock.
-    pub fn doctor_clock_name(self) -> String {
+    pub(crate) fn doctor_clock_name(self) -> String {
         self.pick("clock", "时钟")
     }
 
     /// `doctor`: no store yet.
-    pub fn doctor_no_store(self) -> String {
+    pub(crate) fn doctor_no_store(self) -> String {
         self.pick("not there yet; made at the first start", "尚不存在；首次启动时创建")
     }
 
     /// `doctor`: a store.
-    pub fn doctor_store(self, kibibytes: u64, runs: bool) -> String {
+    pub(crate) fn doctor_store(self, kibibytes: u64, runs: bool) -> String {
         if runs {
             self.pick(
                 format!("{kibibytes} KiB, open in the server"),
@@ -350,12 +350,12 @@ impl UiText {
     }
 
     /// `doctor`: something else lies there.
-    pub fn doctor_bad_store(self) -> String {
+    pub(crate) fn doctor_bad_store(self) -> String {
         self.pick("is no SQLite database", "不是 SQLite 数据库")
     }
 
     /// `doctor`: what helps.
-    pub fn doctor_another_store(self) -> String {
+    pub(crate) fn doctor_another_store(self) -> String {
         self.pick(
             "put the backup there, or name another file as `url` of [store]",
             "放回备份，或在 [store] 的 `url` 中指定另一个文件",

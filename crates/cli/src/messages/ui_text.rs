@@ -2,7 +2,7 @@
 
 /// Languages the chat speaks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum UiLanguage {
+pub(crate) enum UiLanguage {
     /// English.
     #[default]
     English,
@@ -12,7 +12,7 @@ pub enum UiLanguage {
 
 impl UiLanguage {
     /// As the environment has it: `LC_ALL`, else `LC_MESSAGES`, else `LANG`.
-    pub fn of_environment() -> Self {
+    pub(crate) fn of_environment() -> Self {
         let names = ["LC_ALL", "LC_MESSAGES", "LANG"];
         let value = names.iter().find_map(|name| std::env::var(name).ok().filter(|value| !value.is_empty()));
         Self::of_locale(value.as_deref().unwrap_or(""))
@@ -25,14 +25,14 @@ impl UiLanguage {
 
 /// The chat's own words.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct UiText(pub UiLanguage);
+pub(crate) struct UiText(pub(crate) UiLanguage);
 
 macro_rules! words {
     ($($(#[$doc:meta])* $name:ident: $english:literal, $chinese:literal;)*) => {
         impl UiText {
             $(
                 #[doc = $english]
-                pub fn $name(self) -> &'static str {
+                pub(crate) fn $name(self) -> &'static str {
                     match self.0 {
                         UiLanguage::English => $english,
                         UiLanguage::Chinese => $chinese,
@@ -42,7 +42,7 @@ macro_rules! words {
         }
     };
 }
-pub(super) use words;
+pub(crate) use words;
 
 words! {
     connecting: "connecting", "连接中";
@@ -113,7 +113,7 @@ words! {
 
 impl UiText {
     /// "running 2 tools".
-    pub fn running(self, count: usize) -> String {
+    pub(crate) fn running(self, count: usize) -> String {
         match (self.0, count) {
             (UiLanguage::English, 1) => "running 1 tool".to_owned(),
             (UiLanguage::English, count) => format!("running {count} tools"),
@@ -122,7 +122,7 @@ impl UiText {
     }
 
     /// "3 tools".
-    pub fn tools_count(self, count: usize) -> String {
+    pub(crate) fn tools_count(self, count: usize) -> String {
         match (self.0, count) {
             (UiLanguage::English, 1) => "1 tool".to_owned(),
             (UiLanguage::English, count) => format!("{count} tools"),
@@ -131,7 +131,7 @@ impl UiText {
     }
 
     /// Result of a turn.
-    pub fn totals(
+    pub(crate) fn totals(
         self,
         steps: u32,
         calls: u32,
@@ -164,7 +164,7 @@ impl UiText {
     }
 
     /// Prompts that the demo model understands, and what each one shows.
-    pub fn examples(self) -> [(&'static str, &'static str); 6] {
+    pub(crate) fn examples(self) -> [(&'static str, &'static str); 6] {
         match self.0 {
             UiLanguage::English => [
                 ("What's the weather in Beijing, Paris and San Francisco?", "three calls at once"),
@@ -186,7 +186,7 @@ impl UiText {
     }
 
     /// The commands of the chat, each with what it does.
-    pub fn commands(self) -> [(&'static str, &'static str); 11] {
+    pub(crate) fn commands(self) -> [(&'static str, &'static str); 11] {
         match self.0 {
             UiLanguage::English => [
                 ("/help", "this list"),

@@ -10,7 +10,7 @@ use throughline::{RecordedBytes, RecordedExtent, RedecodeOutcome, RedecodedReply
 use throughline_store::catalog::RawExtent;
 
 /// Prints what each answer is understood as now; the exit code says whether that has changed.
-pub async fn run(args: &ReplayArgs, words: UiText) -> CommandResult {
+pub(crate) async fn run(args: &ReplayArgs, words: UiText) -> CommandResult {
     let redecoded = redecode_turn(args).await?;
     let printed = if args.json {
         output::json_line(&redecoded)

@@ -17,7 +17,7 @@ use throughline_engine::Event;
 use throughline_engine::fold::AssistantMessage;
 
 /// Shows the turn as it is asked for.
-pub async fn run(args: &ReplayArgs) -> CommandResult {
+pub(crate) async fn run(args: &ReplayArgs) -> CommandResult {
     let words = UiText(UiLanguage::of_environment());
     let speed = args.speed.as_deref().map(ReplaySpeed::parse).transpose()?;
     if args.decode_raw {

@@ -6,10 +6,10 @@ use std::time::Duration;
 use throughline_engine::Event;
 
 /// Longest silence at recorded speed, in milliseconds: nobody waits once more for somebody who went to lunch.
-pub const SILENCE_MS_MAX: u64 = 5_000;
+pub(crate) const SILENCE_MS_MAX: u64 = 5_000;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum ReplaySpeed {
+pub(crate) enum ReplaySpeed {
     /// So many times as fast as it was.
     Factor(f64),
     /// Without any wait.
@@ -24,7 +24,7 @@ impl Default for ReplaySpeed {
 
 impl ReplaySpeed {
     /// `4x`, `0.5x`, `2` or `max`.
-    pub fn parse(text: &str) -> Result<Self, CliFailure> {
+    pub(crate) fn parse(text: &str) -> Result<Self, CliFailure> {
         if text == "max" {
             return Ok(ReplaySpeed::Unlimited);
         }
@@ -38,7 +38,7 @@ impl ReplaySpeed {
 
 /// A recorded turn and a place in it.
 #[derive(Debug)]
-pub struct ReplayPlayer {
+pub(crate) struct ReplayPlayer {
     events: Vec<Event>,
     /// Number of events returned so far.
     position: usize,
@@ -47,12 +47,12 @@ pub struct ReplayPlayer {
 
 impl ReplayPlayer {
     /// Before the first event.
-    pub fn new(events: Vec<Event>, speed: ReplaySpeed) -> Self {
+    pub(crate) fn new(events: Vec<Event>, speed: ReplaySpeed) -> Self {
         Self { events, position: 0, speed }
     }
 
     /// Delay before the next event; `None` after the last one.
-    pub fn wait(&self) -> Option<Duration> {
+    pub(crate) fn wait(&self) -> Option<Duration> {
         let next = self.events.get(self.position)?;
         let previous = self.position.checked_sub(1).and_then(|at| self.events.get(at)).unwrap_or(next);
         let silence =
@@ -69,30 +69,30 @@ impl ReplayPlayer {
     }
 
     /// The next event.
-    pub fn next(&mut self) -> Option<&Event> {
+    pub(crate) fn next(&mut self) -> Option<&Event> {
         let event = self.events.get(self.position)?;
         self.position += 1;
         Some(event)
     }
 
     /// The time of the last event that was given, in milliseconds since 1970.
-    pub fn now(&self) -> i64 {
+    pub(crate) fn now(&self) -> i64 {
         let at = self.position.saturating_sub(1);
         self.events.get(at).map_or(0, |event| event.timestamp)
     }
 
     /// Goes to a place: that many events have been given then.
-    pub fn seek(&mut self, position: usize) {
+    pub(crate) fn seek(&mut self, position: usize) {
         self.position = position.min(self.events.len());
     }
 
     /// Number of events returned so far.
-    pub fn position(&self) -> usize {
+    pub(crate) fn position(&self) -> usize {
         self.position
     }
 
     /// All events, and those that have been given.
-    pub fn played(&self) -> (&[Event], &[Event]) {
+    pub(crate) fn played(&self) -> (&[Event], &[Event]) {
         (&self.events, &self.events[..self.position])
     }
 }

@@ -21,7 +21,7 @@ const PAGE_EVENTS: usize = 10;
 const PIPE_COLUMNS: usize = 80;
 
 /// Plays the turn; what is settled stays on the screen, as in a chat.
-pub async fn play(mut player: ReplayPlayer, words: UiText) -> CommandResult {
+pub(crate) async fn play(mut player: ReplayPlayer, words: UiText) -> CommandResult {
     let failed = |error: std::io::Error| messages::terminal_failed(&error);
     let (columns, rows) = crossterm::terminal::size().map_err(failed)?;
     let mut stop_signals = crate::interrupt::stop_signals().map_err(|error| messages::no_signals(&error))?;
@@ -81,7 +81,7 @@ fn paint(
 }
 
 /// Shows the turn as it was after each event; keys go forth and back.
-pub async fn step_through(events: Vec<Event>, words: UiText) -> CommandResult {
+pub(crate) async fn step_through(events: Vec<Event>, words: UiText) -> CommandResult {
     let failed = |error: std::io::Error| messages::terminal_failed(&error);
     let (columns, rows) = crossterm::terminal::size().map_err(failed)?;
     let mut stop_signals = crate::interrupt::stop_signals().map_err(|error| messages::no_signals(&error))?;
@@ -180,7 +180,7 @@ fn transcript_lines<'e>(
 }
 
 /// The same as text.
-pub fn lines_at<'e>(events: impl IntoIterator<Item = &'e Event>, words: UiText) -> String {
+pub(crate) fn lines_at<'e>(events: impl IntoIterator<Item = &'e Event>, words: UiText) -> String {
     transcript_lines(events, PIPE_COLUMNS, words)
         .iter()
         .map(|line| line.plain().trim_end().to_owned() + "\n")

@@ -12,7 +12,7 @@ use throughline_engine::Event;
 const LATEST_SHOWN: u32 = 5;
 
 /// The events, in order.
-pub async fn events(args: &ReplayArgs) -> Result<Vec<Event>, CliFailure> {
+pub(crate) async fn events(args: &ReplayArgs) -> Result<Vec<Event>, CliFailure> {
     let events = match args.from.as_deref() {
         Some(path) if path == Path::new("-") => {
             let mut text = String::new();
@@ -33,7 +33,7 @@ async fn stored_events(args: &ReplayArgs) -> Result<Vec<Event>, CliFailure> {
 }
 
 /// The store, which a server may be writing, and the turn in it that is meant: without a name the latest one.
-pub async fn find_turn(args: &ReplayArgs) -> Result<(ReadOnlyStore, String), CliFailure> {
+pub(crate) async fn find_turn(args: &ReplayArgs) -> Result<(ReadOnlyStore, String), CliFailure> {
     let store = ReadOnlyStore::open(args.store.as_deref()).await?;
     let turn = match &args.turn {
         Some(turn) => turn.clone(),
@@ -46,7 +46,7 @@ pub async fn find_turn(args: &ReplayArgs) -> Result<(ReadOnlyStore, String), Cli
 }
 
 /// The events of a turn of the store.
-pub async fn logged_events(store: &ReadOnlyStore, turn: &str) -> Result<Vec<Event>, CliFailure> {
+pub(crate) async fn logged_events(store: &ReadOnlyStore, turn: &str) -> Result<Vec<Event>, CliFailure> {
     let failed = store.failed();
     let Some(records) = store.records(turn).await.map_err(failed)? else {
         let latest = store.latest(LATEST_SHOWN).await.map_err(failed)?;

@@ -26,7 +26,7 @@ struct BenchArguments {
 }
 
 /// Offered as `bench_noop`, `bench_sleep1s` and `bench_sleep3s`.
-pub fn tools() -> Vec<Arc<dyn Tool>> {
+pub(crate) fn tools() -> Vec<Arc<dyn Tool>> {
     let timed = |name: &str, time: Duration| -> Arc<dyn Tool> {
         let run = move |_: BenchArguments, _context| async move {
             if !time.is_zero() {
@@ -44,7 +44,7 @@ pub fn tools() -> Vec<Arc<dyn Tool>> {
 }
 
 /// `kept`, unless the environment asks for one in memory.
-pub fn log(store_log: Arc<dyn Log>) -> Arc<dyn Log> {
+pub(crate) fn log(store_log: Arc<dyn Log>) -> Arc<dyn Log> {
     match std::env::var_os(LOG_VARIABLE) {
         Some(log) if log == "memory" => Arc::new(MemoryLog::default()),
         _ => store_log,
@@ -52,7 +52,7 @@ pub fn log(store_log: Arc<dyn Log>) -> Arc<dyn Log> {
 }
 
 /// As they are, unless the environment says how often to commit.
-pub fn store(settings: SqliteSettings) -> SqliteSettings {
+pub(crate) fn store(settings: SqliteSettings) -> SqliteSettings {
     let commits = std::env::var(COMMITS_VARIABLE).ok().and_then(|commits| commits.parse().ok());
     let commits_per_second_max = commits.unwrap_or(settings.commits_per_second_max);
     SqliteSettings { commits_per_second_max, ..settings }

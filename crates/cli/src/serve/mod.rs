@@ -3,11 +3,11 @@
 #[cfg(feature = "bench")]
 mod bench;
 mod monitoring;
-pub mod read_only_store;
+pub(crate) mod read_only_store;
 mod reload;
-pub mod running_server;
-pub mod server_note;
-pub mod store;
+pub(crate) mod running_server;
+pub(crate) mod server_note;
+pub(crate) mod store;
 
 use crate::args::ServeArgs;
 use crate::data_dir;
@@ -36,7 +36,7 @@ use throughline_tools::process::is_root;
 use tokio_util::task::AbortOnDropHandle;
 
 /// Serves until somebody wants it to stop.
-pub async fn run(args: &ServeArgs) -> CommandResult {
+pub(crate) async fn run(args: &ServeArgs) -> CommandResult {
     let words = UiText(UiLanguage::of_environment());
     let terminal = ControllingTerminal::of_this_process();
     let settings = setup::load_settings_with(&args.choice, args.listen.as_deref(), args.store.as_deref())?;

@@ -35,14 +35,14 @@ const COLLECTOR_HEADERS: [&str; 2] = ["OTEL_EXPORTER_OTLP_TRACES_HEADERS", "OTEL
 const CONTENT: &str = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT";
 
 /// The observer of all turns, before there is a store.
-pub struct Monitoring {
+pub(crate) struct Monitoring {
     telemetry: Arc<Telemetry>,
     #[cfg(feature = "otel")]
     collector: Option<Arc<OtlpExporter>>,
 }
 
 /// The same, with everything that it needs to run.
-pub struct RunningMonitoring {
+pub(crate) struct RunningMonitoring {
     monitoring: Monitoring,
     _writer: HistoryWriterTask,
     _maintenance: AbortOnDropHandle<()>,
@@ -50,7 +50,7 @@ pub struct RunningMonitoring {
 
 impl Monitoring {
     /// Metrics, logs, and traces if a collector is named. Nothing is asked of that yet.
-    pub fn new(redaction: Arc<Redaction>) -> Result<Self, CliFailure> {
+    pub(crate) fn new(redaction: Arc<Redaction>) -> Result<Self, CliFailure> {
         let telemetry = Telemetry::new(redaction.clone());
         #[cfg(feature = "otel")]
         {
@@ -66,12 +66,12 @@ impl Monitoring {
     }
 
     /// Observer that the application reports to.
-    pub fn observer(&self) -> Arc<Telemetry> {
+    pub(crate) fn observer(&self) -> Arc<Telemetry> {
         self.telemetry.clone()
     }
 
     /// Begins to write the call history.
-    pub fn start(self, storage: &ServerStorage) -> RunningMonitoring {
+    pub(crate) fn start(self, storage: &ServerStorage) -> RunningMonitoring {
         let telemetry = &self.telemetry;
         let (history, writer) =
             CallHistory::start(storage.catalog(), storage.log(), telemetry.meter().clone());
@@ -83,7 +83,7 @@ impl Monitoring {
 
 impl RunningMonitoring {
     /// The state of a server whose viewers are counted, and which shows all figures.
-    pub fn attach(&self, state: &AppState, storage: &ServerStorage) -> AppState {
+    pub(crate) fn attach(&self, state: &AppState, storage: &ServerStorage) -> AppState {
         let store = storage.store.clone();
         let metrics: StoreMetricsFn = Arc::new(move || {
             let now = store.metrics();
@@ -101,7 +101,7 @@ impl RunningMonitoring {
     }
 
     /// Waits until what was told is written and sent, as far as store and collector are there.
-    pub async fn finish(&self) {
+    pub(crate) async fn finish(&self) {
         let history = async {
             if let Some(history) = self.monitoring.telemetry.history() {
                 // A store that has failed will not take it, and the log has it all.

@@ -14,7 +14,7 @@ use throughline_store::sqlite::SqliteReader;
 use throughline_store::{LogRecord, LoggedTurn, StoreError};
 
 /// The store, and where it is: a path, or a URL without its password.
-pub struct ReadOnlyStore {
+pub(crate) struct ReadOnlyStore {
     backend: StoreBackend,
     location: PathBuf,
 }
@@ -38,7 +38,7 @@ macro_rules! ask {
 
 impl ReadOnlyStore {
     /// The store that is named, else that of the configuration.
-    pub async fn open(named: Option<&Path>) -> Result<Self, CliFailure> {
+    pub(crate) async fn open(named: Option<&Path>) -> Result<Self, CliFailure> {
         match store_location(named)? {
             StoreLocation::File(path) => {
                 let opened = SqliteReader::open(&path);
@@ -58,28 +58,28 @@ impl ReadOnlyStore {
     }
 
     /// Where it is, for people.
-    pub fn location(&self) -> &Path {
+    pub(crate) fn location(&self) -> &Path {
         &self.location
     }
 
     /// Failure to report if the store cannot be read.
-    pub fn failed(&self) -> impl Fn(StoreError) -> CliFailure + Copy + '_ {
+    pub(crate) fn failed(&self) -> impl Fn(StoreError) -> CliFailure + Copy + '_ {
         |error| messages::store_unreadable(&self.location, &error)
     }
 
-    pub async fn records(&self, turn: &str) -> Result<Option<Vec<LogRecord>>, StoreError> {
+    pub(crate) async fn records(&self, turn: &str) -> Result<Option<Vec<LogRecord>>, StoreError> {
         ask!(self.records(turn))
     }
 
-    pub async fn latest(&self, turns_max: u32) -> Result<Vec<LoggedTurn>, StoreError> {
+    pub(crate) async fn latest(&self, turns_max: u32) -> Result<Vec<LoggedTurn>, StoreError> {
         ask!(self.latest(turns_max))
     }
 
-    pub async fn users(&self) -> Result<Vec<String>, StoreError> {
+    pub(crate) async fn users(&self) -> Result<Vec<String>, StoreError> {
         ask!(self.users())
     }
 
-    pub async fn calls(
+    pub(crate) async fn calls(
         &self,
         user: &str,
         filter: &CallFilter,
@@ -88,7 +88,7 @@ impl ReadOnlyStore {
         ask!(self.calls(user, filter, page))
     }
 
-    pub async fn turns(
+    pub(crate) async fn turns(
         &self,
         user: &str,
         filter: &TurnFilter,
@@ -97,35 +97,38 @@ impl ReadOnlyStore {
         ask!(self.turns(user, filter, page))
     }
 
-    pub async fn conversation(&self, id: &str) -> Result<Option<ConversationRow>, StoreError> {
+    pub(crate) async fn conversation(&self, id: &str) -> Result<Option<ConversationRow>, StoreError> {
         ask!(self.conversation(id))
     }
 
-    pub async fn latest_conversations(&self, rows_max: u32) -> Result<Vec<(String, String)>, StoreError> {
+    pub(crate) async fn latest_conversations(
+        &self,
+        rows_max: u32,
+    ) -> Result<Vec<(String, String)>, StoreError> {
         ask!(self.latest_conversations(rows_max))
     }
 
-    pub async fn tree(&self, user: &str, conversation: &str) -> Result<Vec<TurnSummary>, StoreError> {
+    pub(crate) async fn tree(&self, user: &str, conversation: &str) -> Result<Vec<TurnSummary>, StoreError> {
         ask!(self.tree(user, conversation))
     }
 
-    pub async fn path(&self, user: &str, turn: &str) -> Result<Vec<PathTurn>, StoreError> {
+    pub(crate) async fn path(&self, user: &str, turn: &str) -> Result<Vec<PathTurn>, StoreError> {
         ask!(self.path(user, turn))
     }
 
-    pub async fn turn(&self, id: &str) -> Result<Option<TurnRow>, StoreError> {
+    pub(crate) async fn turn(&self, id: &str) -> Result<Option<TurnRow>, StoreError> {
         ask!(self.turn(id))
     }
 
-    pub async fn file(&self, user: &str, id: &str) -> Result<Option<FileRow>, StoreError> {
+    pub(crate) async fn file(&self, user: &str, id: &str) -> Result<Option<FileRow>, StoreError> {
         ask!(self.file(user, id))
     }
 
-    pub async fn raw_of_turn(&self, user: &str, turn: &str) -> Result<Vec<RawRow>, StoreError> {
+    pub(crate) async fn raw_of_turn(&self, user: &str, turn: &str) -> Result<Vec<RawRow>, StoreError> {
         ask!(self.raw_of_turn(user, turn))
     }
 
-    pub async fn raw(&self, user: &str, id: &RawId) -> Result<Option<Vec<u8>>, StoreError> {
+    pub(crate) async fn raw(&self, user: &str, id: &RawId) -> Result<Option<Vec<u8>>, StoreError> {
         ask!(self.raw(user, id))
     }
 }

@@ -18,7 +18,7 @@ use tokio::sync::mpsc;
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Takes new configurations for ever.
-pub async fn watch(
+pub(crate) async fn watch(
     args: ServeArgs,
     terminal: ControllingTerminal,
     app: Throughline,
@@ -89,7 +89,7 @@ async fn apply_settings(
 }
 
 /// Warns of rules that fit no tool, each once, for ever: sources come and go, and a rule may be about what one of them brings.
-pub async fn warn_of_rules(app: &Throughline) {
+pub(crate) async fn warn_of_rules(app: &Throughline) {
     let mut changed = app.toolbox().subscribe();
     let mut warned = BTreeSet::new();
     loop {

@@ -7,7 +7,7 @@ use reqwest::RequestBuilder;
 use serde_json::Value;
 
 /// Where it is, and the key.
-pub struct RunningServer {
+pub(crate) struct RunningServer {
     client: reqwest::Client,
     url: String,
     key: String,
@@ -18,7 +18,7 @@ impl RunningServer {
     ///
     /// # Errors
     /// Why it cannot be asked, in words.
-    pub fn of_data_folder() -> Result<Self, String> {
+    pub(crate) fn of_data_folder() -> Result<Self, String> {
         let folder = data_folder().map_err(|failure| failure.to_string())?;
         let note = ServerNote::read(&folder)
             .ok_or_else(|| format!("there is no {}", folder.join(data_dir::SERVER_FILE).display()))?;
@@ -29,15 +29,15 @@ impl RunningServer {
         Ok(Self { client, url: note.url, key: key.trim().to_owned() })
     }
 
-    pub fn get(&self, path: &str) -> RequestBuilder {
+    pub(crate) fn get(&self, path: &str) -> RequestBuilder {
         self.client.get(format!("{}{path}", self.url)).bearer_auth(&self.key)
     }
 
-    pub fn post(&self, path: &str) -> RequestBuilder {
+    pub(crate) fn post(&self, path: &str) -> RequestBuilder {
         self.client.post(format!("{}{path}", self.url)).bearer_auth(&self.key)
     }
 
-    pub fn delete(&self, path: &str) -> RequestBuilder {
+    pub(crate) fn delete(&self, path: &str) -> RequestBuilder {
         self.client.delete(format!("{}{path}", self.url)).bearer_auth(&self.key)
     }
 
@@ -45,7 +45,7 @@ impl RunningServer {
     ///
     /// # Errors
     /// Why it does not, in words.
-    pub async fn send(request: RequestBuilder) -> Result<Value, String> {
+    pub(crate) async fn send(request: RequestBuilder) -> Result<Value, String> {
         let answer = request.send().await.map_err(|error| error.to_string())?;
         let is_success = answer.status().is_success();
         let text = answer.text().await.map_err(|error| error.to_string())?;

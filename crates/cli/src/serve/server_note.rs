@@ -8,15 +8,15 @@ use std::path::{Path, PathBuf};
 
 /// The note. It is only as good as the lock of the store: after `kill -9` it is still there.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ServerNote {
+pub(crate) struct ServerNote {
     /// `http://127.0.0.1:8787`.
-    pub url: String,
+    pub(crate) url: String,
     /// The process.
-    pub pid: u32,
+    pub(crate) pid: u32,
 }
 
 /// Takes the note away when the server ends.
-pub struct NoteGuard(PathBuf);
+pub(crate) struct NoteGuard(PathBuf);
 
 impl Drop for NoteGuard {
     fn drop(&mut self) {
@@ -27,23 +27,23 @@ impl Drop for NoteGuard {
 
 impl ServerNote {
     /// For a server that listens there.
-    pub fn of(scheme: &str, address: SocketAddr) -> Self {
+    pub(crate) fn of(scheme: &str, address: SocketAddr) -> Self {
         Self { url: url(scheme, address), pid: std::process::id() }
     }
 
-    pub fn write(&self, folder: &Path) -> io::Result<NoteGuard> {
+    pub(crate) fn write(&self, folder: &Path) -> io::Result<NoteGuard> {
         let path = folder.join(data_dir::SERVER_FILE);
         std::fs::write(&path, serde_json::to_string(self)? + "\n")?;
         Ok(NoteGuard(path))
     }
 
-    pub fn read(folder: &Path) -> Option<Self> {
+    pub(crate) fn read(folder: &Path) -> Option<Self> {
         serde_json::from_str(&std::fs::read_to_string(folder.join(data_dir::SERVER_FILE)).ok()?).ok()
     }
 }
 
 /// Where a browser on this machine finds it: an address that stands for all of them is none to go to.
-pub fn url(scheme: &str, address: SocketAddr) -> String {
+pub(crate) fn url(scheme: &str, address: SocketAddr) -> String {
     let ip = match address.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),
         IpAddr::V6(ip) if ip.is_unspecified() => IpAddr::V6(Ipv6Addr::LOCALHOST),

@@ -17,14 +17,14 @@ use throughline_store::sqlite::{SqliteOpenError, SqliteSettings, SqliteStore, Sy
 use throughline_store::{BlobFolder, Catalog, Log, StoreStats};
 
 /// Stores of a server.
-pub struct ServerStorage {
-    pub store: OpenStore,
-    pub folder: PathBuf,
+pub(crate) struct ServerStorage {
+    pub(crate) store: OpenStore,
+    pub(crate) folder: PathBuf,
 }
 
 /// The store that `[store] url` names.
 #[derive(Clone)]
-pub enum OpenStore {
+pub(crate) enum OpenStore {
     File(SqliteStore, PathBuf),
     /// With its URL as it can be shown.
     #[cfg(feature = "postgres")]
@@ -32,7 +32,7 @@ pub enum OpenStore {
 }
 
 impl OpenStore {
-    pub fn metrics(&self) -> StoreStats {
+    pub(crate) fn metrics(&self) -> StoreStats {
         match self {
             Self::File(store, _) => store.stats(),
             #[cfg(feature = "postgres")]
@@ -40,7 +40,7 @@ impl OpenStore {
         }
     }
 
-    pub async fn close(&self) {
+    pub(crate) async fn close(&self) {
         match self {
             Self::File(store, _) => store.close().await,
             #[cfg(feature = "postgres")]
@@ -49,7 +49,7 @@ impl OpenStore {
     }
 
     /// Where it is.
-    pub fn location(&self) -> String {
+    pub(crate) fn location(&self) -> String {
         match self {
             Self::File(_, path) => path.display().to_string(),
             #[cfg(feature = "postgres")]
@@ -59,7 +59,7 @@ impl OpenStore {
 }
 
 /// Why the store cannot be had.
-pub enum OpenStoreError {
+pub(crate) enum OpenStoreError {
     /// Another server has it open.
     InUse(String),
     /// Anything else.
@@ -76,7 +76,7 @@ impl From<OpenStoreError> for CliFailure {
 }
 
 impl ServerStorage {
-    pub async fn open(settings: &StoreSettings) -> Result<Self, OpenStoreError> {
+    pub(crate) async fn open(settings: &StoreSettings) -> Result<Self, OpenStoreError> {
         let folder = data_folder().map_err(OpenStoreError::Failed)?;
         let path = match &settings.backend {
             StoreBackend::DataFolder => folder.join(STORE_FILE),
@@ -105,7 +105,7 @@ impl ServerStorage {
         }
     }
 
-    pub fn log(&self) -> Arc<dyn Log> {
+    pub(crate) fn log(&self) -> Arc<dyn Log> {
         match &self.store {
             OpenStore::File(store, _) => Arc::new(store.clone()),
             #[cfg(feature = "postgres")]
@@ -113,7 +113,7 @@ impl ServerStorage {
         }
     }
 
-    pub fn catalog(&self) -> Arc<dyn Catalog> {
+    pub(crate) fn catalog(&self) -> Arc<dyn Catalog> {
         match &self.store {
             OpenStore::File(store, _) => Arc::new(store.clone()),
             #[cfg(feature = "postgres")]
@@ -122,7 +122,7 @@ impl ServerStorage {
     }
 
     /// Backup of a SQLite store; databases have their own tools.
-    pub fn backup(&self) -> Option<BackupFn> {
+    pub(crate) fn backup(&self) -> Option<BackupFn> {
         let store = match &self.store {
             OpenStore::File(store, _) => store.clone(),
             #[cfg(feature = "postgres")]
@@ -135,11 +135,11 @@ impl ServerStorage {
     }
 
     /// The same for commands beside a server, which may have it open.
-    pub fn blobs_unlocked(&self) -> BlobFolder {
+    pub(crate) fn blobs_unlocked(&self) -> BlobFolder {
         blobs_in(&self.folder)
     }
 
-    pub async fn blobs(&self, upload_bytes_max: u64) -> Result<BlobFolder, CliFailure> {
+    pub(crate) async fn blobs(&self, upload_bytes_max: u64) -> Result<BlobFolder, CliFailure> {
         let limits = BlobLimits { file_bytes_max: upload_bytes_max };
         let folder = self.folder.join(data_dir::FILES_FOLDER);
         BlobFolder::open(&folder, limits).await.map_err(|error| messages::bad_data_folder(&folder, &error))
@@ -147,12 +147,12 @@ impl ServerStorage {
 }
 
 /// The folder of files of a data folder, for commands beside a server.
-pub fn blobs_in(folder: &Path) -> BlobFolder {
+pub(crate) fn blobs_in(folder: &Path) -> BlobFolder {
     BlobFolder::attach(folder.join(data_dir::FILES_FOLDER), BlobLimits::default())
 }
 
 /// Where a store is, for commands that look into it.
-pub enum StoreLocation {
+pub(crate) enum StoreLocation {
     File(PathBuf),
     #[cfg(feature = "postgres")]
     Database {
@@ -163,7 +163,7 @@ pub enum StoreLocation {
 }
 
 /// The store that is meant: the one that is named, else that of the configuration.
-pub fn store_location(named: Option<&Path>) -> Result<StoreLocation, CliFailure> {
+pub(crate) fn store_location(named: Option<&Path>) -> Result<StoreLocation, CliFailure> {
     let at = match named.map(|named| (named, named.to_str().unwrap_or_default())) {
         Some((_, url)) if url.starts_with("postgres://") || url.starts_with("postgresql://") => {
             StoreBackend::Postgres(url.to_owned())
@@ -211,7 +211,7 @@ fn without_secrets(url: &str) -> String {
 }
 
 /// The data folder, made if it is not there, for its owner only.
-pub fn data_folder() -> Result<PathBuf, CliFailure> {
+pub(crate) fn data_folder() -> Result<PathBuf, CliFailure> {
     let folder = data_dir::folder().ok_or_else(messages::no_data_folder)?;
     create_private(&folder).map_err(|error| messages::bad_data_folder(&folder, &error))?;
     Ok(folder)

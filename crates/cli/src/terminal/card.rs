@@ -14,32 +14,32 @@ const DETAIL_LINES_MAX: usize = 3;
 
 /// Content of a card.
 #[derive(Clone, Debug, PartialEq)]
-pub struct ToolCard {
+pub(crate) struct ToolCard {
     /// The tool's own name.
-    pub name: String,
+    pub(crate) name: String,
     /// Where it stands.
-    pub state: CallStatus,
+    pub(crate) state: CallStatus,
     /// The state in words; empty if the mark says enough.
-    pub state_words: String,
+    pub(crate) state_words: String,
     /// Arguments in one line, or the text of them so far.
-    pub input: String,
+    pub(crate) input: String,
     /// When it started to run, in ms since 1970.
-    pub started_at: Option<i64>,
+    pub(crate) started_at: Option<i64>,
     /// Run time in milliseconds.
-    pub duration_ms: Option<u64>,
+    pub(crate) duration_ms: Option<u64>,
     /// Done and whole; the whole may be unknown.
-    pub progress: Option<(f64, Option<f64>)>,
+    pub(crate) progress: Option<(f64, Option<f64>)>,
     /// Progress message of the running tool.
-    pub message: String,
+    pub(crate) message: String,
     /// Decisions of users and rules about the call, a line each.
-    pub notes: Vec<String>,
+    pub(crate) notes: Vec<String>,
     /// Outcome: summary of the output, error or reason.
-    pub detail: String,
+    pub(crate) detail: String,
 }
 
 impl ToolCard {
     /// A call of which only the name is known.
-    pub fn new(name: &str) -> Self {
+    pub(crate) fn new(name: &str) -> Self {
         Self {
             name: name.to_owned(),
             state: CallStatus::Preparing,
@@ -55,7 +55,7 @@ impl ToolCard {
     }
 
     /// The card at the time `now` (ms since 1970), in lines of at most `columns`.
-    pub fn lines(&self, now: i64, columns: usize) -> Vec<StyledLine> {
+    pub(crate) fn lines(&self, now: i64, columns: usize) -> Vec<StyledLine> {
         let mut lines = vec![self.head(now, columns)];
         lines.extend(self.notes.iter().map(|note| {
             let mut line = StyledLine::new("  ┊ ", TextStyle::DIM);
@@ -141,12 +141,12 @@ impl ToolCard {
 }
 
 /// The spinner's picture at a time.
-pub fn spinner(now: i64) -> &'static str {
+pub(crate) fn spinner(now: i64) -> &'static str {
     SPINNER[(now.div_euclid(SPINNER_MS)).rem_euclid(SPINNER.len() as i64) as usize]
 }
 
 /// A duration as people read it.
-pub fn duration(ms: u64) -> String {
+pub(crate) fn duration(ms: u64) -> String {
     match ms {
         0..1_000 => format!("{ms} ms"),
         1_000..60_000 => format!("{}.{} s", ms / 1_000, ms % 1_000 / 100),

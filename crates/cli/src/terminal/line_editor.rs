@@ -10,7 +10,7 @@ const HISTORY_MAX: usize = 500;
 
 /// Effect of a key press.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum EditorEvent {
+pub(crate) enum EditorEvent {
     /// Nothing that the editor knows.
     Ignored,
     /// Text or cursor changed.
@@ -25,7 +25,7 @@ pub enum EditorEvent {
 
 /// Content of the line when Ctrl-C was pressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum InterruptedText {
+pub(crate) enum InterruptedText {
     /// There was.
     Discarded,
     /// There was none.
@@ -34,7 +34,7 @@ pub enum InterruptedText {
 
 /// Text under edit, with history.
 #[derive(Debug, Default)]
-pub struct LineEditor {
+pub(crate) struct LineEditor {
     text: String,
     /// Byte offset, always between two graphemes.
     cursor: usize,
@@ -54,32 +54,32 @@ pub struct LineEditor {
 
 impl LineEditor {
     /// An editor whose Tab completes to these words and, on an empty line, walks through suggestions.
-    pub fn new(completions: Vec<String>, suggestions: Vec<String>) -> Self {
+    pub(crate) fn new(completions: Vec<String>, suggestions: Vec<String>) -> Self {
         Self { completions, suggestions, ..Self::default() }
     }
 
     /// Nothing is written.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.text.is_empty()
     }
 
-    pub fn text(&self) -> &str {
+    pub(crate) fn text(&self) -> &str {
         &self.text
     }
 
     /// Writes this in place of what is there, the cursor behind it.
-    pub fn fill(&mut self, text: &str) {
+    pub(crate) fn fill(&mut self, text: &str) {
         self.replace(text.to_owned());
         self.recalled = None;
     }
 
     /// Takes pasted text: line breaks stay, so a paste never submits.
-    pub fn paste(&mut self, text: &str) {
+    pub(crate) fn paste(&mut self, text: &str) {
         self.insert(&text.replace("\r\n", "\n").replace('\r', "\n"));
     }
 
     /// Takes a key.
-    pub fn key(&mut self, key: KeyEvent) -> EditorEvent {
+    pub(crate) fn key(&mut self, key: KeyEvent) -> EditorEvent {
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
         let alt = key.modifiers.contains(KeyModifiers::ALT);
         let shift = key.modifiers.contains(KeyModifiers::SHIFT);
@@ -134,7 +134,12 @@ impl LineEditor {
     }
 
     /// The lines on the screen, behind `prompt`, and where the cursor stands in them.
-    pub fn view(&self, prompt: &str, placeholder: &str, columns: usize) -> (Vec<StyledLine>, CursorPosition) {
+    pub(crate) fn view(
+        &self,
+        prompt: &str,
+        placeholder: &str,
+        columns: usize,
+    ) -> (Vec<StyledLine>, CursorPosition) {
         let indent = width(prompt);
         let room = columns.saturating_sub(indent).max(4);
         let mut rows = vec![String::new()];
@@ -176,7 +181,7 @@ impl LineEditor {
     }
 
     /// The person is done, as if by Enter.
-    pub fn submit(&mut self) -> EditorEvent {
+    pub(crate) fn submit(&mut self) -> EditorEvent {
         let text = std::mem::take(&mut self.text);
         self.cursor = 0;
         self.recalled = None;

@@ -13,11 +13,11 @@ use pulldown_cmark::{Event, Options, Parser};
 use render::render_blocks;
 
 /// Widest a line of prose gets, in columns: longer lines are hard to read.
-pub const PROSE_COLUMNS_MAX: usize = 100;
+pub(crate) const PROSE_COLUMNS_MAX: usize = 100;
 
 /// Markdown that arrives in pieces.
 #[derive(Clone, Debug, Default)]
-pub struct MarkdownStream {
+pub(crate) struct MarkdownStream {
     source: String,
     /// Bytes of `source` whose lines have been handed out.
     settled: usize,
@@ -28,19 +28,19 @@ pub struct MarkdownStream {
 
 impl MarkdownStream {
     /// Appends a piece of the source.
-    pub fn push(&mut self, delta: &str) {
+    pub(crate) fn push(&mut self, delta: &str) {
         self.source.push_str(delta);
     }
 
     /// Only the first `chars` characters stay; lines that have been handed out stay printed.
-    pub fn truncate_chars(&mut self, chars: usize) {
+    pub(crate) fn truncate_chars(&mut self, chars: usize) {
         let end = self.source.char_indices().nth(chars).map_or(self.source.len(), |(at, _)| at);
         self.source.truncate(end.max(self.settled));
     }
 
     /// Lines that have become final since the last call: finished blocks, a blank line apart, and finished lines of
     /// a code block, which may be longer than the screen.
-    pub fn settle(&mut self, columns: usize) -> Vec<StyledLine> {
+    pub(crate) fn settle(&mut self, columns: usize) -> Vec<StyledLine> {
         let mut lines = Vec::new();
         let rest = self.rest();
         let end = last_block_start(&rest);
@@ -59,7 +59,7 @@ impl MarkdownStream {
     }
 
     /// Lines of the block in progress, half-written markup closed for the eye.
-    pub fn open(&self, columns: usize) -> Vec<StyledLine> {
+    pub(crate) fn open(&self, columns: usize) -> Vec<StyledLine> {
         let lines = render(&close_open_markup(&self.rest()), columns);
         if self.needs_blank() && !lines.is_empty() {
             std::iter::once(StyledLine::default()).chain(lines).collect()
@@ -69,7 +69,7 @@ impl MarkdownStream {
     }
 
     /// Nothing more comes: the lines of everything not handed out so far.
-    pub fn finish(&mut self, columns: usize) -> Vec<StyledLine> {
+    pub(crate) fn finish(&mut self, columns: usize) -> Vec<StyledLine> {
         let lines = render(&self.rest(), columns);
         let lines = self.spaced(lines);
         self.settled = self.source.len();
@@ -113,7 +113,7 @@ fn finished_code(source: &str) -> Option<(&str, usize)> {
 }
 
 /// A whole text at once.
-pub fn render(source: &str, columns: usize) -> Vec<StyledLine> {
+pub(crate) fn render(source: &str, columns: usize) -> Vec<StyledLine> {
     let blocks = render_blocks(Parser::new_ext(source, options()), columns);
     let mut lines = Vec::new();
     for block in blocks.into_iter().filter(|block| !block.is_empty()) {

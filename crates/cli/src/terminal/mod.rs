@@ -2,11 +2,11 @@
 //!
 //! Everything but [`session`] is a pure function from state to lines, tested on a small virtual screen.
 
-pub mod card;
-pub mod line_editor;
-pub mod markdown;
-pub mod painter;
-pub mod session;
-pub mod text;
+pub(crate) mod card;
+pub(crate) mod line_editor;
+pub(crate) mod markdown;
+pub(crate) mod painter;
+pub(crate) mod session;
+pub(crate) mod text;
 #[cfg(test)]
-pub mod virtual_screen;
+pub(crate) mod virtual_screen;

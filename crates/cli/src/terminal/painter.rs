@@ -7,16 +7,16 @@ use super::text::{StyledLine, TextStyle};
 
 /// Where the terminal's cursor belongs, counted in the live lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CursorPosition {
+pub(crate) struct CursorPosition {
     /// Index of the live line, from 0.
-    pub row: usize,
+    pub(crate) row: usize,
     /// Columns to its left.
-    pub column: usize,
+    pub(crate) column: usize,
 }
 
 /// The lower part of the screen that is repainted.
 #[derive(Debug, Default)]
-pub struct ScreenPainter {
+pub(crate) struct ScreenPainter {
     /// Live lines that are on the screen now, top to bottom.
     shown: Vec<StyledLine>,
     /// Row of the terminal's cursor within `shown`.
@@ -29,24 +29,24 @@ pub struct ScreenPainter {
 
 impl ScreenPainter {
     /// A painter for a terminal of this size whose cursor is at the start of an empty line.
-    pub fn new(columns: u16, rows: u16) -> Self {
+    pub(crate) fn new(columns: u16, rows: u16) -> Self {
         let mut painter = Self::default();
         painter.resize(columns, rows);
         painter
     }
 
     /// The terminal has another size now. What was painted may have been reflowed: the next frame repaints all of it.
-    pub fn resize(&mut self, columns: u16, rows: u16) {
+    pub(crate) fn resize(&mut self, columns: u16, rows: u16) {
         (self.columns, self.rows) = (usize::from(columns).max(8), usize::from(rows).max(4));
     }
 
     /// Columns a line may take: the last one stays free, since terminals differ in what they do after filling it.
-    pub fn columns(&self) -> usize {
+    pub(crate) fn columns(&self) -> usize {
         self.columns - 1
     }
 
     /// Lines of the screen.
-    pub fn rows(&self) -> usize {
+    pub(crate) fn rows(&self) -> usize {
         self.rows
     }
 
@@ -55,7 +55,7 @@ impl ScreenPainter {
     ///
     /// Live lines never scroll away, since they could not be corrected there: of more than the screen holds the last
     /// are shown, and all of them when they settle.
-    pub fn frame(
+    pub(crate) fn frame(
         &mut self,
         settled: Vec<StyledLine>,
         live: Vec<StyledLine>,
@@ -119,7 +119,7 @@ impl ScreenPainter {
     }
 
     /// Takes the live lines off the screen.
-    pub fn clear(&mut self) -> String {
+    pub(crate) fn clear(&mut self) -> String {
         let mut out = String::new();
         self.go_to(0, &mut out);
         out.push_str("\x1b[J\x1b[?25h");

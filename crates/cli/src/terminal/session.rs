@@ -14,7 +14,7 @@ const KEY_POLL: Duration = Duration::from_millis(250);
 const KEYS_WAITING_MAX: usize = 1_024;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OutputStyle {
+pub(crate) enum OutputStyle {
     /// Colours and repainting.
     Rich,
     /// Text from top to bottom, for pipes and dumb terminals.
@@ -22,7 +22,7 @@ pub enum OutputStyle {
 }
 
 /// Style that standard input and output support.
-pub fn output_style() -> OutputStyle {
+pub(crate) fn output_style() -> OutputStyle {
     let set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
     if io::stdin().is_terminal() && io::stdout().is_terminal() && !dumb && !set("NO_COLOR") {
@@ -33,11 +33,11 @@ pub fn output_style() -> OutputStyle {
 }
 
 /// Raw mode while it lives. Dropping it, or a panic, gives the terminal back.
-pub struct RawTerminal(());
+pub(crate) struct RawTerminal(());
 
 impl RawTerminal {
     /// Takes the terminal.
-    pub fn enter() -> io::Result<Self> {
+    pub(crate) fn enter() -> io::Result<Self> {
         restore_on_panic();
         enable_raw_mode()?;
         let raw = Self(());
@@ -70,7 +70,7 @@ fn restore_on_panic() {
 }
 
 /// Keys, pastes and resizes as they come, from a thread that ends when nobody listens.
-pub struct KeyReader {
+pub(crate) struct KeyReader {
     receiver: mpsc::Receiver<Event>,
     gate: Arc<TerminalLock>,
 }
@@ -89,7 +89,7 @@ impl KeyReader {
     ///
     /// # Errors
     /// The system gives no thread.
-    pub fn listen() -> io::Result<Self> {
+    pub(crate) fn listen() -> io::Result<Self> {
         let (sender, receiver) = mpsc::channel(KEYS_WAITING_MAX);
         let gate = Arc::new(TerminalLock::default());
         let own = gate.clone();
@@ -110,12 +110,12 @@ impl KeyReader {
     }
 
     /// The next one; `None` if the terminal is gone.
-    pub async fn next(&mut self) -> Option<Event> {
+    pub(crate) async fn next(&mut self) -> Option<Event> {
         self.receiver.recv().await
     }
 
     /// Lends the terminal, as it was found, to something else that reads from it; `clear` takes off what stands there.
-    pub async fn lend<T: Send + 'static>(
+    pub(crate) async fn lend<T: Send + 'static>(
         &self,
         run: impl FnOnce() -> io::Result<T> + Send + 'static,
         clear: &str,
@@ -152,7 +152,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// Writes a frame at once.
-pub fn write_frame(frame: &str) -> io::Result<()> {
+pub(crate) fn write_frame(frame: &str) -> io::Result<()> {
     if frame.is_empty() {
         return Ok(());
     }

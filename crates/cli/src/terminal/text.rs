@@ -6,7 +6,7 @@ use unicode_width::UnicodeWidthStr;
 
 /// Colours of the terminal's own palette, so that a person's theme applies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum TextColor {
+pub(crate) enum TextColor {
     /// The terminal's text colour.
     #[default]
     Plain,
@@ -23,24 +23,24 @@ pub enum TextColor {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct TextStyle {
+pub(crate) struct TextStyle {
     /// Colour.
-    pub ink: TextColor,
+    pub(crate) ink: TextColor,
     /// Heavier.
-    pub bold: bool,
+    pub(crate) bold: bool,
     /// Fainter.
-    pub dim: bool,
+    pub(crate) dim: bool,
     /// Slanted.
-    pub italic: bool,
+    pub(crate) italic: bool,
     /// Underlined.
-    pub underline: bool,
+    pub(crate) underline: bool,
     /// Struck through.
-    pub strike: bool,
+    pub(crate) strike: bool,
 }
 
 impl TextStyle {
     /// As the terminal has it.
-    pub const PLAIN: TextStyle = TextStyle {
+    pub(crate) const PLAIN: TextStyle = TextStyle {
         ink: TextColor::Plain,
         bold: false,
         dim: false,
@@ -49,44 +49,44 @@ impl TextStyle {
         strike: false,
     };
     /// Fainter: what is there but not the point.
-    pub const DIM: TextStyle = TextStyle { dim: true, ..TextStyle::PLAIN };
+    pub(crate) const DIM: TextStyle = TextStyle { dim: true, ..TextStyle::PLAIN };
     /// Heavier: names.
-    pub const BOLD: TextStyle = TextStyle { bold: true, ..TextStyle::PLAIN };
+    pub(crate) const BOLD: TextStyle = TextStyle { bold: true, ..TextStyle::PLAIN };
 
     /// In a colour.
-    pub const fn ink(ink: TextColor) -> TextStyle {
+    pub(crate) const fn ink(ink: TextColor) -> TextStyle {
         TextStyle { ink, ..TextStyle::PLAIN }
     }
 
     /// In a colour and heavier.
-    pub const fn bold_ink(ink: TextColor) -> TextStyle {
+    pub(crate) const fn bold_ink(ink: TextColor) -> TextStyle {
         TextStyle { ink, bold: true, ..TextStyle::PLAIN }
     }
 }
 
 /// A piece of text in one style, without line breaks or control characters.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StyledSpan {
+pub(crate) struct StyledSpan {
     /// The text.
-    pub text: String,
+    pub(crate) text: String,
     /// Its look.
-    pub style: TextStyle,
+    pub(crate) style: TextStyle,
 }
 
 /// One line, not yet wrapped or already fitting.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct StyledLine(pub Vec<StyledSpan>);
+pub(crate) struct StyledLine(pub(crate) Vec<StyledSpan>);
 
 impl StyledLine {
     /// A line in one style. What nobody would see becomes visible: nothing a model or tool says may steer the terminal.
-    pub fn new(text: &str, style: TextStyle) -> Self {
+    pub(crate) fn new(text: &str, style: TextStyle) -> Self {
         let mut line = StyledLine::default();
         line.push(text, style);
         line
     }
 
     /// Appends text, joining it to the last span if that looks the same.
-    pub fn push(&mut self, text: &str, style: TextStyle) {
+    pub(crate) fn push(&mut self, text: &str, style: TextStyle) {
         if text.is_empty() {
             return;
         }
@@ -98,7 +98,7 @@ impl StyledLine {
     }
 
     /// The same line after other spans.
-    pub fn after(&self, head: &StyledLine) -> StyledLine {
+    pub(crate) fn after(&self, head: &StyledLine) -> StyledLine {
         let mut line = head.clone();
         for span in &self.0 {
             line.push(&span.text, span.style);
@@ -107,17 +107,17 @@ impl StyledLine {
     }
 
     /// Columns it takes.
-    pub fn width(&self) -> usize {
+    pub(crate) fn width(&self) -> usize {
         self.0.iter().map(|span| width(&span.text)).sum()
     }
 
     /// The text alone.
-    pub fn plain(&self) -> String {
+    pub(crate) fn plain(&self) -> String {
         self.0.iter().map(|span| span.text.as_str()).collect()
     }
 
     /// Appends the line with its escape codes; every line begins and ends in the plain style.
-    pub fn write_ansi(&self, out: &mut String) {
+    pub(crate) fn write_ansi(&self, out: &mut String) {
         for span in &self.0 {
             let TextStyle { ink, bold, dim, italic, underline, strike } = span.style;
             let colour = match ink {
@@ -145,7 +145,7 @@ impl StyledLine {
     }
 
     /// Cut to `columns`, with an ellipsis where something is missing.
-    pub fn truncated(&self, columns: usize) -> StyledLine {
+    pub(crate) fn truncated(&self, columns: usize) -> StyledLine {
         if self.width() <= columns {
             return self.clone();
         }
@@ -166,7 +166,7 @@ impl StyledLine {
 
     /// Broken into lines of at most `columns`: at spaces, between wide characters, and inside a word only if the
     /// word alone is too long.
-    pub fn wrapped(&self, columns: usize) -> Vec<StyledLine> {
+    pub(crate) fn wrapped(&self, columns: usize) -> Vec<StyledLine> {
         let columns = columns.max(2);
         if self.width() <= columns {
             return vec![self.clone()];
@@ -221,12 +221,12 @@ fn can_break(before: &str, after: &str) -> bool {
 }
 
 /// Columns a text takes on a terminal.
-pub fn width(text: &str) -> usize {
+pub(crate) fn width(text: &str) -> usize {
     UnicodeWidthStr::width(text)
 }
 
 /// A line of a text for the terminal: no text from outside may move the cursor, set a title or turn what stands around it.
-pub fn escape_controls(text: &str) -> String {
+pub(crate) fn escape_controls(text: &str) -> String {
     visible::escape_piece(text).replace('\t', "    ").replace('\n', "\\n").replace('\r', "\\r")
 }
 

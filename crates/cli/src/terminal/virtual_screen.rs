@@ -4,7 +4,7 @@ use super::text::width;
 use unicode_segmentation::UnicodeSegmentation;
 
 /// Rows of text with a cursor. Rows that scroll away are kept, as a terminal's scrollback keeps them.
-pub struct VirtualScreen {
+pub(crate) struct VirtualScreen {
     columns: usize,
     rows: usize,
     /// Everything ever printed; the last `rows` of it are on the screen.
@@ -15,12 +15,12 @@ pub struct VirtualScreen {
 
 impl VirtualScreen {
     /// An empty screen.
-    pub fn new(columns: usize, rows: usize) -> Self {
+    pub(crate) fn new(columns: usize, rows: usize) -> Self {
         Self { columns, rows, text: vec![Vec::new()], row: 0, column: 0 }
     }
 
     /// Wraps what is wider than the new width, as current terminals do, and keeps the cursor at its text.
-    pub fn resize(&mut self, columns: usize) {
+    pub(crate) fn resize(&mut self, columns: usize) {
         let mut text = Vec::new();
         let mut row = 0;
         for (at, line) in self.text.iter().enumerate() {
@@ -38,7 +38,7 @@ impl VirtualScreen {
     }
 
     /// Takes output.
-    pub fn write(&mut self, output: &str) {
+    pub(crate) fn write(&mut self, output: &str) {
         let mut rest = output;
         while let Some(grapheme) = rest.graphemes(true).next() {
             rest = &rest[grapheme.len()..];
@@ -56,7 +56,7 @@ impl VirtualScreen {
     }
 
     /// Every row down to the last with something on it, trailing spaces cut.
-    pub fn lines(&self) -> Vec<String> {
+    pub(crate) fn lines(&self) -> Vec<String> {
         let mut lines: Vec<String> = self.text.iter().map(|row| row.concat().trim_end().to_owned()).collect();
         while lines.last().is_some_and(String::is_empty) {
             lines.pop();
@@ -65,7 +65,7 @@ impl VirtualScreen {
     }
 
     /// Row (scrollback counted) and column of the cursor.
-    pub fn cursor(&self) -> (usize, usize) {
+    pub(crate) fn cursor(&self) -> (usize, usize) {
         (self.row, self.column)
     }
 

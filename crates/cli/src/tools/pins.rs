@@ -10,7 +10,7 @@ use throughline_tools::mcp::{DefinitionChange, PinStore, PinsError};
 use throughline_wire::visible;
 
 /// Prints every difference that waits.
-pub fn changes(json: bool) -> CommandResult {
+pub(crate) fn changes(json: bool) -> CommandResult {
     let changes = open_pins()?.pending_changes().map_err(|error| messages::pins(&error))?;
     let printed = if json {
         let rows: Vec<_> = changes
@@ -34,7 +34,7 @@ pub fn changes(json: bool) -> CommandResult {
 }
 
 /// Agrees to one of them, and prints what was agreed to.
-pub fn approve(name: &str) -> CommandResult {
+pub(crate) fn approve(name: &str) -> CommandResult {
     let approved = open_pins()?.approve(name).map_err(|error| match error {
         PinsError::NotPending { name, pending: waiting } => {
             let names = waiting.iter().map(String::as_str);

@@ -11,7 +11,7 @@ use throughline::views::PromptDescription;
 use throughline_tools::{DiscoveredTool, ToolAvailability, WithheldReason};
 
 /// Prints the system prompt on standard output, and what it costs on standard error.
-pub async fn run(choice: &ModelArgs, protocol: Option<&str>, json: bool) -> CommandResult {
+pub(crate) async fn run(choice: &ModelArgs, protocol: Option<&str>, json: bool) -> CommandResult {
     let settings = setup::load_settings(choice)?;
     let protocol = match protocol {
         None => None,

@@ -8,7 +8,7 @@ use throughline::approval_store::StoredApproval;
 use throughline_wire::visible;
 
 /// Lists them, or forgets one.
-pub fn run(forget: Option<u64>, json: bool) -> CommandResult {
+pub(crate) fn run(forget: Option<u64>, json: bool) -> CommandResult {
     let memory = setup::memory();
     let stored = match forget {
         None => memory.all().map_err(|error| messages::memory(&error))?,

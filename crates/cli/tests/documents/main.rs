@@ -367,10 +367,10 @@ fn sources(folder: &str) -> String {
     while let Some(folder) = folders.pop() {
         for entry in std::fs::read_dir(folder).expect("the folder is in the repository") {
             let path = entry.expect("it can be listed").path();
-            match path.extension().is_some_and(|extension| extension == "rs") {
-                true => text.push_str(&std::fs::read_to_string(path).expect("it can be read")),
-                false if path.is_dir() => folders.push(path),
-                false => {}
+            if path.extension().is_some_and(|extension| extension == "rs") {
+                text.push_str(&std::fs::read_to_string(path).expect("it can be read"));
+            } else if path.is_dir() {
+                folders.push(path);
             }
         }
     }

@@ -7,10 +7,10 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 
 /// The subject that is ours.
-pub const OURS: &str = "throughline";
+pub(crate) const OURS: &str = "throughline";
 
 /// Rows of `web/e2e/bench`.
-pub struct PageRows(pub Vec<Value>);
+pub(crate) struct PageRows(pub(crate) Vec<Value>);
 
 /// Limits of a scenario.
 struct PageGoals {
@@ -74,7 +74,7 @@ const GOALS: [PageGoals; 4] = [
 ];
 
 /// For the terminal: everything that a row says.
-pub fn line(row: &Value) -> String {
+pub(crate) fn line(row: &Value) -> String {
     let text = |name: &str| row[name].as_str().unwrap_or_default();
     let figures: Vec<_> = row
         .as_object()
@@ -115,7 +115,7 @@ impl PageRows {
     }
 
     /// The goals of `ui.md` §4.3 and of P4, as far as they were measured.
-    pub fn verdicts(&self) -> Vec<GoalResult> {
+    pub(crate) fn verdicts(&self) -> Vec<GoalResult> {
         let mut all = Vec::new();
         for goals in &GOALS {
             self.judge(goals, &mut all);
@@ -201,7 +201,7 @@ impl PageRows {
     }
 
     /// The section of the document.
-    pub fn render(&self, verdicts: &[GoalResult], machine: &MachineLoad) -> String {
+    pub(crate) fn render(&self, verdicts: &[GoalResult], machine: &MachineLoad) -> String {
         let mut text = format!(
             "Measured on {} at commit {}, {}, {}.\n\n",
             repository::date(),

@@ -6,13 +6,13 @@ use serde_json::Value;
 use std::fmt::Write;
 
 /// The targets of ours.
-pub const OURS: &str = "throughline";
-pub const NO_WAIT: &str = "throughline-nowait";
-pub const MEMORY: &str = "throughline-memory";
-pub const OWN_API: &str = "throughline-turns";
+pub(crate) const OURS: &str = "throughline";
+pub(crate) const NO_WAIT: &str = "throughline-nowait";
+pub(crate) const MEMORY: &str = "throughline-memory";
+pub(crate) const OWN_API: &str = "throughline-turns";
 
 /// Rows of `scripts/part2.py` and our own.
-pub struct ServerRows(pub Vec<Value>);
+pub(crate) struct ServerRows(pub(crate) Vec<Value>);
 
 impl ServerRows {
     /// In the middle of all rows of a target and scenario; NaN, if there is none.
@@ -59,7 +59,7 @@ impl ServerRows {
     }
 
     /// Goals of the issue, and those rows of the scoreboard that can be measured here.
-    pub fn verdicts(&self) -> Vec<GoalResult> {
+    pub(crate) fn verdicts(&self) -> Vec<GoalResult> {
         let added = |target: &str| self.first_token(target, 0) - self.first_token("direct", 0);
         let late = |scenario: &str| {
             self.median(OURS, scenario, |row| {
@@ -141,7 +141,7 @@ impl ServerRows {
     }
 
     /// The section of the document.
-    pub fn render(&self, verdicts: &[GoalResult], build: &str, machine: &MachineLoad) -> String {
+    pub(crate) fn render(&self, verdicts: &[GoalResult], build: &str, machine: &MachineLoad) -> String {
         let mut text = format!(
             "Measured on {} at commit {}, {}, {build}, {}.\n\n",
             repository::date(),

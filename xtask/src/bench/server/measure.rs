@@ -14,17 +14,17 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 /// Number of streams and turns.
-pub struct LoadSizes {
-    pub idle_streams: usize,
-    pub active_streams: usize,
-    pub stored_turns: usize,
+pub(crate) struct LoadSizes {
+    pub(crate) idle_streams: usize,
+    pub(crate) active_streams: usize,
+    pub(crate) stored_turns: usize,
 }
 
 /// The model server of the bench, on the second processor, killed when it is dropped.
-pub struct BenchUpstream(Child);
+pub(crate) struct BenchUpstream(Child);
 
 impl BenchUpstream {
-    pub fn start(setup: &BenchSetup) -> Result<Self> {
+    pub(crate) fn start(setup: &BenchSetup) -> Result<Self> {
         let child = Command::new("taskset")
             .args(["-c", "1"])
             .arg(setup.program("upstream"))
@@ -78,7 +78,11 @@ fn load(
 }
 
 /// Everything, as rows of the same form as those of `scripts/part2.py`.
-pub fn measure_all(setup: &BenchSetup, subject: &BenchServer, sizes: &LoadSizes) -> Result<Vec<Value>> {
+pub(crate) fn measure_all(
+    setup: &BenchSetup,
+    subject: &BenchServer,
+    sizes: &LoadSizes,
+) -> Result<Vec<Value>> {
     let _upstream = BenchUpstream::start(setup)?;
     let mut rows = Vec::new();
     let mut push_row = |scenario: &str, mut figures: Value| {

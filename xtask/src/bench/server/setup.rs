@@ -15,23 +15,23 @@ const PYTHON: [&str; 7] =
     ["openai", "litellm[proxy]", "pydantic-ai-slim[openai]", "fastapi", "uvicorn", "httpx", "uvloop"];
 
 /// The copy. Honours the variables of the bench's own scripts: `BIN` and `PY` name what is built already.
-pub struct BenchSetup {
-    pub folder: PathBuf,
+pub(crate) struct BenchSetup {
+    pub(crate) folder: PathBuf,
     bin: PathBuf,
     python: PathBuf,
     /// Targets of `scripts/part2.py` that can be started here.
-    pub peers: Vec<&'static str>,
+    pub(crate) peers: Vec<&'static str>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum PeerSelection {
+pub(crate) enum PeerSelection {
     Wanted,
     Unwanted,
 }
 
 impl BenchSetup {
     /// Makes the copy, builds and installs. `None`: there is no shared bench.
-    pub fn prepare(peers: PeerSelection) -> Result<Option<Self>> {
+    pub(crate) fn prepare(peers: PeerSelection) -> Result<Option<Self>> {
         let Some(shared) = repository::vectors().map(|vectors| vectors.join("bench")) else {
             println!("skipped: THROUGHLINE_VECTORS is not set");
             return Ok(None);
@@ -68,12 +68,12 @@ impl BenchSetup {
     }
 
     /// `upstream`, `load` or `relay`.
-    pub fn program(&self, name: &str) -> PathBuf {
+    pub(crate) fn program(&self, name: &str) -> PathBuf {
         self.bin.join(name)
     }
 
     /// `scripts/part2.py`, which starts targets one after another and measures each.
-    pub fn part2(&self, out: &Path, targets: &[&str], scenarios: &str) -> ExternalProgram {
+    pub(crate) fn part2(&self, out: &Path, targets: &[&str], scenarios: &str) -> ExternalProgram {
         ExternalProgram::new("python3")
             .args(["scripts/part2.py".into(), OsString::from(out)])
             .args(["--targets", &targets.join(","), "--scen", scenarios])

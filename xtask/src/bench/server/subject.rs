@@ -17,7 +17,7 @@ const START_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Where the log is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LogPlacement {
+pub(crate) enum LogPlacement {
     /// In the store, on a disk.
     Disk,
     /// In the store, on a file system in memory: everything is done, and waiting for the disk takes no time.
@@ -27,17 +27,17 @@ pub enum LogPlacement {
 }
 
 /// One server, stopped or running.
-pub struct BenchServer {
+pub(crate) struct BenchServer {
     binary: PathBuf,
-    pub folder: PathBuf,
-    pub port: u16,
+    pub(crate) folder: PathBuf,
+    pub(crate) port: u16,
     log: LogPlacement,
-    pub key: String,
+    pub(crate) key: String,
 }
 
 impl BenchServer {
     /// A server with an empty store; it is started once, so that it has a key, and stopped.
-    pub fn new(binary: &Path, folder: PathBuf, port: u16, log: LogPlacement) -> Result<Self> {
+    pub(crate) fn new(binary: &Path, folder: PathBuf, port: u16, log: LogPlacement) -> Result<Self> {
         let _ = fs::remove_dir_all(&folder);
         fs::create_dir_all(&folder)?;
         fs::write(folder.join("throughline.toml"), configuration(port))?;
@@ -64,7 +64,7 @@ impl BenchServer {
     }
 
     /// An entry of `targets.local.json`, asked through the OpenAI-compatible surface, as the peers are.
-    pub fn target(&self) -> Value {
+    pub(crate) fn target(&self) -> Value {
         let environment: serde_json::Map<String, Value> =
             self.environment().into_iter().map(|(name, value)| (name.to_owned(), value.into())).collect();
         json!({
@@ -75,7 +75,7 @@ impl BenchServer {
     }
 
     /// The same server asked through its own API.
-    pub fn own_target(&self) -> Value {
+    pub(crate) fn own_target(&self) -> Value {
         let mut target = self.target();
         target["url"] = "http://127.0.0.1:{port}/v1/turns".into();
         target["body"] = json!({
@@ -85,12 +85,12 @@ impl BenchServer {
     }
 
     /// Authorization header of a request.
-    pub fn header(&self) -> String {
+    pub(crate) fn header(&self) -> String {
         format!("authorization: Bearer {}", self.key)
     }
 
     /// Starts it on the first processor and waits until it takes turns.
-    pub fn start(&self) -> Result<RunningBenchServer<'_>> {
+    pub(crate) fn start(&self) -> Result<RunningBenchServer<'_>> {
         let log = fs::File::create(self.folder.join("log"))?;
         let began = Instant::now();
         let child = Command::new("taskset")
@@ -118,12 +118,12 @@ impl BenchServer {
     }
 
     /// Status and body.
-    pub fn get_text(&self, path: &str) -> Result<(u16, String)> {
+    pub(crate) fn get_text(&self, path: &str) -> Result<(u16, String)> {
         self.request("GET", path, "")
     }
 
     /// Status and body.
-    pub fn request(&self, method: &str, path: &str, body: &str) -> Result<(u16, String)> {
+    pub(crate) fn request(&self, method: &str, path: &str, body: &str) -> Result<(u16, String)> {
         let mut socket = self.open(method, path, body, "close")?;
         let mut answer = String::new();
         socket.read_to_string(&mut answer)?;
@@ -132,7 +132,7 @@ impl BenchServer {
     }
 
     /// A connection with a request on it.
-    pub fn open(&self, method: &str, path: &str, body: &str, connection: &str) -> Result<TcpStream> {
+    pub(crate) fn open(&self, method: &str, path: &str, body: &str, connection: &str) -> Result<TcpStream> {
         let mut socket = TcpStream::connect(("127.0.0.1", self.port))?;
         socket.set_read_timeout(Some(START_TIMEOUT))?;
         let key = if self.key.is_empty() { String::new() } else { self.header() + "\r\n" };
@@ -147,7 +147,7 @@ impl BenchServer {
     }
 
     /// A counter of `/metrics`.
-    pub fn counter(&self, name: &str) -> Result<f64> {
+    pub(crate) fn counter(&self, name: &str) -> Result<f64> {
         let (_, text) = self.get_text("/metrics")?;
         let line = text.lines().find(|line| line.starts_with(name) && !line.starts_with('#'));
         let value = line.and_then(|line| line.rsplit(' ').next()?.parse().ok());
@@ -156,27 +156,27 @@ impl BenchServer {
 }
 
 /// A process, killed when it is dropped.
-pub struct RunningBenchServer<'a> {
+pub(crate) struct RunningBenchServer<'a> {
     child: Child,
     subject: &'a BenchServer,
     /// From its start until it took turns.
-    pub ready_after: Duration,
+    pub(crate) ready_after: Duration,
 }
 
 impl RunningBenchServer<'_> {
-    pub fn pid(&self) -> u32 {
+    pub(crate) fn pid(&self) -> u32 {
         self.child.id()
     }
 
     /// Resident memory, in KiB.
-    pub fn rss_kib(&self) -> Result<f64> {
+    pub(crate) fn rss_kib(&self) -> Result<f64> {
         let text = fs::read_to_string(format!("/proc/{}/status", self.pid()))?;
         let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"));
         line.and_then(|line| line.split_whitespace().next()?.parse().ok()).context("no VmRSS")
     }
 
     /// As an operator stops it.
-    pub fn stop(mut self) -> Result<()> {
+    pub(crate) fn stop(mut self) -> Result<()> {
         let pid = self.pid().to_string();
         Command::new("kill").args(["-TERM", &pid]).status()?;
         let began = Instant::now();

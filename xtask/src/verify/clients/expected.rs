@@ -1,13 +1,13 @@
 //! Expected results of each client: the cells that work, and those that cannot, for a reason of the client's own.
 
 /// A column of the matrix: what a client does in it.
-pub struct MatrixColumn {
+pub(crate) struct MatrixColumn {
     /// As scripts and `clients/matrix/cells.json` call it.
-    pub cell: &'static str,
-    pub heading: &'static str,
+    pub(crate) cell: &'static str,
+    pub(crate) heading: &'static str,
 }
 
-pub const COLUMNS: [MatrixColumn; 16] = [
+pub(crate) const COLUMNS: [MatrixColumn; 16] = [
     MatrixColumn { cell: "plain", heading: "plain" },
     MatrixColumn { cell: "stream", heading: "stream" },
     MatrixColumn { cell: "server_tool", heading: "server tool" },
@@ -27,7 +27,7 @@ pub const COLUMNS: [MatrixColumn; 16] = [
 ];
 
 /// Command that starts a client.
-pub enum ClientStart {
+pub(crate) enum ClientStart {
     /// A script in an environment of its own, with the packages of `python/<pins>.txt`.
     Python { pins: &'static str, script: &'static str },
     /// A script for the Node.js of `node/`, with its packages.
@@ -40,20 +40,20 @@ pub enum ClientStart {
     Rust,
 }
 
-pub struct MatrixClient {
-    pub name: &'static str,
-    pub start: ClientStart,
+pub(crate) struct MatrixClient {
+    pub(crate) name: &'static str,
+    pub(crate) start: ClientStart,
     /// Told to the script as `CLIENT`, where one script serves several.
-    pub variant: &'static str,
-    pub cells: &'static [&'static str],
+    pub(crate) variant: &'static str,
+    pub(crate) cells: &'static [&'static str],
     /// Further cells, of this client alone.
-    pub extra_cells: &'static [&'static str],
+    pub(crate) extra_cells: &'static [&'static str],
     /// Cells of these that the client has no such thing for.
-    pub missing_cells: &'static [&'static str],
+    pub(crate) missing_cells: &'static [&'static str],
     /// Cells that fail for a reason of the client's own, with the reason.
-    pub client_limits: &'static [(&'static str, &'static str)],
+    pub(crate) client_limits: &'static [(&'static str, &'static str)],
     /// Run by `cargo xtask test` as well.
-    pub is_quick: bool,
+    pub(crate) is_quick: bool,
 }
 
 const LIBRARY: &[&str] = &[
@@ -131,7 +131,7 @@ const fn replayed(name: &'static str) -> MatrixClient {
     }
 }
 
-pub const CLIENTS: [MatrixClient; 22] = [
+pub(crate) const CLIENTS: [MatrixClient; 22] = [
     ai_sdk("AI SDK 6, openai-compatible", "ai-6"),
     MatrixClient { is_quick: true, ..ai_sdk("AI SDK 7, openai-compatible", "ai-7") },
     ai_sdk("AI SDK, @ai-sdk/openai `.chat()`", "ai-openai-chat"),
@@ -198,7 +198,7 @@ pub const CLIENTS: [MatrixClient; 22] = [
 
 impl MatrixClient {
     /// Requested cells in the order of the columns.
-    pub fn requested_cells(&self) -> Vec<&'static str> {
+    pub(crate) fn requested_cells(&self) -> Vec<&'static str> {
         let does = |cell: &&str| {
             (self.cells.contains(cell) || self.extra_cells.contains(cell))
                 && !self.missing_cells.contains(cell)
@@ -207,7 +207,7 @@ impl MatrixClient {
     }
 
     /// Why this cell fails, if that is expected.
-    pub fn reason(&self, cell: &str) -> Option<&'static str> {
+    pub(crate) fn reason(&self, cell: &str) -> Option<&'static str> {
         self.client_limits.iter().find(|(name, _)| *name == cell).map(|(_, reason)| *reason)
     }
 }

@@ -7,22 +7,22 @@ use anyhow::{Context, Result};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-pub const SOURCES: &str = "clients/matrix";
+pub(crate) const SOURCES: &str = "clients/matrix";
 
 /// A client that can be started.
-pub struct InstalledClient {
-    pub program: PathBuf,
+pub(crate) struct InstalledClient {
+    pub(crate) program: PathBuf,
     /// The script, if the program is one that runs scripts.
-    pub script: Option<PathBuf>,
+    pub(crate) script: Option<PathBuf>,
     /// The folder of npm's packages.
-    pub packages: PathBuf,
+    pub(crate) packages: PathBuf,
 }
 
 /// Installs what a client needs.
 ///
 /// # Errors
 /// The outer one: a pin is wrong. The inner one: why it cannot be had on this machine.
-pub fn installed(client: &MatrixClient) -> Result<std::result::Result<InstalledClient, String>> {
+pub(crate) fn installed(client: &MatrixClient) -> Result<std::result::Result<InstalledClient, String>> {
     let sources = repository::root().join(SOURCES);
     let node = folder("node")?;
     let script = |of: &str, name: &str| Some(sources.join(of).join(name));

@@ -18,15 +18,15 @@ use std::time::Duration;
 const CELL_MAX: Duration = Duration::from_secs(180);
 
 /// `throughline mock` with the matrix's script, which ends with this value.
-pub struct ScriptedModel {
+pub(crate) struct ScriptedModel {
     child: Child,
     /// `http://127.0.0.1:12345/v1`
-    pub base_url: String,
+    pub(crate) base_url: String,
     _stdout: BufReader<ChildStdout>,
 }
 
 impl ScriptedModel {
-    pub fn start(throughline: &Path) -> Result<Self> {
+    pub(crate) fn start(throughline: &Path) -> Result<Self> {
         let script = repository::root().join(SOURCES).join("model.toml");
         let mut command = Command::new(throughline);
         command.arg("mock").arg("--script").arg(script).stdin(Stdio::null()).stdout(Stdio::piped());
@@ -52,14 +52,14 @@ impl Drop for ScriptedModel {
 }
 
 /// Output of a client's script: lines of JSON, and the rest.
-pub struct ClientReport {
-    pub lines: Vec<Value>,
+pub(crate) struct ClientReport {
+    pub(crate) lines: Vec<Value>,
     /// Why there are no more lines, if it did not come to its end.
-    pub failure: Option<String>,
+    pub(crate) failure: Option<String>,
 }
 
 /// Runs all cells of a client against this server.
-pub fn run_client(
+pub(crate) fn run_client(
     client: &MatrixClient,
     installed: &InstalledClient,
     address: &str,

@@ -10,37 +10,37 @@ use std::time::Duration;
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// A connection that is used again and again.
-pub struct LoadClient {
+pub(crate) struct LoadClient {
     address: String,
     key: String,
     stream: Option<BufReader<TcpStream>>,
 }
 
-pub struct LoadAnswer {
-    pub status: u16,
-    pub body: Vec<u8>,
+pub(crate) struct LoadAnswer {
+    pub(crate) status: u16,
+    pub(crate) body: Vec<u8>,
 }
 
 impl LoadAnswer {
-    pub fn json(&self) -> Result<Value> {
+    pub(crate) fn json(&self) -> Result<Value> {
         Ok(serde_json::from_slice(&self.body)?)
     }
 }
 
 impl LoadClient {
-    pub fn new(address: &str, key: &str) -> Self {
+    pub(crate) fn new(address: &str, key: &str) -> Self {
         Self { address: address.to_owned(), key: key.to_owned(), stream: None }
     }
 
-    pub fn get(&mut self, path: &str) -> Result<LoadAnswer> {
+    pub(crate) fn get(&mut self, path: &str) -> Result<LoadAnswer> {
         self.request("GET", path, None)
     }
 
-    pub fn post(&mut self, path: &str, body: &Value) -> Result<LoadAnswer> {
+    pub(crate) fn post(&mut self, path: &str, body: &Value) -> Result<LoadAnswer> {
         self.request("POST", path, Some(body.to_string()))
     }
 
-    pub fn delete(&mut self, path: &str) -> Result<LoadAnswer> {
+    pub(crate) fn delete(&mut self, path: &str) -> Result<LoadAnswer> {
         self.request("DELETE", path, None)
     }
 
@@ -58,7 +58,7 @@ impl LoadClient {
     }
 
     /// Asks and leaves after this time, whether there is an answer or not.
-    pub fn abandon(&self, path: &str, after: Duration) -> Result<()> {
+    pub(crate) fn abandon(&self, path: &str, after: Duration) -> Result<()> {
         let mut stream = self.connect()?;
         stream.write_all(self.request_text("GET", path, None).as_bytes())?;
         stream.set_read_timeout(Some(after))?;

@@ -26,7 +26,7 @@ struct MemorySample {
 }
 
 /// Works the server for this time.
-pub fn run(serving: &ServeProcess, time: Duration) -> Result<LoadResult> {
+pub(crate) fn run(serving: &ServeProcess, time: Duration) -> Result<LoadResult> {
     let begun = Instant::now();
     let turns = AtomicU64::new(0);
     let samples = thread::scope(|scope| {

@@ -21,7 +21,7 @@ const ABANDONED_AFTER: Duration = Duration::from_millis(50);
 const OTHERS: usize = 600;
 
 /// Every kind of search to its first page, and the slowest of all.
-pub fn measure_kinds(serving: &ServeProcess) -> Result<LoadResult> {
+pub(crate) fn measure_kinds(serving: &ServeProcess) -> Result<LoadResult> {
     let mut client = LoadClient::new(&serving.address, &serving.key);
     let kinds = [
         ("rare", texts::RARE),
@@ -66,7 +66,7 @@ pub fn measure_kinds(serving: &ServeProcess) -> Result<LoadResult> {
 }
 
 /// Latency of other requests, alone and while searches run and are abandoned.
-pub fn measure_others(serving: &ServeProcess) -> Result<LoadResult> {
+pub(crate) fn measure_others(serving: &ServeProcess) -> Result<LoadResult> {
     let before = other_requests_p99(serving)?;
     let (is_over, abandoned) = (AtomicBool::new(false), AtomicU64::new(0));
     let texts = [texts::ABSENT_OF_COMMON, texts::COMMON, texts::ABSENT, "co"];

@@ -3,19 +3,19 @@
 use serde_json::{Value, json};
 
 /// In every turn.
-pub const COMMON: &str = "common";
+pub(crate) const COMMON: &str = "common";
 /// In one turn of all.
-pub const RARE: &str = "needle4711";
+pub(crate) const RARE: &str = "needle4711";
 /// In one turn of a hundred, with a blank between two words.
-pub const TWO_WORDS: &str = "violet zebra";
+pub(crate) const TWO_WORDS: &str = "violet zebra";
 /// In one turn of seven.
-pub const CHINESE: &str = "天氣";
+pub(crate) const CHINESE: &str = "天氣";
 /// In none.
-pub const ABSENT: &str = "qqxyzzyqq";
+pub(crate) const ABSENT: &str = "qqxyzzyqq";
 /// In none, and each of its trigrams is in every long turn.
-pub const ABSENT_OF_COMMON: &str = "the common answers of the common";
+pub(crate) const ABSENT_OF_COMMON: &str = "the common answers of the common";
 /// In none, and shorter than a trigram.
-pub const ABSENT_SHORT: &str = "龘";
+pub(crate) const ABSENT_SHORT: &str = "龘";
 
 /// Characters of a long answer.
 const LONG_CHARS: usize = 30_000;
@@ -26,7 +26,7 @@ const WORDS: [&str; 24] = [
 ];
 
 /// The messages of some turns, of all that there are; every `long_every`th is a long one.
-pub fn messages(turns: std::ops::Range<u64>, all: u64, long_every: u64) -> Value {
+pub(crate) fn messages(turns: std::ops::Range<u64>, all: u64, long_every: u64) -> Value {
     let mut messages = Vec::new();
     for n in turns {
         let (input, answer) = turn(n, all, long_every);
@@ -62,6 +62,6 @@ fn turn(n: u64, all: u64, long_every: u64) -> (String, String) {
 }
 
 /// A text as a part of an address.
-pub fn encoded(text: &str) -> String {
+pub(crate) fn encoded(text: &str) -> String {
     text.bytes().map(|byte| format!("%{byte:02X}")).collect()
 }

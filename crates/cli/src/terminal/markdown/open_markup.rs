@@ -4,7 +4,7 @@ use super::open_fence;
 
 /// The source of a block in progress without what would flicker: marks that may be the start of something are held
 /// back, emphasis and code that are not closed yet are closed.
-pub fn close_open_markup(source: &str) -> String {
+pub(crate) fn close_open_markup(source: &str) -> String {
     let (head, last_line) = source.split_at(source.rfind('\n').map_or(0, |at| at + 1));
     if open_fence(source).is_some() {
         return source.to_owned();

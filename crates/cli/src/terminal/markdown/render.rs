@@ -13,7 +13,10 @@ const CODE: TextStyle = TextStyle::ink(TextColor::Cyan);
 const GUTTER: TextStyle = TextStyle::DIM;
 
 /// The lines of each top-level block.
-pub fn render_blocks<'a>(events: impl Iterator<Item = Event<'a>>, columns: usize) -> Vec<Vec<StyledLine>> {
+pub(crate) fn render_blocks<'a>(
+    events: impl Iterator<Item = Event<'a>>,
+    columns: usize,
+) -> Vec<Vec<StyledLine>> {
     let mut renderer = MarkdownRenderer { events: events.peekable() };
     let mut blocks = Vec::new();
     while renderer.events.peek().is_some() {

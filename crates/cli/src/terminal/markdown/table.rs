@@ -7,21 +7,21 @@ const CELL_COLUMNS_MIN: usize = 4;
 
 /// Where a cell's text stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CellAlignment {
+pub(crate) enum CellAlignment {
     Left,
     Center,
     Right,
 }
 
 /// A table; the first row is its head.
-pub struct MarkdownTable {
-    pub alignments: Vec<CellAlignment>,
-    pub rows: Vec<Vec<StyledLine>>,
+pub(crate) struct MarkdownTable {
+    pub(crate) alignments: Vec<CellAlignment>,
+    pub(crate) rows: Vec<Vec<StyledLine>>,
 }
 
 impl MarkdownTable {
     /// Lines of at most `columns`; what cannot be squeezed is cut.
-    pub fn render(&self, columns: usize) -> Vec<StyledLine> {
+    pub(crate) fn render(&self, columns: usize) -> Vec<StyledLine> {
         let widths = self.widths(columns);
         let mut lines = Vec::new();
         for (at, row) in self.rows.iter().enumerate() {
