@@ -26,7 +26,7 @@ pub(crate) async fn run(args: &KeysArgs) -> CommandResult {
             let expires =
                 days.map(|days| (now + SignedDuration::from_hours(24 * i64::from(days))).as_millisecond());
             let created = KeyBackend::open(at).await?.create(name, &scopes, expires).await?;
-            if json {
+            if *json {
                 output::json_line(&created)
             } else {
                 output::text(&words.key_made(created["key"].as_str().unwrap_or_default()))
@@ -34,7 +34,7 @@ pub(crate) async fn run(args: &KeysArgs) -> CommandResult {
         }
         KeysCommand::List { at, json } => {
             let keys = KeyBackend::open(at).await?.list().await?;
-            if json { output::json_line(&keys) } else { output::text(&key_table(&keys, words)) }
+            if *json { output::json_line(&keys) } else { output::text(&key_table(&keys, words)) }
         }
         KeysCommand::Revoke { id, at } => {
             let backend = KeyBackend::open(at).await?;
