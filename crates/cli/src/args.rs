@@ -6,7 +6,7 @@ use clap_complete::Shell;
 use std::path::PathBuf;
 use throughline_wire::Dialect;
 
-/// One turn, one message, one stream: talk to any model with tools that run in mid-reply.
+/// One turn, one message, one stream: talk to any model with tools that run mid-reply.
 #[derive(Debug, Parser)]
 #[command(name = "throughline", version, propagate_version = true, after_long_help = messages::EXIT_CODES)]
 pub(crate) struct CliArgs {
@@ -21,46 +21,46 @@ pub(crate) enum CliCommand {
     /// Talk to a model in the terminal
     #[command(after_long_help = messages::CHAT_HELP)]
     Chat(ChatArgs),
-    /// Ask one thing and print the answer
+    /// Ask one question and print the answer
     #[command(after_long_help = messages::ASK_HELP)]
     Ask(AskArgs),
-    /// Decode a recorded or piped response of any provider to one JSON object
+    /// Decode a recorded or piped provider response into one JSON object
     #[command(after_long_help = messages::DECODE_HELP)]
     Decode(DecodeArgs),
-    /// Read a model's reply as text: which calls it holds, and what would become of them
+    /// Inspect a model's reply: its tool calls, and whether each would run, ask first or be denied
     #[command(after_long_help = messages::PARSE_HELP)]
     Parse(ParseArgs),
     /// List, show and run tools
     #[command(after_long_help = messages::TOOLS_HELP)]
     Tools(ToolsArgs),
-    /// List the model endpoints that are known by name, and those configured
+    /// List known and configured model endpoints
     #[command(after_long_help = messages::UPSTREAMS_HELP)]
     Upstreams(UpstreamsArgs),
-    /// Connect a model of your own: choose it, give its key, see that it answers; throughline.toml is written
+    /// Connect a model: choose it, enter its key, test it and write throughline.toml
     #[command(after_long_help = messages::CONNECT_HELP)]
     Connect(ConnectArgs),
-    /// Serve agents over HTTP: the own API, WebSocket, and /v1/chat/completions for any OpenAI client
+    /// Serve agents over HTTP: the native API, WebSocket, and /v1/chat/completions for OpenAI clients
     #[command(after_long_help = messages::SERVE_HELP)]
     Serve(ServeArgs),
-    /// Make, list and revoke the keys of the server
+    /// Create, list and revoke the server's API keys
     #[command(after_long_help = messages::KEYS_HELP)]
     Keys(KeysArgs),
-    /// Look at configuration, keys, tools and sandbox, and say what to do about what does not work
+    /// Check configuration, keys, tools and sandbox, and suggest fixes
     #[command(after_long_help = messages::DOCTOR_HELP)]
     Doctor(DoctorArgs),
-    /// List tool calls and turns of the past
+    /// List past tool calls and turns
     #[command(after_long_help = messages::HISTORY_HELP)]
     History(HistoryArgs),
-    /// Write a conversation down: everything, or to be read, or its tool calls as a table
+    /// Export a conversation as JSON lines, as Markdown, or its tool calls as CSV
     #[command(after_long_help = messages::EXPORT_HELP)]
     Export(ExportArgs),
-    /// Read a conversation in: one that was exported, or a list of OpenAI messages
+    /// Import an exported conversation or a list of OpenAI messages
     #[command(after_long_help = messages::IMPORT_HELP)]
     Import(ImportArgs),
-    /// Show a past turn again, screen by screen
+    /// Replay a past turn, screen by screen
     #[command(after_long_help = messages::REPLAY_HELP)]
     Replay(ReplayArgs),
-    /// Serve a scripted LLM upstream, or the demo model, for others to test against
+    /// Serve a scripted LLM upstream, or the demo model, to test clients against
     #[cfg(feature = "demo")]
     #[command(after_long_help = messages::MOCK_HELP)]
     Mock(MockArgs),
@@ -84,7 +84,7 @@ pub(crate) struct ModelArgs {
     /// Tool-calling mode: native, text or auto
     #[arg(long, value_name = "MODE")]
     pub(crate) mode: Option<String>,
-    /// Ask an endpoint that is in no configuration: its base URL, with --api
+    /// Base URL of an endpoint that is not configured; requires --api
     #[arg(long, value_name = "URL", requires = "api", value_hint = ValueHint::Url)]
     pub(crate) base_url: Option<String>,
     /// Wire format of --base-url: openai-chat, openai-responses, anthropic, gemini or ollama
@@ -96,7 +96,7 @@ pub(crate) struct ModelArgs {
     /// Stream replies: on or off
     #[arg(long, value_name = "SWITCH")]
     pub(crate) streaming: Option<String>,
-    /// Offer the demo tools, too: invented weather, a calendar in memory, a tool that fails (demo.*)
+    /// Offer the demo tools as well: invented weather, an in-memory calendar, a tool that fails (demo.*)
     #[arg(long)]
     pub(crate) demo_tools: bool,
 }
@@ -106,10 +106,10 @@ pub(crate) struct ModelArgs {
 pub(crate) struct ChatArgs {
     #[command(flatten)]
     pub(crate) choice: ModelArgs,
-    /// Allow every call without asking
+    /// Approve every call without asking
     #[arg(long)]
     pub(crate) approve: bool,
-    /// Plain text, nothing repainted, even on a terminal
+    /// Plain text without repainting, even on a terminal
     #[arg(long)]
     pub(crate) plain: bool,
 }
@@ -122,16 +122,16 @@ pub(crate) struct AskArgs {
     pub(crate) prompt: Vec<String>,
     #[command(flatten)]
     pub(crate) choice: ModelArgs,
-    /// Send a picture along (png, jpeg, gif or webp; may be repeated)
+    /// Attach an image (png, jpeg, gif or webp; repeatable)
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) image: Vec<PathBuf>,
-    /// Allow every call without asking
+    /// Approve every call without asking
     #[arg(long)]
     pub(crate) approve: bool,
-    /// Print the whole message as one JSON object when it is done
+    /// Print the finished message as one JSON object
     #[arg(long, conflicts_with = "events")]
     pub(crate) json: bool,
-    /// Print the turn's events as JSON lines as they come
+    /// Print the turn's events as JSON lines as they arrive
     #[arg(long)]
     pub(crate) events: bool,
 }
@@ -139,31 +139,31 @@ pub(crate) struct AskArgs {
 /// `throughline connect`.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct ConnectArgs {
-    /// A name of `throughline upstreams`; with --base-url, one of your own [default: it is asked]
+    /// Name from `throughline upstreams`, or a new one with --base-url [default: prompt for it]
     #[arg(value_name = "UPSTREAM")]
     pub(crate) upstream: Option<String>,
-    /// Model that is to answer [default: it is asked]
+    /// Model to use [default: prompt for it]
     #[arg(long, short, value_name = "MODEL")]
     pub(crate) model: Option<String>,
-    /// Agent of the file that is given the model
+    /// Agent in the file that will use the model
     #[arg(long, value_name = "NAME", default_value = throughline::config::DEFAULT_AGENT)]
     pub(crate) agent: String,
-    /// Environment variable that holds the key; then no key is stored
+    /// Environment variable that holds the key, instead of storing it
     #[arg(long, value_name = "VARIABLE", conflicts_with = "key_stdin")]
     pub(crate) key_env: Option<String>,
-    /// Take the key from standard input
+    /// Read the key from standard input
     #[arg(long)]
     pub(crate) key_stdin: bool,
-    /// An address of your own, with --api
+    /// Base URL of your own endpoint; requires --api
     #[arg(long, value_name = "URL", requires_all = ["api", "upstream"], value_hint = ValueHint::Url)]
     pub(crate) base_url: Option<String>,
     /// Wire format of --base-url: openai-chat, openai-responses, anthropic, gemini or ollama
     #[arg(long, value_name = "API", requires = "base_url")]
     pub(crate) api: Option<Dialect>,
-    /// Configuration file that is written [default: throughline.toml in the current directory]
+    /// Configuration file to write [default: throughline.toml in the current directory]
     #[arg(long, value_name = "FILE", env = "THROUGHLINE_CONFIG", hide_env_values = true, value_hint = ValueHint::FilePath)]
     pub(crate) config: Option<PathBuf>,
-    /// Forget the stored key of this one
+    /// Delete the stored key of this upstream
     #[arg(long, requires = "upstream")]
     pub(crate) forget: bool,
 }
@@ -174,16 +174,16 @@ pub(crate) struct DecodeArgs {
     /// Wire format of the body, one of the names below
     #[arg(long, value_name = "API")]
     pub(crate) api: Dialect,
-    /// Feed the decoder pieces of 1 to 300 bytes, cut by this seed; the result is the same for every seed
+    /// Feed the decoder random chunks of 1 to 300 bytes, from this seed; every seed gives the same result
     #[arg(long, value_name = "N")]
     pub(crate) chunk_seed: Option<u64>,
-    /// Turn tool calls that leaked into the text into calls
+    /// Recover tool calls that leaked into the text
     #[arg(long)]
     pub(crate) recover: bool,
-    /// Print each thing the stream said as a JSON line, as it arrives, instead of the whole
+    /// Print each decoded event as a JSON line as it arrives, instead of one object
     #[arg(long)]
     pub(crate) events: bool,
-    /// Split <think>…</think> in the text off as reasoning
+    /// Treat <think>…</think> in the text as reasoning
     #[arg(long)]
     pub(crate) think: bool,
 }
@@ -191,15 +191,15 @@ pub(crate) struct DecodeArgs {
 /// `throughline parse`.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct ParseArgs {
-    /// The reply; `-` stands for standard input
+    /// File with the reply; `-` for standard input
     #[arg(value_name = "FILE", default_value = "-", value_hint = ValueHint::FilePath)]
     pub(crate) file: PathBuf,
-    /// Text protocol to read it in: vcp, xml or auto
+    /// Text protocol of the reply: vcp, xml or auto
     #[arg(long, value_name = "PROTOCOL", default_value = "auto")]
     pub(crate) protocol: String,
     #[command(flatten)]
     pub(crate) choice: ModelArgs,
-    /// As JSON
+    /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -214,69 +214,69 @@ pub(crate) struct ToolsArgs {
 /// The subcommands of `tools`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ToolsCommand {
-    /// All tools: what they may do, where they come from, whether models may call them
+    /// List all tools with their effects and sources, and whether models may call them
     List {
         #[command(flatten)]
         choice: ModelArgs,
-        /// As JSON
+        /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// One tool with its schema
+    /// Show one tool and its schema
     Show {
-        /// Its name, such as demo.weather
+        /// Tool name, such as demo.weather
         name: String,
         #[command(flatten)]
         choice: ModelArgs,
-        /// As JSON
+        /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// The system prompt of an agent, tools included, and what it costs in tokens
+    /// Show an agent's system prompt with its tools, and its size in tokens
     Prompt {
         #[command(flatten)]
         choice: ModelArgs,
-        /// As in this text protocol: vcp or xml
+        /// Text protocol to render it for: vcp or xml
         #[arg(long, value_name = "PROTOCOL")]
         protocol: Option<String>,
-        /// As JSON
+        /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// Answers that you have given for ever
+    /// List remembered approvals
     Remembered {
-        /// Take the answer of this number back
+        /// Delete the approval with this number
         #[arg(long, value_name = "NUMBER")]
         forget: Option<u64>,
-        /// As JSON
+        /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// Run a tool and print what it says
+    /// Run a tool and print its output
     Call {
-        /// Its name, such as demo.weather
+        /// Tool name, such as demo.weather
         name: String,
         /// Arguments as a JSON object; `-` reads them from standard input
         #[arg(default_value = "{}", value_name = "JSON")]
         arguments: String,
         #[command(flatten)]
         choice: ModelArgs,
-        /// Run it without asking, also if it changes something
+        /// Run without asking, even if the tool has side effects
         #[arg(long)]
         approve: bool,
         /// Print the outcome as JSON
         #[arg(long)]
         json: bool,
     },
-    /// Definitions of MCP servers' tools that have changed, which are off until you agree
+    /// Show changed definitions of MCP tools, which are off until you approve them
     Changes {
-        /// As JSON
+        /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// Agree to a changed definition
+    /// Approve a changed definition
     Approve {
-        /// The tool's name, as `throughline tools changes` shows it
+        /// Tool name from `throughline tools changes`
         name: String,
     },
 }
@@ -286,7 +286,7 @@ pub(crate) enum ToolsCommand {
 pub(crate) struct UpstreamsArgs {
     #[command(flatten)]
     pub(crate) choice: ModelArgs,
-    /// As JSON
+    /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -296,7 +296,7 @@ pub(crate) struct UpstreamsArgs {
 pub(crate) struct DoctorArgs {
     #[command(flatten)]
     pub(crate) choice: ModelArgs,
-    /// As JSON
+    /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -304,37 +304,37 @@ pub(crate) struct DoctorArgs {
 /// `throughline history`.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct HistoryArgs {
-    /// Turns instead of tool calls
+    /// List turns instead of tool calls
     #[arg(long, conflicts_with_all = ["tool", "source", "turn", "text"])]
     pub(crate) turns: bool,
-    /// Calls of this tool only
+    /// Only calls of this tool
     #[arg(long, value_name = "NAME")]
     pub(crate) tool: Option<String>,
-    /// Calls of tools from this source only: builtin, mcp:files, ...
+    /// Only calls of tools from this source: builtin, mcp:files, ...
     #[arg(long, value_name = "SOURCE")]
     pub(crate) source: Option<String>,
-    /// With this status only; calls also with one of several: error,denied; turns: completed, running, ...
+    /// Only this status; for calls also several: error,denied; for turns: completed, running, ...
     #[arg(long, value_name = "STATUS")]
     pub(crate) status: Option<String>,
-    /// Of this turn only
+    /// Only this turn
     #[arg(long, value_name = "TURN")]
     pub(crate) turn: Option<String>,
-    /// Of this conversation only
+    /// Only this conversation
     #[arg(long, value_name = "CONVERSATION")]
     pub(crate) conversation: Option<String>,
-    /// With this text in name, arguments, result or error
+    /// Only calls with this text in name, arguments, result or error
     #[arg(long, value_name = "TEXT")]
     pub(crate) text: Option<String>,
-    /// Of this user only
+    /// Only this user
     #[arg(long, value_name = "USER")]
     pub(crate) user: Option<String>,
-    /// At most so many
+    /// Maximum number of rows
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=200))]
     pub(crate) limit: u32,
-    /// The store to look into, also while a server runs: a file or postgres://… [default: that of the configuration]
+    /// Store to read, also while a server runs: a file or postgres://… [default: from the configuration]
     #[arg(long, value_name = "FILE|URL", value_hint = ValueHint::FilePath)]
     pub(crate) store: Option<PathBuf>,
-    /// As JSON
+    /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -348,13 +348,13 @@ pub(crate) struct ExportArgs {
     /// Output format [default: from FILE's extension, else jsonl]
     #[arg(long, value_name = "FORMAT", value_enum)]
     pub(crate) format: Option<ExportFileFormat>,
-    /// Where to [default: standard output]
+    /// Output file [default: standard output]
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) output: Option<PathBuf>,
-    /// With markdown: the branch that ends with this turn [default: the latest one]
+    /// Markdown only: last turn of the branch [default: the latest one]
     #[arg(long, value_name = "TURN")]
     pub(crate) leaf: Option<String>,
-    /// The store to look into, also while a server runs: a file or postgres://… [default: that of the configuration]
+    /// Store to read, also while a server runs: a file or postgres://… [default: from the configuration]
     #[arg(long, value_name = "FILE|URL", value_hint = ValueHint::FilePath)]
     pub(crate) store: Option<PathBuf>,
 }
@@ -362,18 +362,18 @@ pub(crate) struct ExportArgs {
 /// File format of an exported conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum ExportFileFormat {
-    /// Everything: what `import` reads.
+    /// Complete: the format that `import` reads
     Jsonl,
-    /// One branch, to be read.
+    /// One branch as readable text
     Markdown,
-    /// Its tool calls, for spreadsheets.
+    /// Tool calls, for spreadsheets
     Csv,
 }
 
 /// `throughline import`.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct ImportArgs {
-    /// The file; `-` stands for standard input
+    /// File to import; `-` for standard input
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) file: PathBuf,
     #[command(flatten)]
@@ -389,16 +389,16 @@ pub(crate) struct ReplayArgs {
     /// Id of the turn [default: the latest one]
     #[arg(value_name = "TURN", conflicts_with = "from")]
     pub(crate) turn: Option<String>,
-    /// The store to look into, also while a server runs: a file or postgres://… [default: that of the configuration]
+    /// Store to read, also while a server runs: a file or postgres://… [default: from the configuration]
     #[arg(long, value_name = "FILE|URL", conflicts_with = "from", value_hint = ValueHint::FilePath)]
     pub(crate) store: Option<PathBuf>,
-    /// File with the turn's events as JSON lines; `-` stands for standard input
+    /// File with the turn's events as JSON lines; `-` for standard input
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) from: Option<PathBuf>,
     /// Playback speed: 4x, 0.5x or max [default: 1x; max if output is a pipe]
     #[arg(long, value_name = "SPEED")]
     pub(crate) speed: Option<String>,
-    /// Event by event, with keys
+    /// Step through the events with the arrow keys
     #[arg(long, conflicts_with_all = ["speed", "events", "at"])]
     pub(crate) step: bool,
     /// Print the events as JSON lines
@@ -407,13 +407,13 @@ pub(crate) struct ReplayArgs {
     /// Print the message as it was after this event
     #[arg(long, value_name = "SEQ", group = "found")]
     pub(crate) at: Option<u64>,
-    /// Decode the kept bytes of the upstreams again, and compare with what was understood then
+    /// Decode the stored upstream bytes again and compare the result with the log
     #[arg(long, group = "found", conflicts_with_all = ["from", "speed", "step", "events", "plain"])]
     pub(crate) decode_raw: bool,
-    /// With --at: the whole message as one JSON object; with --decode-raw: the findings
+    /// Print JSON: with --at the whole message, with --decode-raw the findings
     #[arg(long, requires = "found")]
     pub(crate) json: bool,
-    /// Plain text, nothing repainted, even on a terminal
+    /// Plain text without repainting, even on a terminal
     #[arg(long)]
     pub(crate) plain: bool,
 }
@@ -423,10 +423,10 @@ pub(crate) struct ReplayArgs {
 pub(crate) struct ServeArgs {
     #[command(flatten)]
     pub(crate) choice: ModelArgs,
-    /// Where to listen [default: 127.0.0.1:8787]; port 0 takes a free one
+    /// Address to listen on [default: 127.0.0.1:8787]; port 0 picks a free one
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub(crate) listen: Option<String>,
-    /// Where to keep turns: a SQLite file or postgres://… [default: throughline.db in the data folder]
+    /// Store for turns: a SQLite file or postgres://… [default: throughline.db in the data folder]
     #[arg(long, value_name = "FILE|URL")]
     pub(crate) store: Option<String>,
 }
@@ -441,7 +441,7 @@ pub(crate) struct KeysArgs {
 /// The subcommands of `keys`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum KeysCommand {
-    /// Make a key and show it, this once
+    /// Create a key and show it once
     Create {
         #[command(flatten)]
         at: StoreArgs,
@@ -451,24 +451,24 @@ pub(crate) enum KeysCommand {
         /// Scopes of the key: chat, tools, admin
         #[arg(long, value_name = "SCOPES", value_delimiter = ',', default_value = "chat")]
         scopes: Vec<String>,
-        /// It is worth nothing after so many days [default: never]
+        /// Expire the key after this many days [default: never]
         #[arg(long, value_name = "DAYS")]
         days: Option<u32>,
-        /// As JSON
+        /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// All keys, without their secrets
+    /// List all keys, without their secrets
     List {
         #[command(flatten)]
         at: StoreArgs,
-        /// As JSON
+        /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// Make a key worthless; its streams end within a second
+    /// Revoke a key; its streams end within a second
     Revoke {
-        /// Its id, as `throughline keys list` shows it; the beginning is enough
+        /// Key id from `throughline keys list`; a unique prefix is enough
         id: String,
         #[command(flatten)]
         at: StoreArgs,
@@ -481,7 +481,7 @@ pub(crate) struct StoreArgs {
     /// Configuration file [default: throughline.toml in the current directory, if there is one]
     #[arg(long, value_name = "FILE", env = "THROUGHLINE_CONFIG", hide_env_values = true, value_hint = ValueHint::FilePath)]
     pub(crate) config: Option<PathBuf>,
-    /// The store of the server: a SQLite file or postgres://…
+    /// Store of the server: a SQLite file or postgres://…
     #[arg(long, value_name = "FILE|URL")]
     pub(crate) store: Option<String>,
 }
@@ -490,10 +490,10 @@ pub(crate) struct StoreArgs {
 #[cfg(feature = "demo")]
 #[derive(Debug, ClapArgs)]
 pub(crate) struct MockArgs {
-    /// Address to listen on; port 0 takes a free one
+    /// Address to listen on; port 0 picks a free one
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:0")]
     pub(crate) listen: std::net::SocketAddr,
-    /// Scenario file (TOML): which reply answers which request
+    /// Scenario file (TOML) that defines the replies
     #[arg(long, value_name = "FILE", conflicts_with = "demo", value_hint = ValueHint::FilePath)]
     pub(crate) script: Option<PathBuf>,
     /// Serve the demo model (the default without --script)

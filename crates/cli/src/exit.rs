@@ -10,7 +10,7 @@ use throughline_engine::TurnStatus;
 pub(crate) enum CliExit {
     /// Everything asked for was done.
     Done = 0,
-    /// Wrong arguments, wrong configuration, an input that cannot be read.
+    /// Wrong arguments, wrong configuration, unreadable input.
     Usage = 1,
     /// The turn ended in an error.
     Failed = 2,

@@ -31,13 +31,12 @@ pub(crate) const UPSTREAMS_USE: &str =
     "\nconnect one: throughline connect NAME      use one: throughline chat --model NAME/MODEL\n";
 
 /// `tools changes` with nothing to show.
-pub(crate) const NO_CHANGES: &str = "no definition of an MCP server's tool has changed\n";
+pub(crate) const NO_CHANGES: &str = "no definitions of MCP tools have changed\n";
 /// Below the differences.
 pub(crate) const CHANGES_LEGEND: &str =
-    "\n- was agreed to, + is said now; off until you agree: throughline tools approve NAME\n";
+    "\n- approved, + current; off until you approve: throughline tools approve NAME\n";
 /// Below what was agreed to.
-pub(crate) const APPROVED: &str =
-    "agreed; a program that runs takes it when it starts or connects the next time\n";
+pub(crate) const APPROVED: &str = "approved; a running program uses it the next time it starts or connects\n";
 
 /// Most characters of a fault in front of something else that was asked for.
 const FAULT_CHARS_MAX: usize = 240;
@@ -54,7 +53,7 @@ pub(crate) fn source_fault(fault: &throughline_tools::SourceFault) -> String {
         line.push('…');
     }
     let more = if is_cut || lines.next().is_some() || fault.remedy.is_some() {
-        " · throughline doctor says more"
+        " · for details: throughline doctor"
     } else {
         ""
     };
@@ -63,12 +62,14 @@ pub(crate) fn source_fault(fault: &throughline_tools::SourceFault) -> String {
 
 /// A source that has not said anything in time.
 pub(crate) fn silent_source(source: &str, limit: std::time::Duration) -> String {
-    format!("⚠ {source}: nothing after {} s; its tools are not listed", limit.as_secs())
+    format!("⚠ {source}: no answer after {} s; its tools are not listed", limit.as_secs())
 }
 
 /// Legend of the marks in the list of tools.
 pub(crate) fn tools_legend(agent: &str) -> String {
-    format!("\n✔ offered to the agent `{agent}`; pure, read and cosmetic run without asking, the rest asks\n")
+    format!(
+        "\n✔ offered to the agent `{agent}`; pure, read and cosmetic run without asking, others ask first\n"
+    )
 }
 
 /// A question about one tool on the command line, answered by a line.

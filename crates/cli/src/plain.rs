@@ -247,7 +247,7 @@ mod tests {
             {"type":"stream_end","status":"cancelled"}
             "#,
             &[
-                note("✘ x.y  not started → there is no such tool (x.z?)"),
+                note("✘ x.y  not started → no such tool (x.z?)"),
                 note("✘ Broken."),
                 note("  so"),
                 note("  try: again"),

@@ -237,7 +237,7 @@ fn print_outcome(outcome: &CallOutcome, elapsed: &str, json: bool) -> io::Result
             (format!("○ not started: {message}"), None)
         }
         CallOutcome::NotStarted(NotStarted::NoViewer) => {
-            ("○ not started: no page or app is connected that could run it".to_owned(), None)
+            ("○ not started: no connected page or app can run it".to_owned(), None)
         }
         other => (format!("✘ {other:?}"), None),
     };

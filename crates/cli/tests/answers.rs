@@ -40,7 +40,7 @@ fn a_turn_is_answered_by_lines() {
     terminal.until("\"title\": \"lunch\"");
     terminal.until("a approve · A approve all");
     terminal.line("perhaps");
-    terminal.until("That is no answer to the question.");
+    terminal.until("Answer not recognized.");
     terminal.line("d too early for me");
 
     terminal.until("\"title\": \"tee\"");
@@ -87,7 +87,7 @@ fn a_chat_by_lines_asks_and_says_what_it_could_not_keep() {
     terminal.until("\"title\": \"lunch\"");
     terminal.until("› ");
     terminal.line("r always any");
-    terminal.until("remembered always");
+    terminal.until("always remembered");
     terminal.line("y");
     terminal.until("your answer was not remembered");
     terminal.line("go on");
@@ -181,5 +181,5 @@ fn without_a_terminal_a_tool_run_by_hand_is_told_no_and_the_person_why() {
     let (said, why) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(said.contains(r#""action":"decline""#), "{said}{why}");
     assert!(why.contains("Who are you?\n  declined: there is no terminal"), "{why}");
-    assert!(why.contains("  try: the same in a terminal"), "{why}");
+    assert!(why.contains("  try: run it in a terminal"), "{why}");
 }

@@ -224,7 +224,7 @@ fn no_secret_leaves_a_server_by_any_way() {
     turn(&server, &mut told, "later", "later/mock");
     let wrong = base.replace(&format!("\"{LITERAL}\""), &format!("\"{LITERAL}\", x-bad = 3"));
     std::fs::write(&file, wrong).unwrap();
-    log += &server.says("the new configuration is not taken");
+    log += &server.says("the new configuration is invalid");
     std::fs::write(&file, &base).unwrap();
     log += &server.says("a new configuration is in use");
 

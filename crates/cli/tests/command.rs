@@ -370,13 +370,14 @@ fn a_rule_that_fits_no_tool_is_named_with_the_tool_that_was_meant() {
 fn the_doctor_speaks_to_people() {
     let (code, said, _) = output(&["doctor"]);
     assert_eq!(code, Some(0), "{said}");
-    for part in ["throughline ", "\nConfiguration\n", "✔ demo ", "\nAll that is configured works.\n"] {
+    for part in ["throughline ", "\nConfiguration\n", "✔ demo ", "\nEverything that is configured works.\n"]
+    {
         assert!(said.contains(part), "{part:?} is not in\n{said}");
     }
     let (mut command, _folder) = throughline();
     let chinese = command.env("LC_ALL", "zh_CN.UTF-8").arg("doctor").output().unwrap();
     let said = String::from_utf8_lossy(&chinese.stdout);
-    assert!(said.contains("\n配置\n") && said.contains("已配置的一切均可正常工作。"), "{said}");
+    assert!(said.contains("\n配置\n") && said.contains("所有配置均可正常工作。"), "{said}");
 }
 
 #[cfg(unix)]
@@ -396,7 +397,7 @@ fn a_dead_mcp_server_costs_other_commands_one_line_and_doctor_tells_the_rest() {
     };
     let (said, complained) = run(&["tools", "call", "own.echo", "{}"]);
     assert_eq!(said, "hello\n");
-    let line = "⚠ mcp:dead: the program ended with exit code 3 before it had shaken hands · throughline doctor says more";
+    let line = "⚠ mcp:dead: the program ended with exit code 3 before it had shaken hands · for details: throughline doctor";
     let faults: Vec<&str> = complained.lines().filter(|line| !line.starts_with('✔')).collect();
     assert_eq!(faults, [line]);
     let (said, _) = run(&["doctor"]);

@@ -81,10 +81,7 @@ fn a_model_is_connected_by_flags_and_the_comments_of_the_file_stay() {
 
     let (code, said) = setting.run(&arguments, "sk-wrong-0123456789\n");
     assert_eq!(code, Some(1), "{said}");
-    assert!(
-        said.contains("DeepSeek does not take this key") && said.contains("platform.deepseek.com"),
-        "{said}"
-    );
+    assert!(said.contains("DeepSeek rejects this key") && said.contains("platform.deepseek.com"), "{said}");
     assert_eq!(setting.text("throughline.toml"), before, "nothing was written");
     assert!(!setting.path("data/upstreams.json").exists());
 
@@ -94,7 +91,7 @@ fn a_model_is_connected_by_flags_and_the_comments_of_the_file_stay() {
         "models: 2",
         "talks answers",
         "upstreams.json",
-        "deepseek/talks (it was demo)",
+        "deepseek/talks (was demo)",
         "next: throughline chat",
     ] {
         assert!(said.contains(part), "{part} in {said}");
@@ -175,7 +172,7 @@ fn on_a_terminal_it_asks_and_the_key_is_not_shown() {
     terminal.until("Which one?");
     terminal.line("deepseek");
     terminal.until("Get a key at https://platform.deepseek.com");
-    terminal.until("(not shown): ");
+    terminal.until("(hidden): ");
     terminal.line(KEY);
     terminal.until("models: 2");
     terminal.until("1  talks");

@@ -104,11 +104,7 @@ fn the_list_says_why_a_tool_is_not_offered() {
     assert!(why("home.lights").1.contains("text protocol vcp"), "{:?}", why("home.lights"));
     assert_eq!(why("http.fetch"), (true, String::new()));
     let said = run(&["tools", "list"], "");
-    assert!(
-        said.err.contains("tool_toggles.\"fils\" of the agent `default` switches nothing"),
-        "{}",
-        said.err
-    );
+    assert!(said.err.contains("tool_toggles.\"fils\" of the agent `default` has no effect"), "{}", said.err);
     assert!(said.out.contains("not offered: switched off"), "{}", said.out);
     let quiet = run(&["tools", "list", "--agent", "quiet"], "");
     assert!(quiet.out.contains("not offered: the agent has no tools"), "{}", quiet.out);
@@ -215,12 +211,12 @@ fn remembered_answers_are_listed_and_taken_back() {
     assert!(out.contains("7  deny   demo.calendar  any arguments (never)"), "{out}");
     let (code, _, err) = tools(&["--forget", "3"]);
     assert_eq!(code, Some(1));
-    assert!(err.contains("no answer of number 3"), "{err}");
+    assert!(err.contains("no remembered approval 3"), "{err}");
     let (code, out, _) = tools(&["--forget", "7"]);
     assert_eq!(code, Some(0));
-    assert!(out.contains("such a call asks again"), "{out}");
+    assert!(out.contains("such calls ask again"), "{out}");
     let (_, out, _) = tools(&[]);
-    assert_eq!(out, "nothing is remembered for ever\n");
+    assert_eq!(out, "no remembered approvals\n");
     std::fs::write(data.join("remembered.json"), "{").unwrap();
     let (code, _, err) = tools(&[]);
     assert_eq!(code, Some(1));

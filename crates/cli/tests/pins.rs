@@ -52,7 +52,7 @@ fn a_changed_definition_is_shown_and_agreed_to() {
     assert_eq!(code, Some(1));
     assert!(error.contains("files.read"), "the nearest name is named: {error}");
     let (code, out, _) = run_tools(folder.path(), &["approve", "files.read"]);
-    assert_eq!((code, out.contains("agreed")), (Some(0), true), "{out}");
+    assert_eq!((code, out.contains("approved")), (Some(0), true), "{out}");
     assert_eq!(compare(hostile), PinComparison::Agreed);
 
     std::fs::write(folder.path().join("mcp-pins.json"), "[]").unwrap();

@@ -63,8 +63,8 @@ fn what_cannot_be_shown_is_said() {
         (&events, &["--at", "100000"], "from 1 to"),
         (&events, &["--speed", "fast"], "4x"),
         (&events, &["--step"], "needs a terminal"),
-        ("", &[], "no event"),
-        ("{}\n", &[], "record 1 is no event"),
+        ("", &[], "no events"),
+        ("{}\n", &[], "record 1 is not an event"),
     ] {
         let (code, _, said) = replayed(events, arguments);
         assert_eq!(code, Some(1), "{arguments:?}: {said}");

@@ -66,7 +66,7 @@ fn root_is_warned_at_the_start_and_in_doctor_unless_programs_run_as_somebody_els
     assert!(log.contains("running as root") && log.contains("run_as"), "{log}");
     let (doctor, log) = starts("[tools]\nrun_as = \"64921\"\n");
     assert!(
-        !doctor.contains("running as root") && doctor.contains("programs of tools run as `64921`"),
+        !doctor.contains("running as root") && doctor.contains("tool programs run as `64921`"),
         "{doctor}"
     );
     assert!(!log.contains("running as root"), "{log}");
@@ -91,7 +91,7 @@ fn a_control_group_that_is_given_is_shown_by_doctor_and_used_by_the_server() {
     std::fs::write(folder.path().join("throughline.toml"), configuration).unwrap();
     let (_, doctor, _) = run(folder.path(), &["doctor"]);
     assert!(doctor.contains("pids.max, memory.max, cgroup.kill"), "{doctor}");
-    assert!(doctor.contains("only against a folder that looks like one"), "{doctor}");
+    assert!(doctor.contains("only against a simulated folder"), "{doctor}");
     let server = Serving::start(folder.path(), &[]);
     assert_eq!(server.stop(), Some(0));
     assert_eq!(std::fs::read_to_string(tree.join("cgroup.subtree_control")).unwrap(), "+memory");
@@ -254,7 +254,7 @@ fn keys_are_made_and_revoked_with_and_without_a_server() {
     assert!(done && listed.contains("while it runs") && listed.contains("revoked"), "{listed}");
     assert!(!listed.contains("tl_"), "{listed}");
     for (arguments, part) in [
-        (&["keys", "revoke", "zz"][..], "no key"),
+        (&["keys", "revoke", "zz"][..], "no valid key"),
         (&["keys", "revoke", ""], "keys begin with"),
         (&["keys", "create", "--name", "a", "--scopes", "root"], "no scope `root`"),
         (&["keys", "create", "--name", " "], "name"),
@@ -288,7 +288,7 @@ fn a_new_configuration_is_taken_and_a_wrong_one_is_not() {
     assert!(said.contains("server.drain_ms") && !said.contains("server.hosts"), "{said}");
     assert!(known("chat.example.com"));
     std::fs::write(&file, "[server]\nhost = []").unwrap();
-    let said = server.says("not taken");
+    let said = server.says("the new configuration is invalid");
     assert!(said.contains("did you mean") && said.contains("throughline.toml:2:1"), "{said}");
     assert!(known("chat.example.com"), "the one before stays");
     std::fs::write(&file, "[server]\nhosts = [\"other.example.com\"]").unwrap();
@@ -306,13 +306,13 @@ fn the_doctor_knows_the_server() {
         assert!(said.contains(part), "{part} is not in\n{said}");
         said
     };
-    check("made when it is needed");
+    check("created when needed");
     let server = Serving::start(folder.path(), &[]);
     let said = check(&format!("throughline serves http://{}", server.address()));
     assert!(said.contains("open in the server") && said.contains("MiB free"), "{said}");
     assert_eq!(server.stop(), Some(0));
     std::fs::write(folder.path().join("data/throughline.db"), "something else entirely").unwrap();
-    check("is no SQLite database");
+    check("is not a SQLite database");
     std::fs::write(folder.path().join("throughline.toml"), "[server]\nlisten = \"192.0.2.1:80\"").unwrap();
     check("is not an address of this machine");
 }
@@ -419,7 +419,7 @@ fn bytes_of_upstreams_are_kept_and_decoded_again() {
     serving.says("turn_ended");
     let (done, _, said) = run(plain.path(), &["replay", "--decode-raw"]);
     assert!(
-        !done && said.contains("no bytes of an upstream are kept") && said.contains("keep_raw"),
+        !done && said.contains("no upstream bytes are stored") && said.contains("keep_raw"),
         "{said}"
     );
 

@@ -548,7 +548,7 @@ mod tests {
         let (mut dialog, pressed_last) = pressed(&approval, "e^a^k");
         assert_eq!(pressed_last, KeyOutcome::Changed);
         assert!(
-            shown(&dialog, &approval).starts_with("Change the arguments\n"),
+            shown(&dialog, &approval).starts_with("Edit the arguments\n"),
             "{}",
             shown(&dialog, &approval)
         );

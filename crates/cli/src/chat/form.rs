@@ -354,7 +354,7 @@ mod tests {
             ("name", " Ada ", Ok(Some(json!("Ada")))),
             ("name", "A", Err("at least 2 characters")),
             ("name", "Adalbert", Err("at most 5 characters")),
-            ("name", "", Err("an answer is needed")),
+            ("name", "", Err("an answer is required")),
             ("seats", "", Ok(Some(json!(2)))),
             ("seats", "4", Ok(Some(json!(4)))),
             ("seats", "5", Err("1 – 4")),
@@ -369,7 +369,7 @@ mod tests {
             ("class", "business", Ok(Some(json!("b")))),
             ("class", "1", Ok(Some(json!("e")))),
             ("class", "0", Err("1 to 2")),
-            ("class", "", Err("an answer is needed")),
+            ("class", "", Err("an answer is required")),
             ("meals", "1, fish", Ok(Some(json!(["v", "f"])))),
             ("meals", "soup", Err("1 to 2")),
             ("extra", "{\"a\": 1}", Ok(Some(json!({"a": 1})))),
@@ -397,7 +397,7 @@ mod tests {
                 "a number, ≤ 10 · may be left empty",
                 "y or n · Enter = yes",
                 "[1] Economy  [2] Business",
-                "[1] Vegan  [2] Fish · several, with commas · may be left empty",
+                "[1] Vegan  [2] Fish · several, separated by commas · may be left empty",
                 "JSON · may be left empty",
             ]
         );

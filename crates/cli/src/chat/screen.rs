@@ -520,14 +520,14 @@ mod tests {
         screen.begin_turn("hello", 60, 1_000);
         let frame = screen.frame(2_500, 60, 24);
         assert_eq!(lines(&frame.settled), ["", "› hello", ""]);
-        assert_eq!(lines(&frame.live), ["", "⠙ connecting · 1.5 s · Ctrl-C stops"]);
+        assert_eq!(lines(&frame.live), ["", "⠙ connecting · 1.5 s · Ctrl-C to stop"]);
         assert_eq!(frame.cursor, None);
     }
 
     #[test]
     fn an_idle_screen_waits_with_a_prompt() {
         let frame = screen().frame(0, 60, 24);
-        assert_eq!(lines(&frame.live), ["", "› Say something, Tab for an example, /help for help"]);
+        assert_eq!(lines(&frame.live), ["", "› Type a message, Tab for an example, /help for help"]);
         assert_eq!(frame.cursor, Some(CursorPosition { row: 1, column: 2 }));
     }
 
@@ -556,7 +556,7 @@ mod tests {
         screen.begin_turn("one", 60, 1_000);
         let said = typed(&mut screen, "two\n");
         assert!(matches!(&said, ScreenAction::QueueMessage(queued) if queued.text == "two"), "{said:?}");
-        assert_eq!(lines(&screen.frame(1_000, 60, 24).live)[2], "next step › two  (Up takes it back)");
+        assert_eq!(lines(&screen.frame(1_000, 60, 24).live)[2], "next step › two  (Up to take it back)");
         assert_eq!(screen.end_turn(1_000, 60).as_deref(), Some("two"));
         screen.begin_turn("two", 60, 1_000);
         typed(&mut screen, "three\n^");
@@ -576,7 +576,7 @@ mod tests {
         let waiting = |screen: &mut ChatScreen| lines(&screen.frame(1_000, 60, 24).live)[2..].join("|");
         assert_eq!(
             waiting(&mut screen),
-            "next step › two|afterwards › three|afterwards › four  (Up takes it back)"
+            "next step › two|after this reply › three|after this reply › four  (Up to take it back)"
         );
         let up = KeyEvent::new(KeyCode::Up, KeyModifiers::NONE);
         assert_eq!(screen.key(up), ScreenAction::Nothing);
@@ -608,14 +608,14 @@ mod tests {
         assert_eq!(typed(&mut screen, "two\n"), ScreenAction::Nothing, "the turn is told nothing");
         typed(&mut screen, "three");
         let hint = lines(&screen.frame(1_000, 60, 24).live).join("\n");
-        assert!(hint.contains("Enter: after this reply · Alt-Enter: for the next step"), "{hint}");
+        assert!(hint.contains("Enter: after this reply · Alt-Enter: at the next step"), "{hint}");
         let alt_enter = screen.key(KeyEvent::new(KeyCode::Enter, KeyModifiers::ALT));
         assert!(
             matches!(&alt_enter, ScreenAction::QueueMessage(queued) if queued.text == "three"),
             "{alt_enter:?}"
         );
         let waiting = lines(&screen.frame(1_000, 60, 24).live)[2..].join("|");
-        assert_eq!(waiting, "afterwards › two|next step › three  (Up takes it back)");
+        assert_eq!(waiting, "after this reply › two|next step › three  (Up to take it back)");
         assert_eq!(screen.end_turn(1_000, 60).as_deref(), Some("two"));
     }
 
@@ -646,7 +646,7 @@ mod tests {
         let esc = KeyEvent::new(KeyCode::Esc, KeyModifiers::NONE);
         assert_eq!(screen.key(esc), ScreenAction::Nothing);
         let live = lines(&screen.frame(1_000, 60, 24).live).join("\n");
-        assert!(!live.contains('┃') && live.contains("a question waits · Esc shows it"), "{live}");
+        assert!(!live.contains('┃') && live.contains("a question is waiting · Esc to show it"), "{live}");
         assert!(
             matches!(typed(&mut screen, "and\n"), ScreenAction::QueueMessage(_)),
             "meanwhile one can write"

@@ -17,7 +17,7 @@ pub(crate) enum SlashCommand {
     Image(Option<String>),
     /// Reasoning in full, or folded.
     Thinking,
-    /// Where tools come from, and what is wrong there.
+    /// List the tool sources and their problems.
     Sources,
     /// A message for after the running turn; none = the usage.
     After(Option<String>),

@@ -520,8 +520,8 @@ One moment
 ✔ demo.weather  city: Beijing                        250 ms
   └ Sunny, 23 °C
 ○ demo.weather                                  not started
-  └ the reply broke off before the call was complete;
-    nothing was run
+  └ the reply was cut off before the call was complete;
+    nothing ran
 
 It is sunny.
 [writing]
@@ -541,7 +541,7 @@ It is sunny.
             {"type":"approval_request","block":0,"tool_id":"a","approval_id":"q","question":"May I?","rule":"rule:2 ask demo.*","expires_at":300000,"arguments_hash":"x"}
             "#,
         );
-        screen.check("? demo.calendar  title: …                            may I?\n[waiting for you]");
+        screen.check("? demo.calendar  title: …                 awaiting approval\n[waiting for you]");
         let question = &screen.transcript.questions()[0];
         let lines: Vec<String> =
             question.lines(0, (0, 1), UiText(UiLanguage::English)).iter().map(StyledLine::plain).collect();
@@ -596,7 +596,7 @@ It is sunny.
         screen.check("┊ thinking · 100 ms\n┊ two\n┊ three\n┊ four\n┊ five\n[thinking]");
         screen.events(r#"{"type":"block_end","block":0}"#);
         screen.check(
-            "┊ thought · 200 ms\n┊ one\n┊ two\n┊ three\n┊ four\n┊ … 1 lines more, /thinking shows all\n[thinking]",
+            "┊ thought · 200 ms\n┊ one\n┊ two\n┊ three\n┊ four\n┊ … 1 more lines, /thinking shows all\n[thinking]",
         );
     }
 

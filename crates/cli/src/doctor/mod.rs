@@ -1,6 +1,6 @@
 //! `throughline doctor`: what is configured, what works here, and what to do about the rest. R: O2
 //!
-//! Asks no model anything. Sources of tools are started as for a turn, and stopped again.
+//! Sends nothing to any model. Tool sources are started as for a turn, and stopped again.
 
 mod machine;
 mod report;

@@ -13,37 +13,36 @@ impl UiText {
 
     /// Nobody can be asked.
     pub(crate) fn connect_none(self) -> CliFailure {
-        let what = self.pick_text("nothing is named to be connected", "没有指定要连接的上游");
+        let what = self.pick_text("no upstream is given", "没有指定要连接的上游");
         CliFailure::usage(what, "", "throughline connect deepseek")
     }
 
     /// It is none of the known ones.
     pub(crate) fn connect_unknown(self, why: &str) -> CliFailure {
         let remedy = self.pick_text(
-            "a name of `throughline upstreams`, or one of your own with --base-url URL --api openai-chat",
-            "使用 `throughline upstreams` 中的名称，或用 --base-url URL --api openai-chat 连接自己的地址",
+            "use a name from `throughline upstreams`, or your own with --base-url URL --api openai-chat",
+            "请使用 `throughline upstreams` 列出的名称，或用 --base-url URL --api openai-chat 指定自己的地址",
         );
         CliFailure::usage(why, "", remedy)
     }
 
     /// Where a key is made.
     pub(crate) fn connect_key_at(self, url: &str) -> String {
-        self.pick_text(format!("Get a key at {url}"), format!("在此获取密钥：{url}"))
+        self.pick_text(format!("Get a key at {url}"), format!("获取密钥：{url}"))
     }
 
     /// The prompt.
     pub(crate) fn connect_key(self, title: &str, stored: bool, needed: bool) -> String {
         match (stored, needed) {
             (true, _) => self.pick_text(
-                format!("Key of {title} (not shown; Enter keeps the stored one): "),
-                format!("{title} 的密钥（不显示；直接回车沿用已保存的）："),
+                format!("Key for {title} (hidden; Enter keeps the stored one): "),
+                format!("{title} 的密钥（输入不显示；直接回车沿用已保存的密钥）："),
             ),
-            (false, true) => {
-                self.pick_text(format!("Key of {title} (not shown): "), format!("{title} 的密钥（不显示）："))
-            }
+            (false, true) => self
+                .pick_text(format!("Key for {title} (hidden): "), format!("{title} 的密钥（输入不显示）：")),
             (false, false) => self.pick_text(
-                format!("Key of {title} (not shown; Enter: it needs none): "),
-                format!("{title} 的密钥（不显示；不需要则直接回车）："),
+                format!("Key for {title} (hidden; Enter if none is needed): "),
+                format!("{title} 的密钥（输入不显示；不需要密钥则直接回车）："),
             ),
         }
     }
@@ -65,41 +64,35 @@ impl UiText {
     }
 
     pub(crate) fn connect_bad_key(self, why: &str) -> CliFailure {
-        let what = self.pick_text("this is no key", "这不是密钥");
+        let what = self.pick_text("this is not a key", "这不是密钥");
         CliFailure::usage(
             what,
             why,
-            self.pick_text("copy it once more, and nothing around it", "请重新复制，不要带上其他内容"),
+            self.pick_text("copy it again, without anything around it", "请重新复制，不要包含其他内容"),
         )
     }
 
     /// It is being asked.
     pub(crate) fn connect_asking(self, title: &str) -> String {
-        self.pick_text(
-            format!("asking {title} which models it has …"),
-            format!("正在询问 {title} 有哪些模型…"),
-        )
+        self.pick_text(format!("asking {title} for its models …"), format!("正在获取 {title} 的模型列表…"))
     }
 
     /// It has answered.
     pub(crate) fn connect_listed(self, title: &str, models: usize) -> String {
         self.pick_text(
             format!("✔ {title} answers; models: {models}"),
-            format!("✔ {title} 已响应；模型 {models} 个"),
+            format!("✔ {title} 可以连接；共 {models} 个模型"),
         )
     }
 
     /// It does not say which models it has.
     pub(crate) fn connect_unlisted(self, title: &str) -> String {
-        self.pick_text(format!("  {title} does not list its models"), format!("  {title} 不列出模型"))
+        self.pick_text(format!("  {title} does not list its models"), format!("  {title} 不提供模型列表"))
     }
 
     /// Below the models.
     pub(crate) fn connect_model(self) -> String {
-        self.pick_text(
-            "Model, by number or name (Enter: none now): ",
-            "模型，输入编号或名称（直接回车：暂不选择）：",
-        )
+        self.pick_text("Model, by number or name (Enter to skip): ", "模型：输入编号或名称（直接回车跳过）：")
     }
 
     /// There are more.
@@ -109,14 +102,14 @@ impl UiText {
 
     /// One of them has said a word.
     pub(crate) fn connect_answered(self, model: &str) -> String {
-        self.pick_text(format!("✔ {model} answers"), format!("✔ {model} 能够回答"))
+        self.pick_text(format!("✔ {model} answers"), format!("✔ {model} 可以使用"))
     }
 
     /// The key is kept.
     pub(crate) fn connect_key_stored(self, path: &Path) -> String {
         let path = path.display();
         self.pick_text(
-            format!("✔ the key is in {path}, for your eyes only"),
+            format!("✔ the key is stored in {path}, readable only by you"),
             format!("✔ 密钥已保存在 {path}，仅你可读"),
         )
     }
@@ -132,26 +125,26 @@ impl UiText {
         let path = path.display();
         match before.filter(|before| *before != model) {
             Some(before) => self.pick_text(
-                format!("✔ {path}: the agent `{agent}` answers with {model} (it was {before})"),
-                format!("✔ {path}：助手 `{agent}` 使用 {model} 回答（原为 {before}）"),
+                format!("✔ {path}: agent `{agent}` now uses {model} (was {before})"),
+                format!("✔ {path}：助手 `{agent}` 改用 {model}（原为 {before}）"),
             ),
             None => self.pick_text(
-                format!("✔ {path}: the agent `{agent}` answers with {model}"),
-                format!("✔ {path}：助手 `{agent}` 使用 {model} 回答"),
+                format!("✔ {path}: agent `{agent}` uses {model}"),
+                format!("✔ {path}：助手 `{agent}` 使用 {model}"),
             ),
         }
     }
 
     pub(crate) fn connect_next(self, command: &str) -> String {
         self.pick_text(
-            format!("\nnext: {command}\n(a server that runs takes it by itself within a second)\n"),
-            format!("\n接下来：{command}\n（正在运行的服务器会在一秒内自动采用）\n"),
+            format!("\nnext: {command}\n(a running server picks it up within a second)\n"),
+            format!("\n接下来：{command}\n（正在运行的服务器会在一秒内自动生效）\n"),
         )
     }
 
     /// A key is forgotten.
     pub(crate) fn connect_forgotten(self, name: &str) -> String {
-        self.pick_text(format!("the stored key of {name} is forgotten\n"), format!("已删除 {name} 的密钥\n"))
+        self.pick_text(format!("deleted the stored key of {name}\n"), format!("已删除保存的 {name} 密钥\n"))
     }
 
     /// There was none.
@@ -165,44 +158,47 @@ impl UiText {
         let again = key_url.map(|url| format!(": {url}")).unwrap_or_default();
         let (what, remedy) = match error.failure {
             ProbeFailure::Key => (
-                self.pick_text(format!("{title} does not take this key"), format!("{title} 不接受这个密钥")),
+                self.pick_text(format!("{title} rejects this key"), format!("{title} 不接受这个密钥")),
                 self.pick_text(
-                    format!("copy it once more, whole, or make another one{again}"),
-                    format!("完整地重新复制，或新建一个{again}"),
+                    format!("copy it again completely, or create a new one{again}"),
+                    format!("请完整复制后重试，或新建一个密钥{again}"),
                 ),
             ),
             ProbeFailure::Connection => (
                 self.pick_text(format!("{title} cannot be reached"), format!("无法连接 {title}")),
                 self.pick_text(
-                    "is it running, and is the network there? A proxy is taken from HTTPS_PROXY",
-                    "它在运行吗？网络通吗？代理取自 HTTPS_PROXY",
+                    "is it running, and is the network up? HTTPS_PROXY sets a proxy",
+                    "请检查它是否在运行、网络是否正常；代理可通过 HTTPS_PROXY 设置",
                 ),
             ),
             ProbeFailure::Model => (
                 self.pick_text(
-                    format!("{title} has no such model for this key"),
-                    format!("{title} 没有这个密钥可用的该模型"),
+                    format!("{title} does not offer this model to this key"),
+                    format!("{title} 未向此密钥开放该模型"),
                 ),
-                self.pick_text("choose another one: --model MODEL", "选择另一个：--model MODEL"),
+                self.pick_text("choose another model: --model MODEL", "请换一个模型：--model MODEL"),
             ),
             ProbeFailure::Quota => (
                 self.pick_text(
-                    format!("{title} has nothing left for this key"),
-                    format!("{title} 的余额已用完"),
+                    format!("{title} has no credit left for this key"),
+                    format!("{title} 上该密钥的余额已用完"),
                 ),
-                self.pick_text("the key is good: top the account up", "密钥有效：请充值"),
+                self.pick_text("the key is valid: top up the account", "密钥有效：请充值"),
             ),
             ProbeFailure::Busy => (
-                self.pick_text(format!("{title} wants a pause"), format!("{title} 要求稍候")),
-                self.pick_text("try again in a moment", "请过一会儿再试"),
+                self.pick_text(format!("{title} is rate limiting requests"), format!("{title} 正在限流")),
+                self.pick_text("try again in a moment", "请稍后再试"),
             ),
             ProbeFailure::NotListed => (
-                self.pick_text(format!("{title} does not list its models"), format!("{title} 不列出模型")),
-                self.pick_text("name one: --model MODEL", "请指定：--model MODEL"),
+                self.pick_text(
+                    format!("{title} does not list its models"),
+                    format!("{title} 不提供模型列表"),
+                ),
+                self.pick_text("choose one: --model MODEL", "请指定：--model MODEL"),
             ),
             ProbeFailure::Refused => (
                 self.pick_text(format!("{title} refuses"), format!("{title} 拒绝了请求")),
-                self.pick_text("see what it says", "请看它的说明"),
+                self.pick_text("see its message above", "请查看上面的说明"),
             ),
         };
         CliFailure::usage(what, error.why.clone(), remedy)
@@ -211,8 +207,8 @@ impl UiText {
     /// The file cannot be written, or is none.
     pub(crate) fn connect_unwritten(self, path: &Path, why: &str) -> CliFailure {
         let what = self.pick_text(
-            format!("{} cannot be changed, and was not", path.display()),
-            format!("{} 无法修改，内容未变", path.display()),
+            format!("{} cannot be changed; nothing was written", path.display()),
+            format!("无法修改 {}，内容未变", path.display()),
         );
         CliFailure::usage(what, why, "")
     }

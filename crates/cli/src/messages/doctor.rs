@@ -20,22 +20,20 @@ impl UiText {
             DoctorArea::Upstreams => self.pick_text("Upstreams", "上游"),
             DoctorArea::Tools => self.pick_text("Tools", "工具"),
             DoctorArea::Server => self.pick_text("Server", "服务器"),
-            DoctorArea::Sandbox => self.pick_text("Sandbox for programs of tools", "工具程序的沙箱"),
+            DoctorArea::Sandbox => self.pick_text("Sandbox for tool programs", "工具程序的沙箱"),
             DoctorArea::Terminal => self.pick_text("Terminal", "终端"),
-            DoctorArea::Programs => {
-                self.pick_text("Programs that tools are often written in", "常用于编写工具的程序")
-            }
+            DoctorArea::Programs => self.pick_text("Common runtimes of tools", "工具常用的运行环境"),
         }
     }
 
     /// The last line.
     pub(crate) fn doctor_verdict(self, wrong: usize) -> String {
         match wrong {
-            0 => self.pick_text("All that is configured works.", "已配置的一切均可正常工作。"),
-            1 => self.pick_text("1 thing that is configured does not work.", "有 1 项已配置的内容无法工作。"),
+            0 => self.pick_text("Everything that is configured works.", "所有配置均可正常工作。"),
+            1 => self.pick_text("1 configured item does not work.", "有 1 项配置无法正常工作。"),
             wrong => self.pick_text(
-                format!("{wrong} things that are configured do not work."),
-                format!("有 {wrong} 项已配置的内容无法工作。"),
+                format!("{wrong} configured items do not work."),
+                format!("有 {wrong} 项配置无法正常工作。"),
             ),
         }
     }
@@ -49,14 +47,14 @@ impl UiText {
 
     /// There is no file.
     pub(crate) fn doctor_no_file(self) -> String {
-        self.pick_text("none here; the built-in demo model answers", "此处没有；由内置演示模型回答")
+        self.pick_text("none here; the built-in demo model answers", "此处没有；将使用内置演示模型")
     }
 
     pub(crate) fn doctor_agent(self, model: &str, mode: Option<&str>) -> String {
         let mode = mode.unwrap_or("auto");
         self.pick_text(
-            format!("answers with {model}, tools in mode {mode}"),
-            format!("用 {model} 回答，工具模式为 {mode}"),
+            format!("uses {model}, tool-calling mode {mode}"),
+            format!("使用 {model}，工具调用模式 {mode}"),
         )
     }
 
@@ -110,17 +108,14 @@ impl UiText {
 
     /// A source says nothing.
     pub(crate) fn doctor_silent(self, seconds: u64) -> String {
-        self.pick_text(
-            format!("has said nothing for {seconds} seconds"),
-            format!("{seconds} 秒内没有任何回应"),
-        )
+        self.pick_text(format!("no answer for {seconds} seconds"), format!("{seconds} 秒内没有任何回应"))
     }
 
     /// Nothing can supervise.
     pub(crate) fn doctor_no_helper(self, why: &str) -> String {
         self.pick_text(
-            format!("programs run unconfined, and what detaches may survive: {why}"),
-            format!("程序不受限制，脱离的子进程可能残留：{why}"),
+            format!("programs run unconfined, and detached processes may survive: {why}"),
+            format!("程序运行不受限制，脱离的子进程可能残留：{why}"),
         )
     }
 
@@ -167,7 +162,7 @@ impl UiText {
 
     /// They are kept.
     pub(crate) fn doctor_supervised(self) -> String {
-        self.pick_text("nothing that a tool starts survives it", "工具启动的任何进程都不会在它之后残留")
+        self.pick_text("processes that a tool starts end with it", "工具启动的进程会随工具一起结束")
     }
 
     pub(crate) fn doctor_limits(
@@ -178,15 +173,15 @@ impl UiText {
         processes_limited: bool,
     ) -> String {
         let english =
-            format!("{memory} GiB of memory a process, {files} open files, {processes} more processes");
+            format!("{memory} GiB of memory per process, {files} open files, {processes} more processes");
         let chinese =
             format!("每个进程 {memory} GiB 内存、{files} 个打开的文件，最多再增加 {processes} 个进程");
         if processes_limited {
             self.pick_text(english, chinese)
         } else {
             self.pick_text(
-                english + "; you are root, whose processes the system does not count, so that they are counted ten times a second",
-                chinese + "；当前是 root，系统不限制其进程数，因此每秒清点十次",
+                english + "; the system does not limit processes of root, so Throughline counts them ten times a second",
+                chinese + "；系统不限制 root 的进程数，因此由 Throughline 每秒清点十次",
             )
         }
     }
@@ -194,25 +189,22 @@ impl UiText {
     /// Root, and programs of tools with it.
     pub(crate) fn runs_as_root(self) -> String {
         self.pick_text(
-            "running as root: programs of tools are root, too, no limit of the system on processes binds them, and without a sandbox they read everything; set `run_as` in [tools]",
-            "正在以 root 运行：工具的程序也是 root，系统的进程数上限对其无效，没有沙箱时可读取一切；请在 [tools] 中设置 `run_as`",
+            "running as root: tool programs are root as well, the system does not limit their processes, and without a sandbox they can read everything; set `run_as` in [tools]",
+            "正在以 root 运行：工具程序也拥有 root 权限，系统的进程数上限对其无效，没有沙箱时可读取所有文件；请在 [tools] 中设置 `run_as`",
         )
     }
 
     /// Remedy for running as root.
     pub(crate) fn doctor_run_as(self) -> String {
         self.pick_text(
-            "run_as = \"nobody\" in [tools], or better run all of it as a user of its own (ops/throughline.service)",
+            "run_as = \"nobody\" in [tools], or better, run everything as a dedicated user (ops/throughline.service)",
             "在 [tools] 中设置 run_as = \"nobody\"，更好的做法是让整个服务以专用用户运行（ops/throughline.service）",
         )
     }
 
     /// Whose rights programs have.
     pub(crate) fn doctor_runs_as(self, name: &str) -> String {
-        self.pick_text(
-            format!("programs of tools run as `{name}`"),
-            format!("工具的程序以 `{name}` 的身份运行"),
-        )
+        self.pick_text(format!("tool programs run as `{name}`"), format!("工具程序以 `{name}` 的身份运行"))
     }
 
     /// A group was delegated.
@@ -225,14 +217,14 @@ impl UiText {
         };
         let folder = groups.folder().display();
         self.pick_text(
-            format!("each program of a tool gets a control group in {folder}: {counted}"),
-            format!("工具的每个程序在 {folder} 中有自己的控制组：{counted}"),
+            format!("each tool program gets a control group in {folder}: {counted}"),
+            format!("每个工具程序在 {folder} 中有各自的控制组：{counted}"),
         )
     }
 
     pub(crate) fn doctor_control_groups_untested(self) -> String {
         self.pick_text(
-            "cgroup.kill was tested on a real kernel; pids.max and memory.max only against a folder that looks like one",
+            "cgroup.kill was tested on a real kernel; pids.max and memory.max only against a simulated folder",
             "cgroup.kill 已在真实内核上测试；pids.max 与 memory.max 仅在模拟目录上测试过",
         )
     }
@@ -240,15 +232,15 @@ impl UiText {
     /// None was delegated.
     pub(crate) fn doctor_no_control_groups(self, why: &str) -> String {
         self.pick_text(
-            format!("none here ({why}); the limits hold for each process, and a family is found and ended one by one"),
-            format!("此处没有（{why}）；上限按单个进程计算，进程族逐个查找并结束"),
+            format!("none here ({why}); limits apply per process, and child processes are found and ended one by one"),
+            format!("此处没有（{why}）；上限按单个进程计算，子进程逐个查找并结束"),
         )
     }
 
     /// Command that delegates a control group.
     pub(crate) fn doctor_delegate(self) -> String {
         self.pick_text(
-            "`Delegate=yes` in the unit of systemd, as ops/throughline.service has it",
+            "set `Delegate=yes` in the systemd unit, as in ops/throughline.service",
             "在 systemd 单元中设置 `Delegate=yes`，参见 ops/throughline.service",
         )
     }
@@ -272,17 +264,17 @@ impl UiText {
     /// Permission to create namespaces; informative only, nothing here needs them.
     pub(crate) fn doctor_namespaces(self, allowed: Option<bool>) -> String {
         match allowed {
-            Some(true) => self.pick_text("users may make their own; not used", "用户可自行创建；未使用"),
-            Some(false) => self.pick_text("not for users; not needed", "用户不可创建；并不需要"),
-            None => self.pick_text("unknown; not needed", "未知；并不需要"),
+            Some(true) => self.pick_text("users may create them; not used", "用户可以创建；未使用"),
+            Some(false) => self.pick_text("not for users; not needed", "用户不能创建；也不需要"),
+            None => self.pick_text("unknown; not needed", "未知；也不需要"),
         }
     }
 
     /// Few files may be open.
     pub(crate) fn doctor_few_files(self, count: u64) -> String {
         self.pick_text(
-            format!("only {count} files may be open, which many tools at once use up"),
-            format!("最多只能打开 {count} 个文件，多个工具同时运行时会不够"),
+            format!("only {count} files may be open; many tools at once may exhaust them"),
+            format!("最多只能打开 {count} 个文件，多个工具同时运行时可能不够"),
         )
     }
 
@@ -290,7 +282,7 @@ impl UiText {
     pub(crate) fn doctor_rich(self, columns: u16, rows: u16) -> String {
         self.pick_text(
             format!("colours and repainting, {columns} × {rows}"),
-            format!("彩色并可重绘，{columns} × {rows}"),
+            format!("支持彩色与重绘，{columns} × {rows}"),
         )
     }
 
@@ -302,7 +294,7 @@ impl UiText {
     /// Why it is plain.
     pub(crate) fn doctor_plain(self) -> String {
         self.pick_text(
-            "no terminal here, or TERM=dumb or NO_COLOR is set",
+            "no terminal, or TERM=dumb or NO_COLOR is set",
             "当前没有终端，或设置了 TERM=dumb 或 NO_COLOR",
         )
     }

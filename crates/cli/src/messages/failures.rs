@@ -34,7 +34,7 @@ pub(crate) fn setup(error: &dyn fmt::Display) -> CliFailure {
 
 /// Standard input or output of `decode` failed.
 pub(crate) fn pipe_failed(error: &io::Error) -> CliFailure {
-    CliFailure::usage("the body could not be passed through", error.to_string(), "")
+    CliFailure::usage("the body could not be read or written", error.to_string(), "")
 }
 
 /// Standard input cannot be read.
@@ -54,7 +54,7 @@ pub(crate) fn terminal_failed(error: &io::Error) -> CliFailure {
 
 /// Signals cannot be listened to.
 pub(crate) fn no_signals(error: &io::Error) -> CliFailure {
-    CliFailure::usage("Ctrl-C cannot be listened to", error.to_string(), "")
+    CliFailure::usage("Ctrl-C cannot be handled", error.to_string(), "")
 }
 
 /// No runtime.
@@ -86,15 +86,15 @@ pub(crate) fn nothing_asked() -> CliFailure {
 
 /// A picture cannot be sent.
 pub(crate) fn no_picture(path: &Path, why: &str) -> CliFailure {
-    CliFailure::usage(format!("{} cannot be sent as a picture", path.display()), why, "")
+    CliFailure::usage(format!("{} cannot be sent as an image", path.display()), why, "")
 }
 
 /// A folder of `[tools.files]` cannot be used.
 pub(crate) fn bad_root(folder: &Path, error: &dyn fmt::Display) -> CliFailure {
     CliFailure::usage(
-        format!("the folder {} cannot be opened to tools", folder.display()),
+        format!("the folder {} cannot be made available to tools", folder.display()),
         error.to_string(),
-        "roots under [tools.files] in throughline.toml",
+        "check `roots` under [tools.files] in throughline.toml",
     )
 }
 
@@ -110,16 +110,16 @@ pub(crate) fn no_such_tool(name: &str, suggestions: &[&str]) -> CliFailure {
 /// The file of pinned definitions cannot be used.
 pub(crate) fn pins(error: &throughline_tools::mcp::PinsError) -> CliFailure {
     CliFailure::usage(
-        "the definitions that were agreed to cannot be read or written",
+        "the approved tool definitions cannot be read or written",
         error.to_string(),
-        "mend the file, or remove it to agree anew to what MCP servers say next",
+        "fix the file, or delete it to approve the definitions of MCP servers again",
     )
 }
 
 /// Nobody says where home is.
 pub(crate) fn no_data_folder() -> CliFailure {
     let variable = crate::data_dir::DATA_VARIABLE;
-    CliFailure::usage("there is no folder to keep things in", "HOME is not set", format!("{variable}=FOLDER"))
+    CliFailure::usage("there is no data folder", "HOME is not set", format!("{variable}=FOLDER"))
 }
 
 /// `tools approve` with a name that has not changed.
@@ -128,7 +128,7 @@ pub(crate) fn nothing_to_approve(name: &str, suggestions: &[&str]) -> CliFailure
         [] => "throughline tools changes".to_owned(),
         names => format!("{}, or throughline tools changes", names.join(", ")),
     };
-    CliFailure::usage(format!("no changed definition of `{name}` waits"), "", remedy)
+    CliFailure::usage(format!("`{name}` has no changed definition to approve"), "", remedy)
 }
 
 /// There is no text protocol of that name.
@@ -158,17 +158,13 @@ pub(crate) fn memory(error: &throughline::approval_store::ApprovalStoreError) ->
 
 /// An answer that should always hold was not kept.
 pub(crate) fn not_remembered(error: &throughline::approval_store::ApprovalStoreError) -> CliFailure {
-    let remedy = format!("{}=FOLDER, one that can be written to", crate::data_dir::DATA_VARIABLE);
+    let remedy = format!("{}=FOLDER, a writable one", crate::data_dir::DATA_VARIABLE);
     CliFailure::usage("your answer was not remembered: the next turn asks again", error.to_string(), remedy)
 }
 
 /// `tools remembered --forget` with a number that is not there.
 pub(crate) fn nothing_remembered(number: u64) -> CliFailure {
-    CliFailure::usage(
-        format!("no answer of number {number} is remembered"),
-        "",
-        "throughline tools remembered",
-    )
+    CliFailure::usage(format!("there is no remembered approval {number}"), "", "throughline tools remembered")
 }
 
 /// Arguments of `tools call` are not JSON.
@@ -190,15 +186,15 @@ pub(crate) fn tool_needs_approval(name: &str) -> CliFailure {
     CliFailure {
         exit: CliExit::ToolFailed,
         what: format!("`{name}` was not run"),
-        why: "it changes something, and there is no terminal to ask at".to_owned(),
-        remedy: "--approve, if you want it to".to_owned(),
+        why: "it has side effects, and there is no terminal to ask on".to_owned(),
+        remedy: "--approve runs it without asking".to_owned(),
     }
 }
 
 /// A tool asks something, and there is nobody to answer.
 pub(crate) fn tool_asks_nobody(name: &str, question: &str) -> String {
     format!(
-        "⚠ question of `{name}`: {question}\n  declined: there is no terminal to answer at\n  try: the same in a terminal, with standard input and error left to it"
+        "⚠ question of `{name}`: {question}\n  declined: there is no terminal to answer on\n  try: run it in a terminal, without redirecting standard input or error"
     )
 }
 

@@ -12,9 +12,9 @@ Examples:
 
 Exit codes:
   0    done
-  1    wrong arguments, wrong configuration, or an input that cannot be read
+  1    wrong arguments, wrong configuration, or unreadable input
   2    the turn ended in an error (the upstream failed, the stream broke)
-  3    the answer was cut: a limit of tool rounds, or the length limit
+  3    the answer was cut off: tool-round limit or length limit
   4    `tools call`: the tool did not succeed; `parse`: a call would be denied or not start
   130  stopped by Ctrl-C or SIGTERM
 
@@ -24,14 +24,14 @@ Environment:
                           as --model, --agent, --mode, --streaming; the flag wins. MODE and STREAMING also for one
                           upstream: THROUGHLINE_STREAMING_OLLAMA=off
   THROUGHLINE_BASE_URL_…  another address for an upstream: THROUGHLINE_BASE_URL_OPENAI=http://localhost:4000/v1
-  NO_COLOR, TERM=dumb     plain text, nothing repainted";
+  NO_COLOR, TERM=dumb     plain text without repainting";
 
 /// Long help of `decode`.
 pub(crate) const DECODE_HELP: &str = "\
 Examples:
   curl -sN https://api.openai.com/v1/chat/completions -d @request.json … | throughline decode --api openai-chat
   throughline decode --api anthropic < recorded.sse
-  throughline decode --api ollama --events < recorded.ndjson     one JSON line for each thing the stream said
+  throughline decode --api ollama --events < recorded.ndjson     one JSON line per decoded event
   throughline decode --api openai-chat --recover < leaked.sse    tool calls written as text become calls
 
 Names of wire formats:
@@ -39,36 +39,36 @@ Names of wire formats:
   bedrock-converse, bedrock-anthropic (AWS event-stream frames)
 
 The object printed:
-  text, reasoning, refusal   deltas joined, nothing added
+  text, reasoning, refusal   all deltas joined
   tool_calls                 [{id, name, arguments}], and `raw` where `arguments` is null: a call that was cut off
                              or is not JSON is never completed, dropped or turned into {}
   finish_reason              stop length tool_calls content_filter pause error other, or null; `finish_reason_raw`
                              is the upstream's own word
   end                        complete, truncated (the body just stopped) or error
-  error, usage               as the upstream put them, or null
-  choices                    all of them, if there is more than one
+  error, usage               as the upstream sent them, or null
+  choices                    all choices, if there is more than one
   hosted, images, audio, citations, problems
-                             only if there are any: tools the provider ran itself, pictures, sources, and what was
-                             wrong with the stream and what was done about it
+                             only if present: tools that the provider ran, images, audio, sources, and what was
+                             wrong with the stream and how it was handled
 
-Exit code: 0 whenever the body could be read, also if it holds an error; 1 for wrong arguments or unreadable input.";
+Exit code: 0 if the body could be read, even if it contains an error; 1 for wrong arguments or unreadable input.";
 
 /// Long help of `ask`.
 pub(crate) const ASK_HELP: &str = "\
-Text goes to standard output as it is written; tool calls, notices and errors go to standard error.
+Text goes to standard output as it streams; tool calls, notices and errors go to standard error.
 
 Examples:
   throughline ask \"What time is it in Tokyo?\"
   git diff | throughline ask - \"Write a commit message for this.\"
-  throughline ask --model ollama/qwen3 \"…\"               any known upstream by name (see `throughline upstreams`)
+  throughline ask --model ollama/qwen3 \"…\"               any known upstream (see `throughline upstreams`)
   throughline ask --json \"…\" | jq '.blocks[]'            the whole message at the end, as one object
-  throughline ask --events \"…\"                           the turn's log, one JSON object a line, as it grows
-  throughline ask --approve \"Put lunch in my calendar\"   allow calls that change something
+  throughline ask --events \"…\"                           the turn's log as it grows, one JSON object per line
+  throughline ask --approve \"Put lunch in my calendar\"   allow calls with side effects
   throughline ask --image plan.png \"What is this?\"
 
-A call that changes something is asked about on the terminal. Without a terminal it is denied, the model is told,
-and standard error says so; --approve allows all of them.
-Ctrl-C stops the turn: running tools are stopped and the message says what happened to each. A second Ctrl-C leaves
+Calls with side effects ask for approval on the terminal. Without a terminal they are denied, and the model and
+standard error receive the reason; --approve allows all of them.
+Ctrl-C stops the turn: running tools are stopped, and the message reports the outcome of each. A second Ctrl-C exits
 at once.
 
 Exit codes: 0 completed, 1 usage or configuration, 2 ended in an error, 3 cut by a limit or by length, 130 stopped.";
@@ -78,40 +78,40 @@ pub(crate) const CHAT_HELP: &str = "\
 Examples:
   throughline chat                                the demo model, or the agent `default` of throughline.toml
   throughline chat --model deepseek/deepseek-chat --mode native
-  printf 'hello\\nwhat time is it?\\n' | throughline chat    one message a line, plain text out
+  printf 'hello\\nwhat time is it?\\n' | throughline chat    one message per line, plain text out
 
-In the chat: /help lists the commands, Tab gives an example or completes, Alt-Enter makes a new line, Up recalls,
-Ctrl-C stops the reply (again: leaves), Ctrl-D leaves.";
+In the chat: /help lists the commands, Tab suggests or completes, Alt-Enter starts a new line, Up recalls,
+Ctrl-C stops the reply (again: exits), Ctrl-D exits.";
 
 /// Long help of `parse`.
 pub(crate) const PARSE_HELP: &str = "\
-Shows each call with its place, its arguments and what would become of it: run, ask first, be denied, or not start
-(an unknown tool, one that is not offered, arguments that do not fit, a block that breaks the grammar). Nothing runs.
-Calls in the markup of other models (Hermes, DeepSeek, Kimi, ...) are found, too, and named as leaked.
+Shows each call with its position, its arguments and its outcome: it would run, ask first, be denied, or not start
+(unknown tool, tool not offered, arguments that do not fit the schema, malformed block). Nothing runs.
+Calls in the native markup of models (Hermes, DeepSeek, Kimi, ...) are found as well and reported as leaked.
 
 Examples:
   throughline parse reply.txt
   pbpaste | throughline parse
   throughline parse --agent work --protocol vcp --json reply.txt | jq '.requests[] | {tool, outlook, why}'
 
-Exit codes: 0 no call is refused, 1 usage or configuration, 4 at least one would be denied or not start.";
+Exit codes: 0 no call is refused, 1 usage or configuration, 4 at least one call would be denied or not start.";
 
 /// Long help of `tools`.
 pub(crate) const TOOLS_HELP: &str = "\
 Examples:
   throughline tools list
   throughline tools show demo.weather
-  throughline tools prompt --protocol vcp         what a model without tool calls is told
+  throughline tools prompt --protocol vcp         the prompt of a model without native tool calls
   throughline tools call demo.weather '{\"city\": \"Paris\"}'
   throughline tools call files.read '{\"path\": \"README.md\"}' --json
 
-`call` checks the arguments against the tool's schema first. A tool that changes something is asked about on the
-terminal; without a terminal it is not run unless --approve is given. Exit code 4: the tool did not succeed.";
+`call` checks the arguments against the tool's schema first. A tool with side effects asks for approval on the
+terminal; without a terminal it runs only with --approve. Exit code 4: the tool did not succeed.";
 
 /// Long help of `upstreams`.
 pub(crate) const UPSTREAMS_HELP: &str = "\
-A model is named UPSTREAM/MODEL. Every upstream of this list works without configuration once its key variable is
-set; `[upstreams.NAME]` in throughline.toml changes one or adds your own.
+Models are named UPSTREAM/MODEL. Every listed upstream works without configuration once its key variable is set;
+`[upstreams.NAME]` in throughline.toml changes one or adds your own.
 
 Examples:
   throughline upstreams
@@ -120,9 +120,9 @@ Examples:
 
 /// Long help of `connect`.
 pub(crate) const CONNECT_HELP: &str = "\
-The upstream is asked which models it has, and the model for a word, before anything is written. The key is stored in
-the data folder, readable by you alone, unless an environment variable has it: that one comes first. Into the file go
-the model of the agent and, with --base-url or --key-env, the upstream; its comments stay.
+Lists the upstream's models and sends the chosen one a short prompt before it writes anything. The key is stored in the
+data folder, readable only by you; an environment variable that holds a key takes precedence. The file receives the
+agent's model and, with --base-url or --key-env, the upstream; its comments stay.
 
 Examples:
   throughline connect
@@ -133,27 +133,27 @@ Examples:
 
 /// Long help of `doctor`.
 pub(crate) const DOCTOR_HELP: &str = "\
-Asks no model anything. Sources of tools (MCP servers, commands, plugins) are started and stopped again.
+Sends nothing to any model. Tool sources (MCP servers, commands, plugins) are started and stopped again.
 
 Examples:
   throughline doctor
   throughline doctor --config work.toml
   throughline doctor --json | jq '.findings[] | select(.state == \"wrong\")'
 
-Exit code 1: something that is configured does not work.";
+Exit code 1: something in the configuration does not work.";
 
 /// Long help of `mock`.
 #[cfg(feature = "demo")]
 pub(crate) const MOCK_HELP: &str = "\
-An LLM upstream whose replies you write: it speaks all five wire formats on one address and refuses requests that a
-real provider would refuse. Point any client at it.
+An LLM upstream with scripted replies: it serves all five wire formats on one address and rejects requests that a
+real provider would reject. Point any client at it.
 
 Examples:
   throughline mock                                          the demo model as a server, on a free port
   throughline mock --listen 127.0.0.1:9000 --script weather.toml
   throughline ask --base-url http://127.0.0.1:9000/v1 --api openai-chat --model mock \"hello\"
 
-A scenario (the first rule that applies answers):
+A scenario (the first matching rule answers):
   [[rules]]
   when = { contains = \"weather\", step = 1 }
   then = [ { say = \"Let me look. \" }, { call = { name = \"demo_weather\", arguments = { city = \"Paris\" } } } ]
@@ -178,25 +178,25 @@ Examples:
 
 /// Long help of `replay`.
 pub(crate) const REPLAY_HELP: &str = "\
-Every screen of a past turn, drawn again from its log by the same code that drew it then.
+Redraws every screen of a past turn from its log, with the same code that drew it live.
 
 Examples:
-  throughline replay                           the latest turn, as fast as it was; silences are cut to 5 s
-  throughline replay TURN --speed 4x           four times as fast; max: at once
-  throughline replay TURN --step               event by event, with the arrow keys forth and back
-  throughline replay TURN --at 12              the message as it was after event 12; --json for its fold
+  throughline replay                           the latest turn at its original speed; pauses are cut to 5 s
+  throughline replay TURN --speed 4x           four times as fast; max: without delays
+  throughline replay TURN --step               event by event; the arrow keys go back and forth
+  throughline replay TURN --at 12              the message as it was after event 12; --json prints its fold
   throughline ask --events \"…\" > turn.jsonl
-  throughline replay --from turn.jsonl         a turn that is in no store
-  throughline replay TURN --decode-raw         the upstreams' bytes, decoded again and compared: keep_raw in [store]
+  throughline replay --from turn.jsonl         a turn that is not in a store
+  throughline replay TURN --decode-raw         decode the stored upstream bytes again; needs keep_raw in [store]
 
-A server may run meanwhile: its store is only looked into.
+Works while a server runs: the store is only read.
 
-Exit code: 0; 1 for wrong arguments or unreadable input; 2 if bytes are now understood otherwise; 130 if it was left
-before its end.";
+Exit code: 0; 1 for wrong arguments or unreadable input; 2 if bytes now decode differently; 130 if you quit
+before the end.";
 
 /// Long help of `history`.
 pub(crate) const HISTORY_HELP: &str = "\
-Newest first. A server may run meanwhile: its store is only looked into.
+Newest first. Works while a server runs: the store is only read.
 
 Examples:
   throughline history                                  the latest tool calls
@@ -206,8 +206,8 @@ Examples:
 
 /// Long help of `export`.
 pub(crate) const EXPORT_HELP: &str = "\
-jsonl holds everything and can be read in again by `throughline import`; markdown is one branch for people;
-csv has the tool calls. A server may run meanwhile: its store is only looked into.
+jsonl is complete and can be imported again with `throughline import`; markdown is one branch as readable text;
+csv has the tool calls. Works while a server runs: the store is only read.
 
 Examples:
   throughline export conv_01a1fe3a01c37659bcb2d47e8bf4ff6e -o talk.md
@@ -216,9 +216,9 @@ Examples:
 
 /// Long help of `import`.
 pub(crate) const IMPORT_HELP: &str = "\
-Takes what `throughline export` and GET /v1/conversations/ID/export write as jsonl, and a JSON array of OpenAI
-messages. Everything gets new ids; no model is asked and nothing is fetched. While a server has the store open, it is
-asked to take it in.
+Reads the jsonl format of `throughline export` and GET /v1/conversations/ID/export, or a JSON array of OpenAI
+messages. Everything gets new ids; no model is called and nothing is fetched. If a server has the store open, the
+import goes through that server.
 
 Examples:
   throughline import talk.jsonl

@@ -13,18 +13,18 @@ words! {
     history_none: "no calls", "没有调用记录";
     history_no_turns: "no turns", "没有回合";
     replay_event: "event", "事件";
-    replay_keys: "←/→ one event · PgUp/PgDn ten · Home/End · q leaves", "←/→ 前后一个事件 · PgUp/PgDn 十个 · Home/End 首尾 · q 退出";
+    replay_keys: "←/→ one event · PgUp/PgDn ten · Home/End · q quits", "←/→ 前后一个事件 · PgUp/PgDn 十个 · Home/End 首尾 · q 退出";
 }
 
 /// The store cannot be looked into.
 pub(crate) fn store_unreadable(file: &Path, error: &StoreError) -> CliFailure {
-    let remedy = "--store FILE names another one; --from FILE takes the output of `throughline ask --events`";
+    let remedy = "choose another one with --store FILE, or pass the output of `throughline ask --events` with --from FILE";
     CliFailure::usage(format!("the store {} cannot be read", file.display()), error.to_string(), remedy)
 }
 
 /// Nothing has been run yet.
 pub(crate) fn store_empty(file: &Path) -> CliFailure {
-    CliFailure::usage(format!("there is no turn in {}", file.display()), "", "")
+    CliFailure::usage(format!("there are no turns in {}", file.display()), "", "")
 }
 
 /// No turn of this name.
@@ -37,15 +37,15 @@ pub(crate) fn no_such_turn(turn: &str, file: &Path, latest: &[String]) -> CliFai
 
 /// A file without a line.
 pub(crate) fn replay_nothing() -> CliFailure {
-    CliFailure::usage("there is no event in it", "", "give the output of `throughline ask --events`")
+    CliFailure::usage("it contains no events", "", "give the output of `throughline ask --events`")
 }
 
 /// A line that is no event.
 pub(crate) fn replay_no_event(line: u64, error: &serde_json::Error) -> CliFailure {
     CliFailure::usage(
-        format!("line or record {line} is no event"),
+        format!("line or record {line} is not an event"),
         error.to_string(),
-        "one JSON object a line",
+        "one JSON object per line",
     )
 }
 
@@ -56,16 +56,12 @@ pub(crate) fn replay_no_such_event(seq: u64, last: u64) -> CliFailure {
 
 /// `--speed nonsense`.
 pub(crate) fn replay_bad_speed(speed: &str) -> CliFailure {
-    CliFailure::usage(format!("`{speed}` is no speed"), "", "4x, 0.5x or max")
+    CliFailure::usage(format!("`{speed}` is not a valid speed"), "", "4x, 0.5x or max")
 }
 
 /// `--step` into a pipe.
 pub(crate) fn replay_steps_need_a_terminal() -> CliFailure {
-    CliFailure::usage(
-        "going step by step needs a terminal",
-        "",
-        "--at SEQ prints the message as it was after one event",
-    )
+    CliFailure::usage("--step needs a terminal", "", "--at SEQ prints the message as it was after one event")
 }
 
 /// A file that cannot be read.
@@ -108,14 +104,14 @@ pub(crate) fn import_in_the_way(why: &dyn fmt::Display, store: &dyn fmt::Display
     CliFailure::usage(
         "the conversation cannot be imported now",
         format!("{store}\n  and that server cannot be asked: {why}"),
-        "its own API can: POST /v1/conversations/import with the file as the body; or stop it for a moment",
+        "use its API, POST /v1/conversations/import with the file as the body, or stop the server for a moment",
     )
 }
 
 /// Nobody kept the bytes.
 pub(crate) fn replay_no_raw_bytes(turn: &str) -> CliFailure {
-    let remedy = "keep_raw = \"on\" in [store] keeps those of the turns to come";
-    CliFailure::usage(format!("no bytes of an upstream are kept of turn `{turn}`"), "", remedy)
+    let remedy = "keep_raw = \"on\" in [store] stores them for future turns";
+    CliFailure::usage(format!("no upstream bytes are stored for turn `{turn}`"), "", remedy)
 }
 
 pub(crate) fn replay_unknown_turn(turn: &str, why: &dyn fmt::Display) -> CliFailure {
@@ -129,13 +125,13 @@ impl UiText {
         let outcome = match (outcome, self.0) {
             (RedecodeOutcome::Same, UiLanguage::English) => "✔ the same",
             (RedecodeOutcome::Same, UiLanguage::Chinese) => "✔ 相同",
-            (RedecodeOutcome::SamePrefix, UiLanguage::English) => "✔ the same as far as it goes",
+            (RedecodeOutcome::SamePrefix, UiLanguage::English) => "✔ the same as far as the bytes go",
             (RedecodeOutcome::SamePrefix, UiLanguage::Chinese) => "✔ 现有部分相同",
             (RedecodeOutcome::Different(_), UiLanguage::English) => "✘ different (- then, + now)",
             (RedecodeOutcome::Different(_), UiLanguage::Chinese) => "✘ 不同（- 当时，+ 现在）",
-            (RedecodeOutcome::NotInLog, UiLanguage::English) => "✘ the log has no such call",
+            (RedecodeOutcome::NotInLog, UiLanguage::English) => "✘ not in the log",
             (RedecodeOutcome::NotInLog, UiLanguage::Chinese) => "✘ 日志中没有这次调用",
-            (RedecodeOutcome::NoDecodeProfile, UiLanguage::English) => "✘ not kept how it is to be read",
+            (RedecodeOutcome::NoDecodeProfile, UiLanguage::English) => "✘ decode settings were not stored",
             (RedecodeOutcome::NoDecodeProfile, UiLanguage::Chinese) => "✘ 没有保存解码方式",
         };
         let who = one_line(&format!("{upstream}/{model}"));

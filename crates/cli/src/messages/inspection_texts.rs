@@ -11,13 +11,13 @@ use throughline_engine::UnmatchedRule;
 /// Standard input is a terminal where a reply was expected.
 pub(crate) const PARSE_READS_STDIN: &str = "reading a reply from standard input; end it with Ctrl-D";
 /// Below a call in the markup of a model.
-pub(crate) const PARSE_LEAKED: &str = "it leaked as text: reported as a problem, and run only where the upstream's profile says leaked_calls = \"run\"";
+pub(crate) const PARSE_LEAKED: &str = "leaked as text: reported as a problem; it runs only if the upstream's profile sets leaked_calls = \"run\"";
 /// `tools remembered` with nothing to show.
-pub(crate) const NOTHING_REMEMBERED: &str = "nothing is remembered for ever\n";
+pub(crate) const NOTHING_REMEMBERED: &str = "no remembered approvals\n";
 /// Below the list.
-pub(crate) const REMEMBERED_LEGEND: &str = "\ntake one back: throughline tools remembered --forget NUMBER\n";
+pub(crate) const REMEMBERED_LEGEND: &str = "\ndelete one: throughline tools remembered --forget NUMBER\n";
 /// Below what was taken back.
-pub(crate) const FORGOTTEN: &str = "forgotten; such a call asks again\n";
+pub(crate) const FORGOTTEN: &str = "deleted; such calls ask again\n";
 
 /// `call 'demo_weather' (vcp)`, `refused (vcp)`.
 pub(crate) fn parse_heading(request: &InspectedCall) -> String {
@@ -68,7 +68,7 @@ pub(crate) fn parse_summary(inspection: &ReplyInspection) -> String {
 
 /// `tools("…")` of a prompt that means nothing.
 pub(crate) fn no_tools_of(name: &str) -> String {
-    format!("warning: tools(\"{name}\") is no source, group or tool of this agent")
+    format!("warning: tools(\"{name}\") is not a source, group or tool of this agent")
 }
 
 /// A tool that cannot be written in the protocol.
@@ -84,7 +84,7 @@ pub(crate) fn withheld(why: &impl Display) -> String {
 /// A switch that switches nothing.
 pub(crate) fn unknown_toggle(agent: &str, name: &str) -> String {
     format!(
-        "warning: tool_toggles.\"{name}\" of the agent `{agent}` switches nothing: no tool or group is called so"
+        "warning: tool_toggles.\"{name}\" of the agent `{agent}` has no effect: no tool or group has this name"
     )
 }
 
@@ -105,7 +105,7 @@ pub(crate) fn prompt_cost(offer: &ToolSelection) -> String {
         .map(|row| format!("{} {} ({} tools)", row.source, row.tokens, row.tools))
         .collect();
     let tools = if rows.is_empty() { "no tools".to_owned() } else { rows.join(", ") };
-    let suffix = if offer.protocol.is_none() && !rows.is_empty() { " beside the prompt" } else { "" };
+    let suffix = if offer.protocol.is_none() && !rows.is_empty() { " sent separately" } else { "" };
     format!("{about}{} tokens; tools{suffix}: {tools}", offer.tokens())
 }
 
@@ -119,7 +119,7 @@ pub(crate) fn remembered(stored: &StoredApproval) -> String {
     let mut arguments: Vec<String> =
         answer.arguments.iter().map(|(which, test)| format!("{which} {test}")).collect();
     if answer.arguments_hash.is_some() {
-        arguments.push("exactly the same arguments".to_owned());
+        arguments.push("exactly these arguments".to_owned());
     }
     let arguments = if arguments.is_empty() { "any arguments".to_owned() } else { arguments.join(", ") };
     let reason = answer.reason.as_ref().map(|reason| format!(" ({reason})")).unwrap_or_default();

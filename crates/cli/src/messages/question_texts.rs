@@ -14,27 +14,27 @@ words! {
     source: "from", "来源";
     time_left: "left", "后过期";
     no_arguments: "no arguments", "没有参数";
-    reason_prompt: "Reason (the model sees it; Enter = none): ", "理由（模型会看到；直接回车 = 不说明）：";
-    edit_title: "Change the arguments", "修改参数";
-    edit_keys: "Enter checks and runs it · Ctrl-J new line · Ctrl-G opens $EDITOR · Esc back", "回车检查并执行 · Ctrl-J 换行 · Ctrl-G 用 $EDITOR 编辑 · Esc 返回";
-    edit_typed: "give the whole new arguments: e {\"name\": \"value\"}", "请给出完整的新参数：e {\"名称\": \"值\"}";
-    no_editor: "set $EDITOR to edit in a program of yours", "设置 $EDITOR 即可使用你自己的编辑器";
-    remember_how_long: "Remember your answer for", "记住你的回答，期限";
-    remember_scopes: "[t] this turn  [c] this conversation  [w] always  [Esc] not at all", "[t] 本轮  [c] 本次对话  [w] 始终  [Esc] 不记住";
+    reason_prompt: "Reason (shown to the model; Enter for none): ", "理由（会告知模型；直接回车表示不说明）：";
+    edit_title: "Edit the arguments", "修改参数";
+    edit_keys: "Enter check and run · Ctrl-J new line · Ctrl-G open $EDITOR · Esc back", "回车检查并执行 · Ctrl-J 换行 · Ctrl-G 用 $EDITOR 编辑 · Esc 返回";
+    edit_typed: "give the complete new arguments: e {\"name\": \"value\"}", "请给出完整的新参数：e {\"名称\": \"值\"}";
+    no_editor: "set $EDITOR to use your own editor", "设置 $EDITOR 即可使用你自己的编辑器";
+    remember_how_long: "Remember your answer for", "记住你的回答，有效范围";
+    remember_scopes: "[t] this turn  [c] this conversation  [w] always  [Esc] do not remember", "[t] 本轮  [c] 本次对话  [w] 始终  [Esc] 不记住";
     remember_which: "For which calls of this tool?", "用于这个工具的哪些调用？";
     remember_arguments: "[x] exactly these arguments  [y] any arguments  [Esc] back", "[x] 仅限这些参数  [y] 任何参数  [Esc] 返回";
     remembered_call: "for this call only", "仅限这次调用";
     remembered_turn: "remembered for this turn", "本轮内记住";
     remembered_conversation: "remembered for this conversation", "本次对话内记住";
-    remembered_always: "remembered always", "始终记住";
+    remembered_always: "always remembered", "始终记住";
     these_arguments: "these arguments", "仅限这些参数";
     any_arguments: "any arguments", "任何参数";
     sending: "checking …", "检查中……";
-    later_hint: "a question waits · Esc shows it", "有问题待回答 · Esc 显示";
+    later_hint: "a question is waiting · Esc to show it", "有问题待回答 · Esc 显示";
     you_changed: "you changed", "你修改了";
     allowed_by: "allowed by", "放行规则";
     denied_by: "denied by", "拒绝规则";
-    redefined: "the tool has changed since; it asks again", "工具定义已变更，需要重新询问";
+    redefined: "the tool definition has changed; asking again", "工具定义已变更，需要重新询问";
     tool_asks: "The tool asks", "工具提问";
     form_keys: "Enter next · empty = default · Esc back · Ctrl-D decline · Ctrl-X cancel", "回车继续 · 留空 = 默认值 · Esc 返回 · Ctrl-D 拒绝回答 · Ctrl-X 取消";
     form_send: "[Enter] send  [Esc] back  [d] decline  [x] cancel", "[回车] 发送  [Esc] 返回  [d] 拒绝回答  [x] 取消";
@@ -42,16 +42,16 @@ words! {
     url_keys: "[a] done  [d] decline  [x] cancel", "[a] 已完成  [d] 拒绝  [x] 取消";
     typed_form: "! declines, !! cancels", "! 拒绝回答，!! 取消";
     typed_url: "a done · d decline · x cancel › ", "a 已完成 · d 拒绝 · x 取消 › ";
-    field_needed: "an answer is needed", "必须填写";
+    field_needed: "an answer is required", "必须填写";
     field_optional: "may be left empty", "可以留空";
     field_number: "a number", "数字";
     field_whole_number: "a whole number", "整数";
     field_yes_or_no: "y or n", "y 或 n（是或否）";
-    field_several: "several, with commas", "可多选，用逗号分隔";
+    field_several: "several, separated by commas", "可多选，用逗号分隔";
     yes: "yes", "是";
     no: "no", "否";
-    not_an_object: "arguments are a JSON object: {\"name\": \"value\"}", "参数应为 JSON 对象：{\"名称\": \"值\"}";
-    not_understood: "That is no answer to the question.", "无法识别的回答。";
+    not_an_object: "arguments must be a JSON object: {\"name\": \"value\"}", "参数应为 JSON 对象：{\"名称\": \"值\"}";
+    not_understood: "Answer not recognized.", "无法识别的回答。";
 }
 
 impl UiText {
@@ -62,7 +62,7 @@ impl UiText {
 
     /// "at most 2 characters".
     pub(crate) fn field_too_long(self, most: u64) -> String {
-        self.choose(format!("at most {most} characters"), format!("至多 {most} 个字符"))
+        self.choose(format!("at most {most} characters"), format!("最多 {most} 个字符"))
     }
 
     /// "a number, 1 – 4".
@@ -70,9 +70,9 @@ impl UiText {
         self.choose(format!("a number, {bounds}"), format!("数字，{bounds}"))
     }
 
-    /// "1 to 3, or a name of the list".
+    /// "1 to 3, or a name from the list".
     pub(crate) fn field_one_of(self, count: usize) -> String {
-        self.choose(format!("1 to {count}, or a name of the list"), format!("1 到 {count}，或列表中的名称"))
+        self.choose(format!("1 to {count}, or a name from the list"), format!("1 到 {count}，或列表中的名称"))
     }
 
     /// "not JSON: …".

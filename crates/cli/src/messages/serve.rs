@@ -8,10 +8,10 @@ use throughline_server::BindError;
 
 /// Long help of `serve`.
 pub(crate) const SERVE_HELP: &str = "\
-Listens on this machine only, unless [server] or --listen says otherwise. The first start makes a key with all scopes,
-shows it once and writes it to admin-token in the data folder, for your eyes only. SIGTERM or Ctrl-C lets running turns
-end, a second one stops at once; what was running goes on at the next start. SIGHUP, or a change of the configuration
-file, takes a new configuration.
+Listens on this machine only, unless [server] or --listen says otherwise. The first start creates a key with all
+scopes, shows it once and writes it to admin-token in the data folder, readable only by you. SIGTERM or Ctrl-C lets
+running turns finish, a second one stops at once; unfinished turns resume at the next start. SIGHUP, or a change of the
+configuration file, reloads the configuration.
 
 Examples:
   throughline serve
@@ -19,12 +19,12 @@ Examples:
   throughline serve --listen 127.0.0.1:9000 --store ./turns.db
   curl -H \"Authorization: Bearer $KEY\" http://127.0.0.1:8787/v1/models
 
-Every setting is in docs/configuration.md, and how to run it for others in docs/operations.md.";
+docs/configuration.md lists every setting; docs/operations.md explains how to run a server for others.";
 
 /// Long help of `keys`.
 pub(crate) const KEYS_HELP: &str = "\
-A key is shown once, when it is made; only a hash is kept. While the server runs, it is asked to make the change, so
-that nothing has to be stopped.
+A key is shown once, when it is created; only its hash is stored. If a server has the store open, the change goes
+through that server, so there is no need to stop it.
 
 Examples:
   throughline keys create --name laptop
@@ -37,7 +37,7 @@ pub(crate) fn bad_data_folder(folder: &Path, error: &dyn fmt::Display) -> CliFai
     CliFailure::usage(
         format!("the data folder {} cannot be used", folder.display()),
         error.to_string(),
-        "a folder of your own: THROUGHLINE_DATA=/some/folder",
+        "choose a writable folder: THROUGHLINE_DATA=/some/folder",
     )
 }
 
@@ -50,7 +50,7 @@ pub(crate) fn no_store(error: &dyn fmt::Display) -> CliFailure {
 #[cfg(feature = "otel")]
 pub(crate) fn no_collector(why: &str) -> CliFailure {
     CliFailure::usage(
-        format!("traces cannot be sent as the OTEL_EXPORTER_OTLP_… variables say: {why}"),
+        format!("traces cannot be sent with these OTEL_EXPORTER_OTLP_… variables: {why}"),
         "",
         "OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:4318 (OTLP over HTTP with protobuf), or unset it to send none",
     )
@@ -60,9 +60,9 @@ pub(crate) fn no_collector(why: &str) -> CliFailure {
 #[cfg(not(feature = "postgres"))]
 pub(crate) fn no_postgres() -> CliFailure {
     CliFailure::usage(
-        "turns cannot be kept in PostgreSQL by this program",
+        "this program cannot store turns in PostgreSQL",
         "it was built without the feature `postgres`",
-        "the path of a file as `url` of [store], or none at all",
+        "set `url` of [store] to a file path, or remove it",
     )
 }
 
@@ -74,9 +74,9 @@ pub(crate) fn cannot_bind(error: &BindError) -> CliFailure {
 /// The first key cannot be made.
 pub(crate) fn no_first_key(error: &dyn fmt::Display) -> CliFailure {
     CliFailure::usage(
-        "the first key cannot be made",
+        "the first key cannot be created",
         error.to_string(),
-        "is the data folder yours and writable?",
+        "make sure that the data folder is yours and writable",
     )
 }
 
@@ -88,7 +88,7 @@ pub(crate) fn no_such_scope(name: &str) -> CliFailure {
 /// No key, or several, begin so.
 pub(crate) fn which_key(beginning: &str, matches: usize) -> CliFailure {
     let what = match matches {
-        0 => format!("no key that is worth anything begins with `{beginning}`"),
+        0 => format!("no valid key begins with `{beginning}`"),
         matches => format!("{matches} keys begin with `{beginning}`"),
     };
     CliFailure::usage(what, "", "throughline keys list")
@@ -99,7 +99,7 @@ pub(crate) fn server_in_the_way(why: &dyn fmt::Display, store: &dyn fmt::Display
     CliFailure::usage(
         "the keys cannot be changed now",
         format!("{store}\n  and that server cannot be asked: {why}"),
-        "its own API can: POST /v1/keys with a key that has the scope admin; or stop it for a moment",
+        "use its API, POST /v1/keys with a key that has the scope admin, or stop the server for a moment",
     )
 }
 
@@ -162,7 +162,7 @@ impl UiText {
             (_, _, true) => line(
                 "keys",
                 "密钥",
-                &self.pick("none: whoever is on this machine gets in", "不需要：本机上的任何人都可使用"),
+                &self.pick("none: anyone on this machine has access", "不需要：本机上的任何人都可使用"),
             ),
             (Some(key), _, _) => line("key", "密钥", key),
             (None, Some(file), _) => line("key", "密钥", &file.display().to_string()),
@@ -170,8 +170,8 @@ impl UiText {
         }
         if let (Some(_), Some(file)) = (key, key_file) {
             let tools_text = self.pick(
-                format!("this key is shown once; it is also in {}", file.display()),
-                format!("密钥只显示这一次；也保存在 {}", file.display()),
+                format!("this key is shown only once; it is also stored in {}", file.display()),
+                format!("密钥只显示这一次；已同时保存到 {}", file.display()),
             );
             line("", "", &tools_text);
         }
@@ -185,10 +185,7 @@ impl UiText {
             line(
                 "resumed",
                 "恢复",
-                &self.pick(
-                    format!("{resumed} turns that were running go on"),
-                    format!("{resumed} 个未结束的回合继续进行"),
-                ),
+                &self.pick(format!("{resumed} unfinished turns"), format!("继续 {resumed} 个未完成的回合")),
             );
         }
         let heading = self.pick("Try next", "接下来可以试试");
@@ -200,8 +197,8 @@ impl UiText {
             (_, None, Some(file)) => format!(" -H \"Authorization: Bearer $(cat '{}')\"", file.display()),
             (_, None, None) => {
                 text.push_str(&self.pick(
-                    "  throughline keys create --name laptop    # and put the key in the place of KEY\n",
-                    "  throughline keys create --name laptop    # 用得到的密钥替换下面的 KEY\n",
+                    "  throughline keys create --name laptop    # then replace KEY with the key\n",
+                    "  throughline keys create --name laptop    # 再用生成的密钥替换下面的 KEY\n",
                 ));
                 " -H \"Authorization: Bearer KEY\"".to_owned()
             }
@@ -213,7 +210,7 @@ impl UiText {
              application/json\" -d '{{\"model\":\"{model}\",\"messages\":[{{\"role\":\"user\",\"content\":\"{hello}\"}}]}}'\n"
         ));
         let clients = self.pick(
-            format!("any OpenAI client: base URL {url}/v1, and the key as its API key"),
+            format!("any OpenAI client: base URL {url}/v1, with the key as its API key"),
             format!("任何 OpenAI 客户端：base URL 填 {url}/v1，API key 填上面的密钥"),
         );
         text.push_str(&format!("  {clients}\n  {url}/docs\n"));
@@ -225,7 +222,9 @@ impl UiText {
         match turns {
             0 => self.pick("stopping", "正在停止"),
             turns => self.pick(
-                format!("stopping; {turns} turns may go on for {seconds} s; Ctrl-C again stops at once"),
+                format!(
+                    "stopping; {turns} turns have up to {seconds} s to finish; Ctrl-C again stops at once"
+                ),
                 format!("正在停止；{turns} 个回合最多再运行 {seconds} 秒；再按 Ctrl-C 立即停止"),
             ),
         }
@@ -233,15 +232,12 @@ impl UiText {
 
     /// A key was made.
     pub(crate) fn key_made(self, key: &str) -> String {
-        self.pick(
-            format!("{key}\nThis is the only time that it is shown.\n"),
-            format!("{key}\n密钥只显示这一次。\n"),
-        )
+        self.pick(format!("{key}\nThis key is shown only once.\n"), format!("{key}\n密钥只显示这一次。\n"))
     }
 
     /// A key was revoked.
     pub(crate) fn key_revoked(self, id: &str, name: &str) -> String {
-        self.pick(format!("{id} ({name}) is worth nothing any more\n"), format!("{id}（{name}）已作废\n"))
+        self.pick(format!("{id} ({name}) is revoked\n"), format!("{id}（{name}）已作废\n"))
     }
 
     /// There are none.
@@ -259,7 +255,7 @@ impl UiText {
             self.pick("name", "名称"),
             self.pick("scopes", "权限"),
             self.pick("created", "创建"),
-            self.pick("used", "使用"),
+            self.pick("used", "最近使用"),
             self.pick("state", "状态"),
         ]
     }
@@ -270,7 +266,7 @@ impl UiText {
             (true, _) => self.pick("revoked", "已作废"),
             (false, Some(_)) if expired => self.pick("expired", "已过期"),
             (false, Some(until)) => self.pick(format!("until {until}"), format!("有效至 {until}")),
-            (false, None) => self.pick("good", "有效"),
+            (false, None) => self.pick("valid", "有效"),
         }
     }
 
@@ -282,7 +278,7 @@ impl UiText {
     /// `doctor`: the server runs and takes no turns.
     pub(crate) fn doctor_serves_not(self, url: &str, why: &str) -> String {
         self.pick(
-            format!("throughline at {url} takes no turns now: {why}"),
+            format!("throughline at {url} does not accept turns now: {why}"),
             format!("{url} 上的 throughline 目前不接受新回合：{why}"),
         )
     }
@@ -294,22 +290,22 @@ impl UiText {
 
     /// `doctor`: nobody says where home is.
     pub(crate) fn doctor_no_home(self) -> String {
-        self.pick("not set, and HOME neither: turns could not be kept", "未设置，HOME 也未设置：无法保存回合")
+        self.pick("not set, nor is HOME: turns cannot be stored", "未设置，HOME 也未设置：无法保存回合")
     }
 
     /// `doctor`: the data folder.
     pub(crate) fn doctor_data_folder(self) -> String {
-        self.pick("data folder, can be written", "数据目录，可写")
+        self.pick("data folder, writable", "数据目录，可写")
     }
 
     /// `doctor`: it is not there yet.
     pub(crate) fn doctor_data_folder_later(self) -> String {
-        self.pick("data folder, made when it is needed", "数据目录，需要时创建")
+        self.pick("data folder, created when needed", "数据目录，需要时创建")
     }
 
     /// `doctor`: it cannot be used.
     pub(crate) fn doctor_data_folder_closed(self) -> String {
-        self.pick("data folder, cannot be written by this user", "数据目录，当前用户不可写")
+        self.pick("data folder, not writable by this user", "数据目录，当前用户不可写")
     }
 
     /// `doctor`: name of the line about the disk.
@@ -324,7 +320,10 @@ impl UiText {
 
     /// `doctor`: too little of it.
     pub(crate) fn doctor_make_room(self) -> String {
-        self.pick("below 256 MiB no new turn begins: make room", "低于 256 MiB 时不再开始新回合：请清理空间")
+        self.pick(
+            "below 256 MiB no new turns start: free some space",
+            "低于 256 MiB 时不再开始新回合：请释放磁盘空间",
+        )
     }
 
     /// `doctor`: name of the line about the clock.
@@ -334,7 +333,7 @@ impl UiText {
 
     /// `doctor`: no store yet.
     pub(crate) fn doctor_no_store(self) -> String {
-        self.pick("not there yet; made at the first start", "尚不存在；首次启动时创建")
+        self.pick("does not exist yet; created at the first start", "尚不存在；首次启动时创建")
     }
 
     /// `doctor`: a store.
@@ -351,14 +350,14 @@ impl UiText {
 
     /// `doctor`: something else lies there.
     pub(crate) fn doctor_bad_store(self) -> String {
-        self.pick("is no SQLite database", "不是 SQLite 数据库")
+        self.pick("is not a SQLite database", "不是 SQLite 数据库")
     }
 
     /// `doctor`: what helps.
     pub(crate) fn doctor_another_store(self) -> String {
         self.pick(
-            "put the backup there, or name another file as `url` of [store]",
-            "放回备份，或在 [store] 的 `url` 中指定另一个文件",
+            "restore a backup there, or set another file as `url` of [store]",
+            "请在此恢复备份，或在 [store] 的 `url` 中指定另一个文件",
         )
     }
 }

@@ -46,27 +46,27 @@ pub(crate) use words;
 
 words! {
     connecting: "connecting", "连接中";
-    waiting_first: "waiting for the first word", "等待第一个字";
-    waiting_rate_limit: "the upstream asks to wait", "上游要求稍候";
-    waiting_retry: "trying again", "正在重试";
+    waiting_first: "waiting for the first token", "等待模型响应";
+    waiting_rate_limit: "rate limited by the upstream", "上游限流，等待中";
+    waiting_retry: "retrying", "正在重试";
     waiting_store: "waiting for the log", "等待写入日志";
-    waiting_client: "waiting for a connected page", "等待已连接的页面";
+    waiting_client: "waiting for a connected page", "等待页面连接";
     thinking: "thinking", "思考中";
-    writing: "writing", "书写中";
-    waiting_for_you: "waiting for you", "等你决定";
+    writing: "writing", "输出中";
+    waiting_for_you: "waiting for you", "等待你的决定";
     stopping: "stopping", "正在停止";
     thought: "thought", "已思考";
-    more_lines: "lines more, /thinking shows all", "行未显示，/thinking 可显示全部";
-    stop_hint: "Ctrl-C stops", "Ctrl-C 停止";
-    leave_hint: "Ctrl-C again leaves", "再按 Ctrl-C 退出";
-    placeholder: "Say something, Tab for an example, /help for help", "说点什么，Tab 给出示例，/help 查看帮助";
-    placeholder_plain: "Say something, /help for help", "说点什么，/help 查看帮助";
-    placeholder_running: "Enter: for the next step · Alt-Enter: after this reply", "回车：下一步就告诉模型 · Alt-Enter：这一轮结束后再发";
-    placeholder_running_after: "Enter: after this reply · Alt-Enter: for the next step", "回车：这一轮结束后再发 · Alt-Enter：下一步就告诉模型";
+    more_lines: "more lines, /thinking shows all", "行未显示，/thinking 显示全部";
+    stop_hint: "Ctrl-C to stop", "Ctrl-C 停止";
+    leave_hint: "Ctrl-C again to exit", "再按 Ctrl-C 退出";
+    placeholder: "Type a message, Tab for an example, /help for help", "输入消息，按 Tab 查看示例，/help 查看帮助";
+    placeholder_plain: "Type a message, /help for help", "输入消息，/help 查看帮助";
+    placeholder_running: "Enter: at the next step · Alt-Enter: after this reply", "回车：下一步发送 · Alt-Enter：本轮结束后发送";
+    placeholder_running_after: "Enter: after this reply · Alt-Enter: at the next step", "回车：本轮结束后发送 · Alt-Enter：下一步发送";
     queued_step: "next step", "下一步";
-    queued_after: "afterwards", "结束后";
-    take_back_hint: "(Up takes it back)", "（按上方向键取回）";
-    after_usage: "usage: /after MESSAGE (sent when this reply is done)", "用法：/after 消息（这一轮结束后发送）";
+    queued_after: "after this reply", "本轮结束后";
+    take_back_hint: "(Up to take it back)", "（按上方向键撤回）";
+    after_usage: "usage: /after MESSAGE (sent after this reply)", "用法：/after 消息（本轮结束后发送）";
     tool_runs: "runs", "直接执行";
     tool_asks_first: "asks", "先询问";
     tool_denied: "denied", "禁止";
@@ -77,38 +77,38 @@ words! {
     cancelled: "stopped", "已停止";
     timed_out: "timed out", "超时";
     not_started: "not started", "未开始";
-    unknown_end: "end unknown", "结局不明";
-    queued: "waiting its turn", "排队中";
-    awaiting: "may I?", "待批准";
-    interrupted: "the reply broke off before the call was complete; nothing was run", "回复在调用完整之前中断；没有执行任何操作";
-    no_viewer: "no page or app is connected that could run it", "没有已连接的页面或应用可以执行它";
-    stopped_first: "the turn was stopped first; nothing was run", "本轮先被停止；没有执行任何操作";
-    over_limit: "a limit was reached first", "先达到了上限";
-    unknown_tool: "there is no such tool", "没有这个工具";
+    unknown_end: "outcome unknown", "结果未知";
+    queued: "queued", "排队中";
+    awaiting: "awaiting approval", "等待批准";
+    interrupted: "the reply was cut off before the call was complete; nothing ran", "回复在调用完整之前中断；未执行任何操作";
+    no_viewer: "no connected page or app can run it", "没有已连接的页面或应用可以执行它";
+    stopped_first: "the turn was stopped first; nothing ran", "本轮已先停止；未执行任何操作";
+    over_limit: "a limit was reached first", "已先达到上限";
+    unknown_tool: "no such tool", "没有这个工具";
     refused: "The model declines:", "模型拒绝回答：";
-    picture: "picture", "图片";
-    sound: "sound", "声音";
+    picture: "image", "图片";
+    sound: "audio", "音频";
     ended_cancelled: "stopped", "已停止";
-    ended_length: "cut off by the length limit; say “go on” to continue", "因长度限制被截断；说“继续”即可接着写";
-    ended_limit: "ended at the limit of tool rounds", "已达到工具轮数上限";
+    ended_length: "cut off by the length limit; send “continue” to go on", "因长度限制被截断；发送“继续”即可接着写";
+    ended_limit: "stopped at the tool-round limit", "已达到工具轮数上限";
     ended_error: "ended with an error", "因错误结束";
     ended_interrupted: "interrupted", "已中断";
     try_hint: "try", "可以试试";
-    demo_title: "the built-in demo model: no key, no network", "内置演示模型：无需密钥，也不联网";
-    demo_try: "Things to try (Tab walks through them):", "可以试试（Tab 逐个切换）：";
-    greeting_help: "/help shows the commands · Ctrl-C stops a reply, twice leaves", "/help 查看命令 · Ctrl-C 停止回复，按两次退出";
-    unknown_command: "There is no such command. /help shows those there are.", "没有这个命令。/help 列出所有命令。";
-    image_attached: "goes with the next message", "将随下一条消息发送";
+    demo_title: "Built-in demo model: no key, no network", "内置演示模型：无需密钥，也不联网";
+    demo_try: "Things to try (Tab cycles through them):", "可以试试（Tab 逐个切换）：";
+    greeting_help: "/help lists the commands · Ctrl-C stops a reply, twice exits", "/help 查看命令 · Ctrl-C 停止回复，按两次退出";
+    unknown_command: "Unknown command. /help lists the commands.", "未知命令。/help 列出所有命令。";
+    image_attached: "will be sent with the next message", "将随下一条消息发送";
     image_usage: "usage: /image FILE (png, jpeg, gif or webp)", "用法：/image 文件（png、jpeg、gif 或 webp）";
     mode_is: "Mode:", "模式：";
     model_is: "Model:", "模型：";
     model_usage: "usage: /model UPSTREAM/MODEL", "用法：/model 上游/模型";
     mode_usage: "usage: /mode native | text | auto", "用法：/mode native | text | auto";
-    thinking_shown: "Thinking is shown in full.", "思考过程将完整显示。";
-    thinking_folded: "Thinking is folded.", "思考过程将折叠显示。";
-    not_now: "Not while a reply is being written.", "回复进行中，暂时不能更改。";
-    no_tools: "No tools are offered to this agent.", "这个助手没有可用的工具。";
-    not_asked: "not asked: there is no terminal; --approve allows such calls", "无法询问：没有终端；--approve 可允许此类调用";
+    thinking_shown: "Thinking is now shown in full.", "思考过程将完整显示。";
+    thinking_folded: "Thinking is now collapsed.", "思考过程将折叠显示。";
+    not_now: "Not possible while a reply is running.", "回复进行中，暂时不能更改。";
+    no_tools: "This agent has no tools.", "这个助手没有可用的工具。";
+    not_asked: "cannot ask without a terminal; --approve allows such calls", "无法询问：没有终端；--approve 可允许此类调用";
 }
 
 impl UiText {
@@ -171,12 +171,12 @@ impl UiText {
                 ("What time is it in Tokyo?", "a call before the text ends"),
                 ("Which files are there?", "reads this folder"),
                 ("Put lunch with Ada in my calendar tomorrow at noon", "asks before it writes"),
-                ("Try a tool that fails", "and goes on"),
+                ("Try a tool that fails", "and recovers"),
                 ("Give me a long answer", "Markdown as it streams"),
             ],
             UiLanguage::Chinese => [
-                ("北京、巴黎和旧金山的天气怎么样？", "一次三个调用"),
-                ("东京现在几点？", "文字未完即调用"),
+                ("北京、巴黎和旧金山的天气怎么样？", "同时发起三个调用"),
+                ("东京现在几点？", "文字输出中即发起调用"),
                 ("有哪些文件？", "读取当前文件夹"),
                 ("明天中午和小艾吃饭，加到日历里", "写入前会先问你"),
                 ("试一个会失败的工具", "然后继续"),
@@ -190,29 +190,29 @@ impl UiText {
         match self.0 {
             UiLanguage::English => [
                 ("/help", "this list"),
-                ("/tools", "the tools that the model may call, and what asks first"),
-                ("/sources", "where tools come from, and what is wrong there"),
+                ("/tools", "list the tools that the model may call, and which ask first"),
+                ("/sources", "list the tool sources and their problems"),
                 ("/model [UPSTREAM/MODEL]", "show or change the model"),
-                ("/mode [native|text|auto]", "show or change how tools are offered"),
-                ("/image FILE", "send a picture with the next message"),
-                ("/thinking", "show reasoning in full, or fold it again"),
-                ("/after MESSAGE", "say it when the running reply is done"),
-                ("/quit", "leave (also Ctrl-D)"),
-                ("Ctrl-J", "a new line in the message (also Alt-Enter, between replies)"),
-                ("Enter while it replies", "next step, or as `steering` says; Up takes it back"),
+                ("/mode [native|text|auto]", "show or change the tool-calling mode"),
+                ("/image FILE", "attach an image to the next message"),
+                ("/thinking", "show reasoning in full, or collapse it"),
+                ("/after MESSAGE", "send a message after the running reply"),
+                ("/quit", "exit (also Ctrl-D)"),
+                ("Ctrl-J", "new line in the message (between replies also Alt-Enter)"),
+                ("Enter while it replies", "send at the next step, or as `steering` sets; Up takes it back"),
             ],
             UiLanguage::Chinese => [
                 ("/help", "本列表"),
                 ("/tools", "模型可以调用的工具，以及哪些会先询问"),
-                ("/sources", "工具的来源，以及那里的问题"),
+                ("/sources", "工具来源及其问题"),
                 ("/model [上游/模型]", "查看或更换模型"),
-                ("/mode [native|text|auto]", "查看或更换工具的提供方式"),
+                ("/mode [native|text|auto]", "查看或更换工具调用模式"),
                 ("/image 文件", "随下一条消息发送图片"),
                 ("/thinking", "完整显示或折叠思考过程"),
-                ("/after 消息", "这一轮结束后再发送"),
+                ("/after 消息", "本轮结束后发送"),
                 ("/quit", "退出（也可用 Ctrl-D）"),
                 ("Ctrl-J", "在消息中换行（回复间隙也可用 Alt-Enter）"),
-                ("回复时按回车", "下一步告诉模型，或按 `steering`；按上方向键取回"),
+                ("回复时按回车", "下一步发送，或按 `steering` 的设置；按上方向键撤回"),
             ],
         }
     }

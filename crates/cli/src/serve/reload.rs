@@ -51,7 +51,7 @@ pub(crate) async fn watch(
                 apply_settings(settings, &app, &gate, &mut running).await
             }
             Err(failure) => {
-                tracing::error!("the new configuration is not taken, the one before stays\n{failure}")
+                tracing::error!("the new configuration is invalid, the previous one stays in use\n{failure}")
             }
         }
     }
@@ -67,7 +67,9 @@ async fn apply_settings(
     let reloaded = match app.reload(settings).await {
         Ok(reloaded) => reloaded,
         Err(error) => {
-            return tracing::error!("the new configuration is not taken, the one before stays: {error}");
+            return tracing::error!(
+                "the new configuration is invalid, the previous one stays in use: {error}"
+            );
         }
     };
     gate.reload(&server);
