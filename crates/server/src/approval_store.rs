@@ -1,5 +1,4 @@
-//! What each user has said should always hold, in the catalog. Never in one place for all: another user's consent is no
-//! consent. R: A2, R3
+//! Remembered approvals of each user, in the catalog and never shared: another user's consent is no consent. R: A2, R3
 
 use std::collections::HashMap;
 use std::fmt;
@@ -19,12 +18,13 @@ pub struct CatalogApprovals {
     cache: Arc<Mutex<ApprovalCache>>,
 }
 
-/// How long what was read is believed. What is said or taken back here counts at once; what another program changes, after this.
+/// Lifetime of cached approvals. A change through this server takes effect at once, a change by another program after
+/// this time.
 const CACHE_TTL: Duration = Duration::from_millis(500);
 /// Users whose answers are remembered to have been read.
 const CACHED_USERS_MAX: usize = 10_000;
 
-/// What was read a moment ago, so that a turn need not wait for the catalog.
+/// Approvals that were read recently, so that a turn need not wait for the catalog.
 #[derive(Default)]
 struct ApprovalCache {
     by_user: HashMap<String, (Instant, Vec<StoredApproval>)>,
@@ -139,13 +139,13 @@ impl ApprovalStore for UserApprovals {
     }
 }
 
-/// What an answer is about, whatever it says: a later one about the same replaces it.
+/// Key of an approval's subject: a later approval of the same subject replaces the earlier one.
 fn subject_key(answer: &RememberedDecision) -> Result<String, ApprovalStoreError> {
     let subject = (&answer.tool, &answer.fingerprint, &answer.arguments_hash, &answer.arguments);
     serde_json::to_string(&subject).map_err(unreadable_row)
 }
 
-/// What is not understood is an error, as in a file: a denial among them might be forgotten.
+/// An approval from its row. An unreadable row is an error, as in a file: a denial among them might be forgotten.
 pub(crate) fn stored_approval(row: RememberedRow) -> Result<StoredApproval, ApprovalStoreError> {
     let number = row.number;
     let answer = serde_json::from_value(row.answer)

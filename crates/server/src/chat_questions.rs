@@ -1,9 +1,9 @@
-//! Questions that an answer in a chat window has ended with, until they are answered: by the next message of the chat, or on
-//! the page that a link opens. // R: A3, A4
+//! Approval questions that ended an answer in a chat window, until they are answered: by the next message of the chat,
+//! or on the page that a link opens. // R: A3, A4
 //!
-//! What opens them are codes of one use, of which only hashes are kept, with the turn, the questions and the hashes of the
-//! arguments that were shown, among the documents of the user; so nobody else's code is ever found, and a restart changes
-//! nothing. The turn itself waits in the log like any other that asks.
+//! They are opened by single-use codes. Only hashes of the codes are stored, with the turn, the questions and the
+//! hashes of the displayed arguments, among the documents of the user. So nobody else's code is ever found, and a
+//! restart changes nothing. The turn itself waits in the log like any other that asks.
 
 use crate::compat::chat::pending_questions;
 use crate::error::ApiError;
@@ -26,8 +26,8 @@ use throughline_store::catalog::{
 };
 use throughline_wire::{Message, UserPart};
 
-/// How long a question that was answered elsewhere, or whose time was over, leads the next message of its chat to the rest of
-/// the answer: a day, in milliseconds.
+/// Time for which an expired question, or one that was answered elsewhere, still leads the next message of its chat to
+/// the rest of the answer: a day, in milliseconds.
 const RETENTION_MS: i64 = 24 * 60 * 60 * 1_000;
 /// Questions of one user that are remembered at the same time; over it the oldest is forgotten, and its code is good for nothing.
 /// More than a person can have open, and few enough to be read whenever one is added.
@@ -38,7 +38,7 @@ pub const LINK_PATH: &str = "/approve";
 /// The questions of one answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoredQuestions {
-    /// Which turn asks.
+    /// Id of the turn that asks.
     pub turn: String,
     /// The last event that the answer has shown.
     pub after: u64,
@@ -172,7 +172,7 @@ pub struct OpenQuestions {
 }
 
 impl OpenQuestions {
-    /// Which turn asks.
+    /// Id of the turn that asks.
     pub fn turn(&self) -> TurnId {
         TurnId::new(self.questions.turn.as_str())
     }
@@ -187,7 +187,7 @@ impl OpenQuestions {
     }
 }
 
-/// Who is asked by the link with this behind its `#`, and what.
+/// User and questions of the link with this code.
 async fn find_by_link(state: &AppState, link: &str) -> Result<(String, QuestionDocument), ApiError> {
     let link_expired = || {
         ApiError::gone("link_used", "this link leads to no question: it was answered, or its time is over")
@@ -201,10 +201,10 @@ async fn find_by_link(state: &AppState, link: &str) -> Result<(String, QuestionD
     candidate.map(|entry| (user, entry)).ok_or_else(link_expired)
 }
 
-/// What a link asks.
+/// Questions of a link.
 ///
 /// # Errors
-/// 410: it was used, or its questions are answered. The store cannot be read.
+/// 410 if the link was used or its questions are answered. The store cannot be read.
 pub async fn questions_of_link(state: &AppState, link: &str) -> Result<Vec<CallQuestion>, ApiError> {
     let (_, entry) = find_by_link(state, link).await?;
     let mut questions = pending_questions(state, &TurnId::new(entry.questions.turn.as_str())).await?;
@@ -246,13 +246,13 @@ pub async fn answer_link(
     }
 }
 
-/// Whether a turn has asked in a chat and nobody has answered there.
+/// True while a turn has asked in a chat and has no answer there.
 pub(crate) async fn is_pending_in_chat(catalog: &dyn Catalog, user: &str, turn: &TurnId) -> bool {
     let documents = catalog.documents(user, DocumentKind::ChatQuestion).await.unwrap_or_default();
     documents.iter().any(|document| document.body["turn"] == turn.as_str())
 }
 
-/// Whether an answer was the one that counts.
+/// Effect of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AnswerEffect {
     /// It was, of one question at least.

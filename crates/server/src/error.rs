@@ -17,13 +17,13 @@ pub struct ApiError {
     pub status: StatusCode,
     /// A stable word.
     pub code: &'static str,
-    /// What happened, in a sentence.
+    /// Message for people, in a sentence.
     pub message: String,
-    /// What can be done about it.
+    /// Remedy.
     pub remedy: Option<String>,
     /// The field, parameter or header that is concerned.
     pub param: Option<String>,
-    /// What else programs should know, beside `code`.
+    /// Further details for programs, in addition to `code`.
     pub extra: Option<Box<Map<String, Value>>>,
     /// When to try again, in seconds.
     pub retry_after_s: Option<u64>,
@@ -32,11 +32,10 @@ pub struct ApiError {
 /// `{"error": {...}}`
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct ErrorResponse {
-    /// What went wrong.
     pub error: ErrorDetail,
 }
 
-/// What went wrong.
+/// Details of an error.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct ErrorDetail {
     /// A stable word.
@@ -44,14 +43,14 @@ pub struct ErrorDetail {
     /// The class that OpenAI clients know.
     #[serde(rename = "type")]
     pub kind: String,
-    /// What happened, in a sentence.
+    /// Message for people, in a sentence.
     pub message: String,
-    /// What can be done about it.
+    /// Remedy.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub remedy: Option<String>,
     /// The field, parameter or header that is concerned. Always there, since OpenAI clients expect it.
     pub param: Option<String>,
-    /// What else programs should know.
+    /// Further details for programs.
     #[serde(flatten)]
     #[schema(additional_properties)]
     pub extra: Map<String, Value>,
@@ -76,7 +75,7 @@ impl ApiError {
         Self::new(StatusCode::BAD_REQUEST, code, message)
     }
 
-    /// 401: nobody is known to be asking.
+    /// 401: no valid credential.
     pub fn unauthenticated() -> Self {
         Self::new(StatusCode::UNAUTHORIZED, "unauthenticated", "no key was shown, or not a valid one")
             .remedy("send `Authorization: Bearer <key>`; `throughline keys create` makes one")
@@ -87,7 +86,7 @@ impl ApiError {
         Self::new(StatusCode::FORBIDDEN, code, message)
     }
 
-    /// 404: there is none, or it is another user's, which is not told apart. // R: R4
+    /// 404: not found, or another user's, which is not distinguished. // R: R4
     pub fn not_found(what: &str, id: &str) -> Self {
         Self::new(StatusCode::NOT_FOUND, "not_found", format!("there is no {what} `{id}`")).remedy(
             "take one that the server has named to you; what was deleted, or is another user's, is not there",
@@ -119,7 +118,7 @@ impl ApiError {
         Self::new(StatusCode::TOO_MANY_REQUESTS, code, message).retry_after(retry_after_s)
     }
 
-    /// 500: our fault. What happened is told to the log, not to whoever asks.
+    /// 500: an internal error. The details go to the log, not to the client.
     pub fn internal(why: impl std::fmt::Display) -> Self {
         tracing::error!(%why, "a request failed inside");
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", "something went wrong inside the server")
@@ -144,7 +143,7 @@ impl ApiError {
         self
     }
 
-    /// With `Retry-TrustState`.
+    /// With `Retry-After`.
     pub fn retry_after(mut self, seconds: u64) -> Self {
         self.retry_after_s = Some(seconds);
         self

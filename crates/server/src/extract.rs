@@ -1,12 +1,11 @@
 //! Bodies, queries and paths as types, with refusals in the one shape of errors.
 
 use crate::error::ApiError;
-use crate::media_type;
 use axum::body::Bytes;
 use axum::extract::rejection::{BytesRejection, FailedToBufferBody};
 use axum::extract::{FromRequest, FromRequestParts, Request};
 use http::request::Parts;
-use http::{HeaderMap, StatusCode};
+use http::{HeaderMap, StatusCode, header};
 use serde::de::DeserializeOwned;
 use serde_json::{Number, Value};
 use throughline_engine::suggest_names;
@@ -126,7 +125,7 @@ where
 /// # Errors
 /// 415: it is said to be something else.
 pub(crate) fn check_json(headers: &HeaderMap) -> Result<(), ApiError> {
-    if media_type::is_json(headers) {
+    if is_json(headers) {
         return Ok(());
     }
     Err(ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "not_json", "the body must be JSON")
@@ -144,7 +143,7 @@ fn body_rejection(rejection: BytesRejection) -> ApiError {
     }
 }
 
-/// What serde says of a value that does not fit, with what was probably meant.
+/// Error of a value that does not match, with a suggestion.
 fn data_error(message: &str) -> ApiError {
     let quoted = |text: &str| {
         let names: Vec<String> = text.split('`').skip(1).step_by(2).map(str::to_owned).collect();
@@ -173,6 +172,15 @@ fn root_cause(error: &dyn std::error::Error) -> String {
         inner = source;
     }
     inner.to_string()
+}
+
+/// True for `application/json` and any type that ends with `+json`, in any case and with any parameters. The
+/// gate limits what a handler then parses, so both ask here.
+pub(crate) fn is_json(headers: &HeaderMap) -> bool {
+    let content_type =
+        headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let essence = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    essence == "application/json" || essence.ends_with("+json")
 }
 
 #[cfg(test)]

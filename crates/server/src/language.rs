@@ -11,7 +11,7 @@ pub enum UserLanguage {
 }
 
 impl UserLanguage {
-    /// What a language tag asks for: `zh-CN` is Chinese, whatever else is English.
+    /// Language of a tag: `zh-CN` is Chinese, everything else English.
     pub fn from_tag(tag: &str) -> Self {
         if tag.to_ascii_lowercase().starts_with("zh") { Self::Chinese } else { Self::English }
     }

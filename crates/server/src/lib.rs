@@ -3,6 +3,9 @@
 //! It never holds state of a turn that a restart would lose: turns, conversations and what is asked of people are in the
 //! store, and a turn that was running is resumed when the server starts again.
 
+// The command is its only user: comments stand where a name is not enough.
+#![allow(missing_docs)]
+
 pub mod api;
 pub mod approval_store;
 pub mod chat_questions;
@@ -14,7 +17,6 @@ pub mod hub;
 pub mod language;
 pub mod maintenance;
 pub mod media_store;
-mod media_type;
 pub mod net;
 pub mod portable;
 pub mod principal;
@@ -23,7 +25,6 @@ pub mod state;
 pub mod surface;
 pub mod telemetry;
 pub mod turn_log;
-mod turn_timing;
 pub mod upstream_keys;
 pub mod user_agents;
 pub mod viewer;

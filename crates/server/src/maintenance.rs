@@ -1,6 +1,6 @@
-//! What a store needs from time to time: a backup each day, and room, by forgetting what is past its time. R: S1, S4
+//! Periodic maintenance of the store: a daily backup, and retention. R: S1, S4
 //!
-//! One task for all of it. What fails is said and tried again at its next time; turns never wait for it.
+//! One task for all of it. A failure is logged and retried at the next interval; turns never wait for it.
 
 use std::future::Future;
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
 /// From one time to look at the store to the next.
 pub const MAINTENANCE_INTERVAL: Duration = Duration::from_secs(60 * 60);
-/// How old the newest backup may become before there is another one.
+/// Age of the newest backup at which another one is made.
 pub const BACKUP_AFTER: Duration = Duration::from_secs(24 * 60 * 60);
 /// After the start there is other work to do first.
 const START_DELAY: Duration = Duration::from_secs(60);
@@ -29,11 +29,11 @@ pub type BackupFn = Arc<
 
 /// The upkeep of a store.
 pub struct StoreMaintenance {
-    /// What is beside the log.
+    /// Catalog of the store.
     pub catalog: Arc<dyn Catalog>,
     /// The bytes of files.
     pub blobs: BlobFolder,
-    /// How a backup is made; `None` = whoever runs the database sees to it.
+    /// Function that makes a backup; `None` if the database's operator does.
     pub backup: Option<BackupFn>,
     /// Conversations in which nothing has happened for so long are forgotten; `None` = never.
     pub retention: Option<Duration>,

@@ -1,4 +1,4 @@
-//! Who asks.
+//! The authenticated user of a request.
 
 use crate::error::ApiError;
 use axum::extract::FromRequestParts;
@@ -6,7 +6,7 @@ use http::request::Parts;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
-/// What a key may be used for.
+/// Scope of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum KeyScope {
@@ -45,7 +45,6 @@ impl KeyScopes {
         Self::from_iter([KeyScope::Chat, KeyScope::Tools, KeyScope::Admin])
     }
 
-    /// Whether this one is among them.
     pub fn has(&self, scope: KeyScope) -> bool {
         self.0.contains(&scope)
     }
@@ -62,15 +61,15 @@ impl FromIterator<KeyScope> for KeyScopes {
     }
 }
 
-/// Who asks: found out by the gate before any handler runs, and put into the request's extensions. A handler that takes one
-/// cannot be reached without; every query of the store is given its `user`. // R: R4
+/// Authenticated user of a request, determined by the gate before any handler runs and stored in the request's
+/// extensions. A handler that takes one is unreachable without authentication; every query of the store receives its
+/// `user`. // R: R4
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Principal {
     /// Whose turns, conversations and files these are.
     pub user: String,
     /// The key that was shown, if it was one.
     pub key_id: Option<String>,
-    /// What may be done.
     pub scopes: KeyScopes,
 }
 
@@ -90,13 +89,14 @@ impl Principal {
     /// # Errors
     /// 403.
     pub fn require(&self, scope: KeyScope) -> Result<(), ApiError> {
-        match self.scopes.has(scope) {
-            true => Ok(()),
-            false => Err(ApiError::forbidden(
+        if self.scopes.has(scope) {
+            Ok(())
+        } else {
+            Err(ApiError::forbidden(
                 "missing_scope",
                 format!("this key may not do that: it lacks the scope `{}`", scope.name()),
             )
-            .remedy(format!("make a key that has it: throughline keys create --scopes {},…", scope.name()))),
+            .remedy(format!("make a key that has it: throughline keys create --scopes {},…", scope.name())))
         }
     }
 }

@@ -20,10 +20,10 @@ use throughline_wire::{
 pub const RECORDING_BYTES_MAX: usize = 8 << 20;
 /// Most events of one recording that are told one by one; the rest is in what comes of it as a whole.
 pub const RECORDING_EVENTS_MAX: usize = 20_000;
-/// What is not cut into lines comes in pieces of so many bytes.
+/// Size of the chunks into which unframed bytes are cut.
 const CHUNK_BYTES: usize = 1_024;
 
-/// What a recording holds.
+/// Decoded content of a recording.
 #[derive(Clone, Debug)]
 pub struct Recording {
     /// The wire format that it was read as.
@@ -41,7 +41,7 @@ pub struct Recording {
 pub struct RecordingChunk {
     /// The byte behind it.
     pub end: usize,
-    /// What a viewer would have been told.
+    /// Events that a viewer would have received.
     pub events: Vec<Event>,
 }
 

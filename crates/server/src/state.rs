@@ -1,4 +1,4 @@
-//! What every handler is given.
+//! Shared state of all handlers.
 
 use crate::api::health::ReadinessProbe;
 use crate::hub::Hub;
@@ -17,7 +17,7 @@ use throughline_store::{BlobFolder, Catalog, Log};
 #[derive(Clone)]
 pub struct AppState(Arc<AppStateParts>);
 
-/// What the state consists of.
+/// Parts of the state.
 #[derive(Clone)]
 pub struct AppStateParts {
     /// The library: agents, upstreams, tools.
@@ -34,19 +34,18 @@ pub struct AppStateParts {
     pub hub: Hub,
     /// The bounds of what one request, viewer or user may take.
     pub limits: ServerLimits,
-    /// How tools are shown in chat completions whose client does not say.
+    /// Default rendering of tools in chat completions.
     pub render: ToolRendering,
     /// The renderings under which `/v1/models` lists agents once more.
     pub listed_renders: Vec<ToolRendering>,
     /// The address of the page, for links in chats.
     pub page_address: PageAddress,
-    /// What is measured.
     pub telemetry: Arc<Telemetry>,
-    /// What the store says of itself, for the metrics.
+    /// Metrics of the store.
     pub store_metrics: Option<StoreMetricsFn>,
-    /// Whether the store can be read and written.
+    /// Readiness of the store.
     pub readiness: Arc<ReadinessProbe>,
-    /// How upstreams are connected; `None` = they are not, here.
+    /// Keys of upstreams; `None` if upstreams cannot be connected here.
     pub upstream_keys: Option<UpstreamKeys>,
 }
 
@@ -127,7 +126,7 @@ impl AppState {
 pub struct PageAddress {
     /// As the configuration says; `None` = where a client finds the API.
     pub public_url: Option<String>,
-    /// Whether the server speaks HTTPS itself.
+    /// True if the server terminates TLS itself.
     pub tls: bool,
 }
 

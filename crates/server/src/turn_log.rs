@@ -1,13 +1,14 @@
-//! The log of one turn, read whole: for what is folded from all of it. Viewers have cursors instead.
+//! The log of one turn, read whole and folded: to events, to its message, to rows of the call history. Viewers have cursors
+//! instead.
 
 use crate::error::ApiError;
 use crate::telemetry::{CallChange, CallFold};
 use serde_json::Value;
-use throughline_engine::Event;
 use throughline_engine::fold::AssistantMessage;
-use throughline_store::catalog::{CallRow, TurnRow};
-use throughline_store::{Log, LogError};
-use throughline_wire::UserPart;
+use throughline_engine::{Event, TurnId};
+use throughline_store::catalog::{CallRow, TurnRow, TurnTiming};
+use throughline_store::{Log, LogError, STREAM_END};
+use throughline_wire::{Usage, UserPart};
 
 /// Records read at once.
 const RECORDS_PER_READ: usize = 1_000;
@@ -96,4 +97,50 @@ pub fn call_rows(events: &[Event]) -> Vec<CallRow> {
         }
     }
     rows
+}
+
+/// The current message of a turn, and whether its last event is in it.
+///
+/// # Errors
+/// The log cannot be read.
+pub async fn fold_message(log: &dyn Log, turn: &TurnId) -> Result<(AssistantMessage, bool), LogError> {
+    let (mut message, mut after, mut ended) = (AssistantMessage::default(), 0, false);
+    loop {
+        let records = log.read(turn.as_str(), after, RECORDS_PER_READ).await?;
+        let Some(last) = records.last() else { return Ok((message, ended)) };
+        after = last.seq;
+        ended |= last.kind == STREAM_END;
+        for record in &records {
+            // A reader ignores what it does not know.
+            if let Ok(event) = Event::from_json(&record.kind, &record.payload) {
+                message.absorb(&event);
+            }
+        }
+    }
+}
+
+/// True if the log has the last event of a turn, even if the hub does not know it yet.
+pub(crate) async fn has_ended(log: &dyn Log, turn: &TurnId) -> bool {
+    let Err(LogError::Ahead { last_seq, .. }) = log.read(turn.as_str(), u64::MAX, 1).await else {
+        return false;
+    };
+    is_last_event(log, turn, last_seq).await
+}
+
+/// True if this event is the last one of its turn.
+pub(crate) async fn is_last_event(log: &dyn Log, turn: &TurnId, seq: u64) -> bool {
+    // A place that has been merged is one among deltas.
+    let last = log.read(turn.as_str(), seq.saturating_sub(1), 1).await;
+    last.is_ok_and(|records| records.first().is_some_and(|record| record.kind == STREAM_END))
+}
+
+/// Timing of a turn, stored with its end. Tokens are unknown if the upstream does not count them, and a reply that came all at
+/// once has no speed. // R: U5
+pub(crate) fn turn_timing(first_content_ms: Option<u64>, writing_ms: u64, usage: &Usage) -> TurnTiming {
+    let number = |value: u64| i64::try_from(value).ok();
+    TurnTiming {
+        first_content_ms: first_content_ms.and_then(number),
+        writing_ms: number(writing_ms).filter(|ms| *ms > 0),
+        output_tokens: usage.output_tokens.and_then(number).filter(|tokens| *tokens > 0),
+    }
 }

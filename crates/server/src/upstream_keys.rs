@@ -1,5 +1,5 @@
-//! How upstreams are connected while the server runs: where their keys are kept, and what configuration, environment and
-//! stored keys come to together. R: O4
+//! Connection of upstreams at run time: the storage of their keys, and the merge of configuration, environment and
+//! stored keys. R: O4
 
 use crate::telemetry::Redaction;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use tokio::sync::{Mutex, MutexGuard};
 /// Puts the layers of the configuration on top of each other, with these stored ones among them.
 pub type SettingsResolver = Arc<dyn Fn(&StoredUpstreams) -> Result<AppSettings, String> + Send + Sync>;
 
-/// What a server needs for it. Cheap to clone; all clones are one.
+/// Upstream keys of a server. Cheap to clone; all clones share one state.
 #[derive(Clone)]
 pub struct UpstreamKeys(Arc<UpstreamKeysInner>);
 
@@ -55,7 +55,7 @@ impl UpstreamKeys {
         self.0.change_lock.lock().await
     }
 
-    /// What is kept.
+    /// The stored upstreams.
     ///
     /// # Errors
     /// The file cannot be read.

@@ -1,8 +1,7 @@
-//! The bytes of files, in a folder, under the hash of their content.
+//! The bytes of files, in a folder, under the hash of their content. R: S4
 //!
 //! No name that anyone gives ever becomes a path: a blob's place is made of the 64 hex digits of its BLAKE3 hash,
 //! `ab/cd/abcd…`. Equal contents are one blob. A blob goes when no file in the catalog needs it any more.
-// R: S4
 
 use crate::catalog::Catalog;
 use crate::error::StoreError;
@@ -15,12 +14,12 @@ use tokio::task::spawn_blocking;
 
 /// Where unfinished blobs are.
 const UNFINISHED_FOLDER: &str = "unfinished";
-/// Hashes looked up in the catalog at once.
+/// How many hashes are looked up in the catalog at once.
 const LOOKUP_BATCH: usize = 500;
-/// Bytes gathered before they are written.
+/// How much is gathered before it is written, in bytes.
 const WRITE_BUFFER_BYTES: usize = 256 << 10;
 
-/// Limits of a folder of blobs.
+/// How much a folder takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlobLimits {
     /// One file, in bytes. Default 64 MiB: more than any model takes.
@@ -33,7 +32,7 @@ impl Default for BlobLimits {
     }
 }
 
-/// Reason that a blob cannot be stored or read.
+/// Why a blob cannot be kept or had.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BlobError {
@@ -54,7 +53,12 @@ pub enum BlobError {
     },
     /// The file system says no.
     #[error("files cannot be kept in {}: {error}", path.display())]
-    Io { path: PathBuf, error: io::Error },
+    Io {
+        /// Where.
+        path: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
     /// The catalog could not be asked.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -75,6 +79,7 @@ pub struct BlobFolder {
 pub struct StoredBlob {
     /// Its name.
     pub hash: String,
+    /// How large it is.
     pub bytes: u64,
     _not_collected: OwnedRwLockReadGuard<()>,
 }
@@ -108,6 +113,7 @@ impl BlobFolder {
         Self { root: Arc::from(root), limits, in_use: Arc::default() }
     }
 
+    /// How much it takes.
     pub fn limits(&self) -> BlobLimits {
         self.limits
     }

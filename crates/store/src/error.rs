@@ -1,21 +1,25 @@
-//! Errors of a store.
+//! Why a store refused or failed.
 
-/// Error of a store. Nothing of a refused change has been written.
+/// Why something could not be stored or found out. Nothing of a refused change has been written.
 ///
-/// A row that is absent, or belongs to another user, is no error: it is `None` or the like.
+/// What is absent, or belongs to another user, is no error: it is `None` or the like.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
-    /// A value that cannot be stored or searched for.
+    /// What was given cannot be stored or asked for.
     #[error("`{field}` is not usable: {why}")]
     Invalid {
         /// Name of the field.
         field: &'static str,
+        /// What is wrong with it.
         why: String,
     },
     /// Something with this id is there already.
     #[error("there is already a {what} with this id")]
-    Exists { what: &'static str },
+    Exists {
+        /// What.
+        what: &'static str,
+    },
     /// A limit would be crossed.
     #[error("over the limit {limit} of {max}")]
     OverLimit {
@@ -34,20 +38,32 @@ pub enum StoreError {
     },
     /// There is no room on the disk. What is stored can be read.
     #[error("the disk is full: {why}")]
-    DiskFull { why: String },
+    DiskFull {
+        /// What the store said.
+        why: String,
+    },
     /// The store takes no changes at the moment. What is stored can be read.
     #[error("the store is read-only: {why}")]
-    ReadOnly { why: String },
-    /// The data on the disk is damaged.
+    ReadOnly {
+        /// Why.
+        why: String,
+    },
+    /// What is on the disk is damaged.
     #[error("the store is damaged: {why}")]
-    Corrupt { why: String },
+    Corrupt {
+        /// What the store said.
+        why: String,
+    },
     /// The store is gone, or did something that it must not.
     #[error("the store failed: {why}")]
-    Failed { why: String },
+    Failed {
+        /// What it said.
+        why: String,
+    },
 }
 
 impl StoreError {
-    /// An [`Invalid`](Self::Invalid) value.
+    /// What was given is not usable.
     pub fn invalid(field: &'static str, why: impl Into<String>) -> Self {
         Self::Invalid { field, why: why.into() }
     }

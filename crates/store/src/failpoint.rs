@@ -1,4 +1,4 @@
-//! Points at which a test lets the process die, and rules that a test disables to see itself fail.
+//! Places at which a test lets the process die, and rules that a test leaves out to see itself fail. R: S2, S3
 //!
 //! Without the feature `failpoints` nothing of this is in a program: every function is empty, every rule holds.
 //!
@@ -8,7 +8,6 @@
 //! - `THROUGHLINE_DIES_AFTER_MS=300`: not at once but after so long, in which whoever came by there stands still, and others
 //!   go on: a disk that hangs before the machine dies.
 //! - `THROUGHLINE_LEAVES_OUT=log_first`: see [`SafetyRule`].
-// R: S2, S3
 
 use crate::log::LogBatch;
 
@@ -30,7 +29,7 @@ pub fn hit(name: &str) {
     let _ = name;
 }
 
-/// True if a test disables a rule to see what happens without it.
+/// Whether a test wants to see what happens without a rule.
 #[inline]
 pub fn is_disabled(rule: SafetyRule) -> bool {
     #[cfg(feature = "failpoints")]
@@ -83,7 +82,7 @@ mod enabled {
     struct CrashPoint {
         name: String,
         kind: String,
-        /// Passes that the process still survives.
+        /// How often the process still comes by and lives.
         remaining: AtomicU64,
     }
 

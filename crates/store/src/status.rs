@@ -1,14 +1,20 @@
-//! Health and counters of a store.
+//! How a store is, for whoever watches it.
 
-/// Health of the store.
+/// Whether the store can be relied on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StoreHealth {
     /// It takes whatever comes.
     Healthy,
     /// Running turns go on while there is room for them; nothing new is taken.
-    ReadOnly { why: String },
+    ReadOnly {
+        /// Why.
+        why: String,
+    },
     /// Nothing can be written; what is there may be readable.
-    Unavailable { why: String },
+    Unavailable {
+        /// Why.
+        why: String,
+    },
 }
 
 /// A turn in the log.
@@ -16,11 +22,11 @@ pub enum StoreHealth {
 pub struct LoggedTurn {
     /// Its id.
     pub id: String,
-    /// True once it has its last record.
+    /// Whether it has its last record.
     pub ended: bool,
 }
 
-/// Counters of a store since it was opened, and its backlog.
+/// What a store has done since it was opened, and what it has to do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StoreStats {
     /// Transactions committed.
@@ -37,7 +43,7 @@ pub struct StoreStats {
     pub queue_bytes: usize,
     /// Turns in memory now.
     pub turns: usize,
-    /// Bytes that viewers can read from memory.
+    /// What their viewers can read from memory, in bytes.
     pub ring_bytes: usize,
     /// Searches that were interrupted because nobody waited for them any more, or for too long.
     pub searches_abandoned: u64,

@@ -337,12 +337,15 @@ test("an exported file says when it was made", () => {
 describe("the waterfall", () => {
   const kinds = fc.constantFrom("first_token", "text", "tool", "engine");
   const segments = fc.array(
-    fc.record({
-      kind: kinds,
-      ms: fc.nat(5_000),
-      start: fc.nat(),
-      tool_id: fc.constantFrom("a", "b", null),
-    }),
+    fc.record(
+      {
+        kind: kinds,
+        ms: fc.nat(5_000),
+        start: fc.nat(),
+        tool_id: fc.constantFrom("a", "b"),
+      },
+      { requiredKeys: ["kind", "ms", "start"] },
+    ),
   );
 
   test("its parts follow each other without gaps, and together are as long as the turn", () => {

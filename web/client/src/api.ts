@@ -3,175 +3,151 @@
 /** A value of JSON. */
 export type Json = string | number | boolean | null | Json[] | { [name: string]: Json };
 
-/** An agent with all that it is. */
+/** An agent in detail. */
 export type AgentDetail = AgentInfo & {
-  /** What `[agents.NAME]` would say, defaults included. */
+  /** Settings in the form of `[agents.NAME]`, defaults included. */
   settings: AgentSettings;
 };
 
 /** A field of `AgentSettings`. */
 export interface AgentField {
-  /** Of a choice: all that may be said. */
+  /** Values of a choice. */
   choices?: string[];
-  /** What holds where nothing is said; absent = nothing does, or the model decides. */
+  /** Default that applies if the field is left empty; absent if there is none, or if the model decides. */
   default?: unknown;
-  /** What it does, and what it means if it is empty, off or 0. */
+  /** Purpose of the field, and the meaning of an empty value, off or 0. */
   help: string;
   /** `model`, `lines` (a list of texts), `text`, `switch`, `number`, `choice` or `json` (an object). */
   kind: string;
-  /** What people call it. */
+  /** Label for people. */
   label: string;
-  /** Where it is. */
+  /** Path in the settings. */
   path: string;
-  /** Of a number: `ms`, `bytes` or `tokens`; absent = it counts something. */
+  /** Unit of a number: `ms`, `bytes` or `tokens`; absent for counts. */
   unit?: string | null;
 }
 
 /** The fields of an agent. */
 export interface AgentFields {
   /**
-   * In the order of a form. `policy` and `tool_call.tool_toggles` are no single values and have no field
-   * here.
+   * Groups in the order of a form. `policy` and `tool_call.tool_toggles` are not single values and have no
+   * field.
    */
-  parts: PartInfo[];
+  parts: FieldGroupInfo[];
 }
 
 /** An agent in short. */
 export interface AgentInfo {
-  /** Why it cannot be used now. */
+  /** Reason why it is unusable. */
   fault?: string | null;
-  /** It answers when none is named. */
+  /** True for the default agent. */
   is_default: boolean;
-  /** How calls travel: `auto`, `native` or `text`. */
+  /** Tool-calling mode: `auto`, `native` or `text`. */
   mode: string;
-  /** The first of its models, as `upstream/model`. */
+  /** Its first model, as `upstream/model`. */
   model?: string | null;
-  /** Its name. */
+  /** Name. */
   name: string;
-  /** `file` = of the configuration, `stored` = made over the API. */
+  /** `file` if it is part of the configuration, `stored` if it was created over the API. */
   origin: string;
-  /** It cannot be changed here: duplicate it to have one that can. */
+  /** True if it cannot be changed over the API; duplicate it instead. */
   read_only: boolean;
-  /** Whether it has tools at all. */
+  /** True if the agent has tools. */
   tools_enabled: boolean;
-  /** Milliseconds since 1970. Absent = it is of the configuration. */
+  /** Time of the last change in milliseconds since 1970. Absent for agents of the configuration. */
   updated_at?: number | null;
-  /** Grows with each change. Absent = it is of the configuration. */
+  /** Version, which grows with each change. Absent for agents of the configuration. */
   version?: number | null;
-  /**
-   * What is most likely not meant: rules that fit no tool there is, each with the nearest name. Absent =
-   * nothing.
-   */
+  /** Likely mistakes: rules that match no tool, each with the nearest name. Absent if there are none. */
   warnings?: string[];
 }
 
-/** What settings would come to. */
+/** Preview of agent settings. */
 export interface AgentPreview {
   call?: CallOutlook | null;
-  /** What the model would be told, in each way of telling it: natively, and in every text protocol. */
+  /** The prompt in each mode: native, and every text protocol. */
   prompts: PromptPreview[];
   /** As they would be saved: defaults included. */
   settings: AgentSettings;
   /** The tools as the agent would find them. */
-  tools: Tools;
+  tools: ToolList;
 }
 
 /**
- * What `[agents.NAME]` of the configuration may say, as JSON: the same fields, checks and messages. See
- * docs/configuration.md for each of them.
+ * Settings of an agent as JSON: the fields, checks and messages of `[agents.NAME]` in the configuration. See
+ * docs/configuration.md for each field.
  */
 export interface AgentSettings {
   /** Further fields of the request body. */
   extra?: Record<string, unknown>;
-  /** Models to go on with when this one cannot be had, before the first token only. */
+  /** Fallback models, used only before the first token. */
   fallback?: string[];
-  /** When the model goes in circles. */
+  /** Loop guard. */
   guard?: Record<string, unknown>;
-  /** Bounds that differ from those of all agents. */
+  /** Limits that override those of the server. */
   limits?: Record<string, unknown>;
-  /** Most tokens of one step. */
+  /** Maximum number of tokens in one step. */
   max_output_tokens?: number | null;
-  /** How calls travel: `auto`, `native` or `text`. */
+  /** Tool-calling mode: `auto`, `native` or `text`. */
   mode?: "auto" | "native" | "text" | null;
-  /** `upstream/model`, at an upstream that there is. */
+  /** Model as `upstream/model`; the upstream must exist. */
   model: string;
-  /** What becomes of a turn whose process died, when another takes it over: `continue` or `end`. */
+  /** Handling of a turn whose process died, when another takes it over: `continue` or `end`. */
   on_interrupted?: "continue" | "end" | null;
-  /** What may run unasked, and what may not run at all; the first rule that fits decides. */
+  /** Rules that allow, ask about or deny tool calls; the first match decides. */
   policy?: unknown[];
   /** Template of the system prompt. */
   prompt?: string | null;
-  /** What becomes of a message in mid-turn: `next_step` or `after_turn`. */
+  /** Delivery of messages sent while a turn runs: `next_step` or `after_turn`. */
   steering?: "next_step" | "after_turn" | null;
-  /** 0 to 2. */
+  /** Temperature, 0 to 2. */
   temperature?: number | null;
   /** Use of tools. */
   tool_call?: ToolCallSettings;
 }
 
-/** An answer. */
-export interface AnswerToLink {
+/** Answer to a question. */
+export interface AnswerLink {
   /** `approve` or `deny`. */
   decision: "approve" | "deny";
-  /** What stands behind `#`. */
+  /** Code after `#` in the link. */
   link: string;
-  /** Why; a denial's reason is told to the model. */
+  /** Reason; that of a denial is sent to the model. */
   reason?: string | null;
 }
 
-/** What became of an answer. */
-export interface Answered {
-  /** `resolved`: it is in the log. `queued`: the question has not been asked yet and will be answered so. */
+/** Receipt for an answered approval. */
+export interface ApprovalAck {
+  /**
+   * `resolved`: the answer is in the log. `queued`: the question has not been asked yet; this will be its
+   * answer.
+   */
   status: string;
 }
 
-/** What became of it. */
-export interface AnsweredLink {
-  /** `resolved`: it is in the log. */
-  status: string;
-}
+/** Keyword for the arguments of a remembered answer. */
+export type ArgumentsKeyword = "these" | "any";
 
-/** An answer. */
-export interface Approve {
-  /**
-   * Run it with these arguments instead: a full replacement. Of a running tool's question: what is filled in.
-   */
-  arguments?: Record<string, unknown> | null;
-  /**
-   * Hash of the arguments that were looked at, from the question: if they are others by now, the answer is
-   * refused.
-   */
-  arguments_hash?: string | null;
-  /**
-   * `approve` or `deny`. A running tool's own question: `approve` accepts it with what is in `arguments`,
-   * `deny` declines.
-   */
-  decision: "approve" | "deny";
-  /** Why; a denial's reason is told to the model. */
-  reason?: string | null;
-  remember?: RememberFor | null;
+/** One message of a branch. */
+export interface BranchMessage {
+  /** Event of the parent after which the branch continues; absent if it continues after the last one. */
+  cut_at?: number | null;
+  /** The message of the turn: the user's input and the blocks of the answer. */
+  message: Message;
+  /** `running`, or the status at its end. */
+  status: string;
+  /** The turn that wrote it. */
+  turn_id: string;
 }
 
 /** Messages of a branch, oldest first. */
-export interface Branch {
+export interface BranchMessages {
   /** `before` of the part in front of this one; absent = it begins here. */
   before?: string | null;
   /** Its last turn. */
   leaf_id?: string | null;
   /** Oldest first. */
   messages: BranchMessage[];
-}
-
-/** One message of a branch. */
-export interface BranchMessage {
-  /** The branch goes on after this event of it; absent = after all of it. */
-  cut_at?: number | null;
-  /** The fold of the turn's events: what the user said, and the blocks of the answer. */
-  message: Message;
-  /** `running`, or how it ended. */
-  status: string;
-  /** The turn that wrote it. */
-  turn_id: string;
 }
 
 /** A part of the time. */
@@ -184,90 +160,100 @@ export interface BucketMetrics {
   turns: TurnsMetrics;
 }
 
-/** A call with all that is known of it. */
+/** Receipt for a call's result or cancellation. */
+export interface CallAck {
+  /** `accepted`, `cancelling` or `ended`. */
+  status: string;
+}
+
+/** Counts of calls. */
+export interface CallCountsInfo {
+  /** Number by status, most frequent first. */
+  by_status: CountInfo[];
+  /** Number by tool, most frequent first. */
+  by_tool: CountInfo[];
+  /** Number of all calls. */
+  total: number;
+}
+
+/** A call in detail. */
 export type CallDetail = CallInfo & {
   /** Its block in the message. */
   call: ToolCall;
-  /** What it produced, for people: nothing in it is invisible. */
+  /** Output for people, with invisible characters spelled out. */
   output_text: string;
-  /** What the model was told about it; absent = it was told nothing (yet). */
+  /** Text that the model received as the result; absent if it has received none (yet). */
   seen_by_model?: string | null;
-  /** What happened to it, in order. */
-  timeline: Moment[];
+  /** Events of the call, in order. */
+  timeline: TimelineEntry[];
 };
 
 /** A tool call in short. */
 export interface CallInfo {
-  /** As JSON, or the text that is not JSON; its beginning if it is long. */
+  /** Arguments as JSON, or the raw text if it is not JSON; cut if it is long. */
   arguments: string;
   /** The same for people: nothing in it is invisible, and JSON reads as the same value. */
   arguments_text: string;
-  /** In which conversation. */
+  /** Id of the conversation. */
   conversation_id?: string | null;
-  /** How long it ran, in milliseconds. */
+  /** Run time in milliseconds. */
   duration_ms?: number | null;
-  /** What the tool may do. */
+  /** Effect of the tool. */
   effect: string;
-  /** Why it failed. */
+  /** Error of a failed call. */
   error?: string | null;
-  /** What came out, in short. */
+  /** Output in short. */
   output_summary?: string | null;
-  /** Where the tool comes from. */
+  /** Source of the tool. */
   source: string;
-  /** When it began to run, or was announced if it never ran; milliseconds since 1970. */
+  /** Start time, or time of announcement if it never ran, in milliseconds since 1970. */
   started_at: number;
-  /** As in `tool_result`, or what it is doing now. */
+  /** Status: that of `tool_result`, or the current activity. */
   status: string;
-  /** In which step, from 1. */
+  /** Number of the step, from 1. */
   step: number;
-  /** Its id. */
+  /** Id. */
   tool_id: string;
   /** Name of the tool. */
   tool_name: string;
-  /** In which turn. */
+  /** Id of the turn. */
   turn_id: string;
 }
 
-/** What would become of a call. */
+/** Expected handling of a call. */
 export interface CallOutlook {
   /** `runs`, `asks`, `denied` or `not_started`. */
   outlook: string;
   /** The rule that decides: `rule:2 allow files.*` is the second of the policy. */
   rule?: string | null;
-  /** Why it would not run. */
+  /** Reason why it would not run. */
   why?: string | null;
 }
 
-/** How a call ended that a client was asked to run. */
+/** Result of a call that a client was asked to run. */
 export interface CallResult {
-  /** Whether it took effect where the user can see it. */
+  /** True if the call took effect where the user can see it. */
   applied?: boolean | null;
-  /** What it produced, or what went wrong: a text as it is, anything else as JSON. */
+  /** Output of the call, or its error: text as it is, anything else as JSON. */
   output?: string | number | boolean | Record<string, unknown> | unknown[] | null;
-  /** Whether it worked. */
+  /** Status of the call. */
   status: "success" | "error";
 }
 
-/** What became of it. */
-export interface CallTold {
-  /** `accepted`, `cancelling` or `ended`. */
-  status: string;
-}
-
-/** A tool to be run by hand. */
+/** A manual tool call. */
 export interface CallTool {
-  /** Whose rules hold; absent = the server's own agent. */
+  /** Agent whose rules apply; absent for the server's default agent. */
   agent?: string | null;
-  /** What it is given: an object that fits its schema. */
+  /** Arguments: an object that matches the tool's schema. */
   arguments?: Record<string, unknown>;
-  /** It may change something, or a rule asks, and that is wanted. Needed for everything but reading. */
+  /** Confirmation that a tool with side effects may run, or one that a rule asks about. */
   confirm?: boolean;
 }
 
-/** How calls went. */
+/** Metrics of calls. */
 export interface CallsMetrics {
-  /** How long they ran, in milliseconds. */
-  duration_ms: Spread;
+  /** Run time in milliseconds. */
+  duration_ms: Percentiles;
   /** `failed` in `finished`, from 0 to 1. */
   error_rate?: number | null;
   /** Those of them that are no `success`. */
@@ -278,16 +264,8 @@ export interface CallsMetrics {
   total: number;
 }
 
-/** Switches of tools. `null` takes a switch away. */
-export interface ChangeToggles {
-  /** By source (`mcp:files`): every tool that it has now. */
-  sources?: Record<string, boolean | null>;
-  /** By name of a tool (`files.read`) or a group (`files`). */
-  tools?: Record<string, boolean | null>;
-}
-
-/** What an upstream is connected with. */
-export interface Connect {
+/** Settings of a new upstream. */
+export interface ConnectUpstream {
   /**
    * A stored agent that is given the model, and made if there is none of the name: a copy of the one that
    * answers by default.
@@ -295,7 +273,7 @@ export interface Connect {
   agent?: string | null;
   /** An address of one's own. Takes the scope `admin` on a connection from the server's own machine. */
   base_url?: string | null;
-  /** How it is spoken to there. Default: `openai-chat`. */
+  /** Dialect of its API. Default: `openai-chat`. */
   dialect?: string | null;
   /** Its key. Absent = it needs none, or has one already. */
   key?: string | null;
@@ -307,22 +285,19 @@ export interface Connect {
 export interface ConnectedUpstream {
   /** The agent that has the model now. */
   agent?: string | null;
-  /**
-   * The models that it says it has, the newest first where it says when each was made. Empty = it does not
-   * say.
-   */
+  /** Models that the upstream lists, newest first if it gives dates. Empty if it lists none. */
   models: string[];
   /** As it is now. */
   upstream: UpstreamInfo;
 }
 
 /** A conversation. */
-export interface Conversation {
+export interface ConversationInfo {
   /** Milliseconds since 1970. */
   created_at: number;
-  /** Its id. */
+  /** Id. */
   id: string;
-  /** The turn that a new one continues if nothing else is said. */
+  /** Turn that a new one continues by default. */
   leaf_id?: string | null;
   /** The turn that runs in it now. */
   running_turn_id?: string | null;
@@ -330,41 +305,30 @@ export interface Conversation {
   title: string;
   /** `given`, or `input` = the first words of the first input. */
   title_by: string;
-  /** How many turns it has, all branches counted. */
+  /** Number of turns, all branches counted. */
   turns: number;
   /** When something last happened in it, in milliseconds since 1970. */
   updated_at: number;
 }
 
 /** A conversation with all its turns. */
-export type ConversationTree = Conversation & {
+export type ConversationTree = ConversationInfo & {
   /** All its turns, oldest first: a tree by `parent`. */
   tree: TurnNode[];
 };
 
-/** How many of something. */
+/** Count of one value. */
 export interface CountInfo {
-  /** How many. */
   count: number;
-  /** Of what. */
+  /** The value. */
   name: string;
-}
-
-/** How many calls there are. */
-export interface CountsInfo {
-  /** By status, the most frequent first. */
-  by_status: CountInfo[];
-  /** By tool, the most frequent first. */
-  by_tool: CountInfo[];
-  /** All. */
-  total: number;
 }
 
 /** A new agent. */
 export interface CreateAgent {
   /** 1 to 64 letters, digits, `-`, `_` or `.`. */
   name: string;
-  /** What it is. */
+  /** Settings of the new agent. */
   settings: AgentSettings;
 }
 
@@ -374,7 +338,31 @@ export interface CreateConversation {
   title?: string | null;
 }
 
-/** What a client can do. */
+/** A key that is wanted. */
+export interface CreateKey {
+  /** From then on it is worth nothing; milliseconds since 1970. Default: never. */
+  expires_at?: number | null;
+  /** Name that the owner gives the key. */
+  name: string;
+  /** Scopes of the key. Default: `chat`. */
+  scopes?: ScopeName[] | null;
+}
+
+/** A key that was made. */
+export type CreatedKey = KeyInfo & {
+  /** The key itself. It is shown this once. */
+  key: string;
+};
+
+/** A ticket. */
+export interface CreatedTicket {
+  /** Lifetime in milliseconds. */
+  expires_in_ms: number;
+  /** For `?ticket=`, once. */
+  ticket: string;
+}
+
+/** Tools of a client. */
 export interface DeclareTools {
   /**
    * Its tools: `{name, title?, description?, input_schema?, effect?, timeout_ms?}`. Names are
@@ -386,49 +374,10 @@ export interface DeclareTools {
   }[];
 }
 
-/** They are declared. */
-export interface Declared {
-  /** Which client. */
-  client_id: string;
-  /** How many tools it has now. */
-  tools: number;
-  /** Say it again before this time is over, in milliseconds, or they are no longer offered. */
-  valid_ms: number;
-}
-
 /** A form with one recording in it. */
 export interface DecodeForm {
   /** The recording. */
   file: Blob;
-}
-
-/** What a recording holds. */
-export interface Decoded {
-  /** The wire format that it was read as. */
-  api: string;
-  /** How large it is. */
-  bytes: number;
-  /** The calls, in order. */
-  calls: DecodedCall[];
-  /** `complete`, `truncated` or `error`. */
-  end: string;
-  /** What the upstream said, if it reported an error. */
-  error?: string | null;
-  /** Why the model stopped, as the upstream said it. */
-  finish?: string | null;
-  /** What the recording may be instead of a stream, and what helps. */
-  mistakes: DecodedMistake[];
-  /** What a viewer would have been told, piece by piece. */
-  pieces: DecodedPiece[];
-  /** There are more than 20,000 events: those beyond are not told one by one. */
-  pieces_cut: boolean;
-  /** What was wrong, in order. */
-  problems: DecodedProblem[];
-  /** All text. */
-  text: string;
-  /** All thinking. */
-  thinking: string;
-  usage?: Usage | null;
 }
 
 /** A call of a recording. */
@@ -443,22 +392,22 @@ export interface DecodedCall {
   upstream_id?: string | null;
 }
 
-/** What a recording may be instead of a stream. */
-export interface DecodedMistake {
-  /** A stable word. */
-  code: string;
-  /** What helps. */
-  remedy: string;
-  /** What it is. */
-  what: string;
-}
-
 /** A piece of a recording, a line most often, and what came of it. */
-export interface DecodedPiece {
+export interface DecodedFrame {
   /** Events of a turn. */
   events: Event[];
   /** The line that it ends in, from 1. */
   line: number;
+}
+
+/** Content, other than a stream, that a recording may be. */
+export interface DecodedMistake {
+  /** Stable code. */
+  code: string;
+  /** Remedy. */
+  remedy: string;
+  /** Description of that content. */
+  what: string;
 }
 
 /** A finding in a recording. */
@@ -467,107 +416,123 @@ export interface DecodedProblem {
   at: number;
   /** The bytes concerned, at most 200. */
   excerpt: string;
-  /** A stable word. */
+  /** Stable code. */
   kind: string;
-  /** From 1. */
+  /** Line, from 1. */
   line: number;
-  /** A sentence. */
+  /** Message. */
   message: string;
+}
+
+/** Decoded content of a recording. */
+export interface DecodedRecording {
+  /** The wire format that it was read as. */
+  api: string;
+  /** Size of the recording in bytes. */
+  bytes: number;
+  /** The calls, in order. */
+  calls: DecodedCall[];
+  /** `complete`, `truncated` or `error`. */
+  end: string;
+  /** Error that the upstream reported. */
+  error?: string | null;
+  /** Finish reason of the upstream. */
+  finish?: string | null;
+  /** Guesses at other content that the recording may be, each with a remedy. */
+  mistakes: DecodedMistake[];
+  /** Frames that a viewer would have received. */
+  pieces: DecodedFrame[];
+  /** True if there are more than 20,000 events; the rest is left out. */
+  pieces_cut: boolean;
+  /** Problems in the stream, in order. */
+  problems: DecodedProblem[];
+  /** All text. */
+  text: string;
+  /** All thinking. */
+  thinking: string;
+  usage?: Usage | null;
 }
 
 /** A copy that can be changed. */
 export interface DuplicateAgent {
-  /** Its name. */
+  /** Name. */
   name: string;
 }
 
-/** `{"error": {...}}` */
-export interface ErrorBody {
-  /** What went wrong. */
-  error: ErrorContent;
-}
-
-/** What went wrong. */
-export interface ErrorContent {
+/** Details of an error. */
+export interface ErrorDetail {
   /** A stable word. */
   code: string;
-  /** What happened, in a sentence. */
+  /** Message for people, in a sentence. */
   message: string;
   /** The field, parameter or header that is concerned. Always there, since OpenAI clients expect it. */
   param?: string | null;
-  /** What can be done about it. */
+  /** Remedy. */
   remedy?: string | null;
   /** The class that OpenAI clients know. */
   type: string;
-  /** What else programs should know. */
+  /** Further details for programs. */
   [name: string]: unknown;
+}
+
+/** `{"error": {...}}` */
+export interface ErrorResponse {
+  error: ErrorDetail;
 }
 
 /** One item of a turn's log. Ignore types and fields that you do not know. */
 export type Event =
-  | Event_stream_start
-  | Event_step_start
-  | Event_step_end
-  | Event_block_start
-  | Event_block_end
-  | Event_content_delta
-  | Event_thinking
-  | Event_citation
-  | Event_tool_use
-  | Event_tool_input_delta
-  | Event_tool_input_reset
-  | Event_tool_input
-  | Event_approval_request
-  | Event_approval_resolved
-  | Event_tool_redefined
-  | Event_tool_start
-  | Event_tool_progress
-  | Event_tool_result
-  | Event_audio_delta
-  | Event_user_message
-  | Event_waiting
-  | Event_problem
-  | Event_session_stats
-  | Event_error
-  | Event_turn_resumed
-  | Event_block_superseded
-  | Event_stream_end;
+  | StreamStartEvent
+  | StepStartEvent
+  | StepEndEvent
+  | BlockStartEvent
+  | BlockEndEvent
+  | ContentDeltaEvent
+  | ThinkingEvent
+  | CitationEvent
+  | ToolUseEvent
+  | ToolInputDeltaEvent
+  | ToolInputResetEvent
+  | ToolInputEvent
+  | ApprovalRequestEvent
+  | ApprovalResolvedEvent
+  | ToolRedefinedEvent
+  | ToolStartEvent
+  | ToolProgressEvent
+  | ToolResultEvent
+  | AudioDeltaEvent
+  | UserMessageEvent
+  | WaitingEvent
+  | ProblemEvent
+  | SessionStatsEvent
+  | ErrorEvent
+  | TurnResumedEvent
+  | BlockSupersededEvent
+  | StreamEndEvent;
 
-/** A call that nobody has made. */
+/** A hypothetical call. */
 export interface ExampleCall {
-  /** What it would be given. */
+  /** Arguments of the call. */
   arguments?: Record<string, unknown>;
   /** `group.method`. */
   tool: string;
 }
 
-/** What is known of a model. Absent = not known. */
-export interface Facts {
-  /** It hears sound. */
-  audio?: boolean | null;
-  /** Tokens that it reads. */
-  context_length?: number | null;
-  /** Most tokens of one answer. */
-  max_output_tokens?: number | null;
-  /** It calls tools natively. */
-  tools?: boolean | null;
-  /** It sees pictures. */
-  vision?: boolean | null;
-}
-
-/** Something of a source that is not as it should be. The rest works on. */
-export interface FaultInfo {
-  /** What is wrong. */
-  message: string;
-  /** What can be done about it. */
-  remedy?: string | null;
-  /** Which of its tools; absent = all of it. */
-  tool?: string | null;
+/** A group of fields. */
+export interface FieldGroupInfo {
+  /** Fields of the group. */
+  fields: AgentField[];
+  /** Text that applies to all fields of the group. */
+  help?: string;
+  /** Label for people. */
+  label: string;
+  /** Stable code. */
+  name: string;
 }
 
 /** A file. */
 export interface FileInfo {
-  /** How large it is. */
+  /** Size in bytes. */
   bytes: number;
   /** Milliseconds since 1970. */
   created_at: number;
@@ -575,14 +540,14 @@ export interface FileInfo {
   hash: string;
   /** Its id: `{"type": "file", "file_id": …}` in the input of a turn. */
   id: string;
-  /** What it is, by its content. */
+  /** Media type, detected from the content. */
   media_type: string;
-  /** As its maker calls it. */
+  /** File name as uploaded. */
   name: string;
 }
 
 /** Where a conversation is to go on in another way, as a conversation of its own. */
-export interface Fork {
+export interface ForkConversation {
   /** Only up to this event of it; absent = all of it. */
   seq?: number | null;
   /** Absent = that of the conversation. */
@@ -591,39 +556,23 @@ export interface Fork {
   turn_id: string;
 }
 
-/** A place where a text was found. */
-export interface Found {
-  /** Milliseconds since 1970. */
-  at: number;
-  /** In which conversation. */
-  conversation_id: string;
-  /** `title`, `input` or `answer`. */
-  part: string;
-  /** What stands around it. */
-  snippet: string;
-  /** Its title. */
-  title: string;
-  /** In which turn; absent = in the title. */
-  turn_id?: string | null;
-}
-
-/** What a page reports about its own drawing. */
-export interface FramesSeen {
+/** Report of a page about its own drawing. */
+export interface FrameReport {
   /** Frames that came late. */
   jank_frames: number;
   /** Over how long, in milliseconds. */
   window_ms: number;
 }
 
-/** How it is. */
-export interface Health {
+/** Health of the server. */
+export interface HealthStatus {
   /** `ok`, `draining`, `no_room` (turns that run can finish) or `store_unavailable`. */
   status: string;
   /** Why it takes no turns. */
   why?: string | null;
 }
 
-/** A part of what the user says. */
+/** Part of the user's input. */
 export type InputPart =
   | {
       /** The text. */
@@ -631,47 +580,51 @@ export type InputPart =
       type: "text";
     }
   | {
-      /** From `POST /v1/files`. */
+      /** Id from `POST /v1/files`. */
       file_id: string;
       type: "image";
     }
   | {
-      /** From `POST /v1/files`. */
+      /** Id from `POST /v1/files`. */
       file_id: string;
       type: "file";
     };
 
+/** A key without its secret. */
+export interface KeyInfo {
+  /** Milliseconds since 1970, as all times here. */
+  created_at: number;
+  /** From then on it is worth nothing. */
+  expires_at?: number | null;
+  /** The part of the key that is no secret. */
+  id: string;
+  /** To the minute. */
+  last_used_at?: number | null;
+  /** Name that the owner gave it. */
+  name: string;
+  /** Since then it is worth nothing. */
+  revoked_at?: number | null;
+  /** Scopes: `chat`, `tools`, `admin`. */
+  scopes: string[];
+  /** Whose it is. */
+  user: string;
+}
+
 /** Keys. */
 export interface KeyList {
   /** Newest first. */
-  data: Pass[];
-}
-
-/** A key that was made. */
-export type KeyMade = Pass & {
-  /** The key itself. It is shown this once. */
-  key: string;
-};
-
-/** A key that is wanted. */
-export interface KeyWanted {
-  /** From then on it is worth nothing; milliseconds since 1970. Default: never. */
-  expires_at?: number | null;
-  /** What its owner calls it. */
-  name: string;
-  /** What it allows. Default: `chat`. */
-  scopes?: ScopeName[] | null;
+  data: KeyInfo[];
 }
 
 /** An upstream that is known by name. */
 export interface KnownUpstream {
-  /** Where it is. */
+  /** Base URL. */
   address: string;
-  /** Whether it answers; of those that run on this machine. */
+  /** True if it responds; only for upstreams on this machine. */
   answers?: boolean | null;
-  /** Whether turns can use it now. */
+  /** True if turns can use it now. */
   connected: boolean;
-  /** How it is spoken to. */
+  /** Dialect of its API. */
   dialect: string;
   /** `present`, `missing`, or `not_needed`. */
   key: string;
@@ -683,126 +636,121 @@ export interface KnownUpstream {
   key_variable?: string | null;
   /** The part before the `/` of `upstream/model`. */
   name: string;
-  /** What is worth knowing. */
+  /** Remark for people. */
   note: string;
-  /** What it calls itself. */
+  /** Display name. */
   title: string;
 }
 
-/** A tool that is not offered. */
-export interface LeftOutInfo {
-  /** The tool. */
-  name: string;
-  /** The first reason that holds. */
-  why: string;
+/** Receipt for an answered link. */
+export interface LinkAck {
+  /** `resolved`: it is in the log. */
+  status: string;
 }
 
-/** Whether a call may run. */
+/** A call that needs approval. */
 export interface LinkedQuestion {
-  /** What it would run with, whole, as JSON text with nothing in it that cannot be seen. */
+  /** Complete arguments as JSON text, with invisible characters spelled out. */
   arguments: string;
   /** In words, with nothing in them that cannot be seen. */
   question: string;
 }
 
-/** What a link asks. */
+/** Questions behind a link. */
 export interface LinkedQuestions {
   /** One for each call. */
   questions: LinkedQuestion[];
 }
 
-/** Some rows of a list, and where the next ones begin. */
-export interface Listed_AgentInfo {
+/** Page of a list. */
+export interface AgentInfoPage {
   /** Newest first, unless the list says otherwise. */
   items: {
-    /** Why it cannot be used now. */
+    /** Reason why it is unusable. */
     fault?: string | null;
-    /** It answers when none is named. */
+    /** True for the default agent. */
     is_default: boolean;
-    /** How calls travel: `auto`, `native` or `text`. */
+    /** Tool-calling mode: `auto`, `native` or `text`. */
     mode: string;
-    /** The first of its models, as `upstream/model`. */
+    /** Its first model, as `upstream/model`. */
     model?: string | null;
-    /** Its name. */
+    /** Name. */
     name: string;
-    /** `file` = of the configuration, `stored` = made over the API. */
+    /** `file` if it is part of the configuration, `stored` if it was created over the API. */
     origin: string;
-    /** It cannot be changed here: duplicate it to have one that can. */
+    /** True if it cannot be changed over the API; duplicate it instead. */
     read_only: boolean;
-    /** Whether it has tools at all. */
+    /** True if the agent has tools. */
     tools_enabled: boolean;
-    /** Milliseconds since 1970. Absent = it is of the configuration. */
+    /** Time of the last change in milliseconds since 1970. Absent for agents of the configuration. */
     updated_at?: number | null;
-    /** Grows with each change. Absent = it is of the configuration. */
+    /** Version, which grows with each change. Absent for agents of the configuration. */
     version?: number | null;
-    /**
-     * What is most likely not meant: rules that fit no tool there is, each with the nearest name. Absent =
-     * nothing.
-     */
+    /** Likely mistakes: rules that match no tool, each with the nearest name. Absent if there are none. */
     warnings?: string[];
   }[];
-  /** `cursor` of the next page; absent = there is nothing more. */
+  /** `cursor` of the next page; absent on the last page. */
   next?: string | null;
   /**
-   * Not everything that comes before `next` could be looked at in the time that a search may take, or
-   * something just
-   * said is not in the index yet: ask for `next`, or again. There may be no items although there are more.
+   * True if the search ran out of time before `next`, or if new text is not indexed yet: request `next`, or
+   * repeat the
+   * request. `items` may be empty although there are more.
    */
   partial?: boolean;
 }
 
-/** Some rows of a list, and where the next ones begin. */
-export interface Listed_CallInfo {
+/** Page of a list. */
+export interface CallInfoPage {
   /** Newest first, unless the list says otherwise. */
   items: {
-    /** As JSON, or the text that is not JSON; its beginning if it is long. */
+    /** Arguments as JSON, or the raw text if it is not JSON; cut if it is long. */
     arguments: string;
     /** The same for people: nothing in it is invisible, and JSON reads as the same value. */
     arguments_text: string;
-    /** In which conversation. */
+    /** Id of the conversation. */
     conversation_id?: string | null;
-    /** How long it ran, in milliseconds. */
+    /** Run time in milliseconds. */
     duration_ms?: number | null;
-    /** What the tool may do. */
+    /** Effect of the tool. */
     effect: string;
-    /** Why it failed. */
+    /** Error of a failed call. */
     error?: string | null;
-    /** What came out, in short. */
+    /** Output in short. */
     output_summary?: string | null;
-    /** Where the tool comes from. */
+    /** Source of the tool. */
     source: string;
-    /** When it began to run, or was announced if it never ran; milliseconds since 1970. */
+    /** Start time, or time of announcement if it never ran, in milliseconds since 1970. */
     started_at: number;
-    /** As in `tool_result`, or what it is doing now. */
+    /** Status: that of `tool_result`, or the current activity. */
     status: string;
-    /** In which step, from 1. */
+    /** Number of the step, from 1. */
     step: number;
-    /** Its id. */
+    /** Id. */
     tool_id: string;
     /** Name of the tool. */
     tool_name: string;
-    /** In which turn. */
+    /** Id of the turn. */
     turn_id: string;
   }[];
-  /** `cursor` of the next page; absent = there is nothing more. */
+  /** `cursor` of the next page; absent on the last page. */
   next?: string | null;
   /**
-   * Not everything that comes before `next` could be looked at in the time that a search may take, or
-   * something just
-   * said is not in the index yet: ask for `next`, or again. There may be no items although there are more.
+   * True if the search ran out of time before `next`, or if new text is not indexed yet: request `next`, or
+   * repeat the
+   * request. `items` may be empty although there are more.
    */
   partial?: boolean;
 }
 
-/** Some rows of a list, and where the next ones begin. */
-export interface Listed_Conversation {
+/** Page of a list. */
+export interface ConversationInfoPage {
   /** Newest first, unless the list says otherwise. */
   items: {
     /** Milliseconds since 1970. */
     created_at: number;
-    /** Its id. */
+    /** Id. */
     id: string;
-    /** The turn that a new one continues if nothing else is said. */
+    /** Turn that a new one continues by default. */
     leaf_id?: string | null;
     /** The turn that runs in it now. */
     running_turn_id?: string | null;
@@ -810,26 +758,26 @@ export interface Listed_Conversation {
     title: string;
     /** `given`, or `input` = the first words of the first input. */
     title_by: string;
-    /** How many turns it has, all branches counted. */
+    /** Number of turns, all branches counted. */
     turns: number;
     /** When something last happened in it, in milliseconds since 1970. */
     updated_at: number;
   }[];
-  /** `cursor` of the next page; absent = there is nothing more. */
+  /** `cursor` of the next page; absent on the last page. */
   next?: string | null;
   /**
-   * Not everything that comes before `next` could be looked at in the time that a search may take, or
-   * something just
-   * said is not in the index yet: ask for `next`, or again. There may be no items although there are more.
+   * True if the search ran out of time before `next`, or if new text is not indexed yet: request `next`, or
+   * repeat the
+   * request. `items` may be empty although there are more.
    */
   partial?: boolean;
 }
 
-/** Some rows of a list, and where the next ones begin. */
-export interface Listed_FileInfo {
+/** Page of a list. */
+export interface FileInfoPage {
   /** Newest first, unless the list says otherwise. */
   items: {
-    /** How large it is. */
+    /** Size in bytes. */
     bytes: number;
     /** Milliseconds since 1970. */
     created_at: number;
@@ -837,59 +785,32 @@ export interface Listed_FileInfo {
     hash: string;
     /** Its id: `{"type": "file", "file_id": …}` in the input of a turn. */
     id: string;
-    /** What it is, by its content. */
+    /** Media type, detected from the content. */
     media_type: string;
-    /** As its maker calls it. */
+    /** File name as uploaded. */
     name: string;
   }[];
-  /** `cursor` of the next page; absent = there is nothing more. */
+  /** `cursor` of the next page; absent on the last page. */
   next?: string | null;
   /**
-   * Not everything that comes before `next` could be looked at in the time that a search may take, or
-   * something just
-   * said is not in the index yet: ask for `next`, or again. There may be no items although there are more.
+   * True if the search ran out of time before `next`, or if new text is not indexed yet: request `next`, or
+   * repeat the
+   * request. `items` may be empty although there are more.
    */
   partial?: boolean;
 }
 
-/** Some rows of a list, and where the next ones begin. */
-export interface Listed_Found {
+/** Page of a list. */
+export interface KnownUpstreamPage {
   /** Newest first, unless the list says otherwise. */
   items: {
-    /** Milliseconds since 1970. */
-    at: number;
-    /** In which conversation. */
-    conversation_id: string;
-    /** `title`, `input` or `answer`. */
-    part: string;
-    /** What stands around it. */
-    snippet: string;
-    /** Its title. */
-    title: string;
-    /** In which turn; absent = in the title. */
-    turn_id?: string | null;
-  }[];
-  /** `cursor` of the next page; absent = there is nothing more. */
-  next?: string | null;
-  /**
-   * Not everything that comes before `next` could be looked at in the time that a search may take, or
-   * something just
-   * said is not in the index yet: ask for `next`, or again. There may be no items although there are more.
-   */
-  partial?: boolean;
-}
-
-/** Some rows of a list, and where the next ones begin. */
-export interface Listed_KnownUpstream {
-  /** Newest first, unless the list says otherwise. */
-  items: {
-    /** Where it is. */
+    /** Base URL. */
     address: string;
-    /** Whether it answers; of those that run on this machine. */
+    /** True if it responds; only for upstreams on this machine. */
     answers?: boolean | null;
-    /** Whether turns can use it now. */
+    /** True if turns can use it now. */
     connected: boolean;
-    /** How it is spoken to. */
+    /** Dialect of its API. */
     dialect: string;
     /** `present`, `missing`, or `not_needed`. */
     key: string;
@@ -901,26 +822,26 @@ export interface Listed_KnownUpstream {
     key_variable?: string | null;
     /** The part before the `/` of `upstream/model`. */
     name: string;
-    /** What is worth knowing. */
+    /** Remark for people. */
     note: string;
-    /** What it calls itself. */
+    /** Display name. */
     title: string;
   }[];
-  /** `cursor` of the next page; absent = there is nothing more. */
+  /** `cursor` of the next page; absent on the last page. */
   next?: string | null;
   /**
-   * Not everything that comes before `next` could be looked at in the time that a search may take, or
-   * something just
-   * said is not in the index yet: ask for `next`, or again. There may be no items although there are more.
+   * True if the search ran out of time before `next`, or if new text is not indexed yet: request `next`, or
+   * repeat the
+   * request. `items` may be empty although there are more.
    */
   partial?: boolean;
 }
 
-/** Some rows of a list, and where the next ones begin. */
-export interface Listed_OpenTurnInfo {
+/** Page of a list. */
+export interface OpenTurnInfoPage {
   /** Newest first, unless the list says otherwise. */
   items: {
-    /** Who answers. */
+    /** Name of the agent. */
     agent: string;
     /** The conversation that it belongs to; absent = none. */
     conversation_id?: string | null;
@@ -930,60 +851,60 @@ export interface Listed_OpenTurnInfo {
     parked_at?: number | null;
     /** Milliseconds since 1970. */
     started_at: number;
-    /** Which turn: `GET /v1/turns/{turn_id}` shows it, `POST …/cancel` stops it. */
+    /** Id of the turn: `GET /v1/turns/{turn_id}` shows it, `POST …/cancel` stops it. */
     turn_id: string;
     waits_for?: WaitsFor | null;
   }[];
-  /** `cursor` of the next page; absent = there is nothing more. */
+  /** `cursor` of the next page; absent on the last page. */
   next?: string | null;
   /**
-   * Not everything that comes before `next` could be looked at in the time that a search may take, or
-   * something just
-   * said is not in the index yet: ask for `next`, or again. There may be no items although there are more.
+   * True if the search ran out of time before `next`, or if new text is not indexed yet: request `next`, or
+   * repeat the
+   * request. `items` may be empty although there are more.
    */
   partial?: boolean;
 }
 
-/** Some rows of a list, and where the next ones begin. */
-export interface Listed_PromptPreview {
+/** Page of a list. */
+export interface PromptPreviewPage {
   /** Newest first, unless the list says otherwise. */
   items: {
-    /** Which agent. */
+    /** Name of the agent. */
     agent: string;
-    /** Tools that are not offered, and why. */
-    left_out: LeftOutInfo[];
-    /** How calls travel. */
+    /** Tools that are not offered, with reasons. */
+    left_out: OmittedTool[];
+    /** Tool-calling mode. */
     mode: string;
-    /** The system prompt, tools included if they travel as text. */
+    /** System prompt, including the tools in text mode. */
     prompt: string;
-    /** The text protocol, if they travel as text. */
+    /** Text protocol; absent if calls are native. */
     protocol?: string | null;
-    /** What it costs. */
-    tokens: TokensInfo;
+    /** Cost in tokens. */
+    tokens: PromptTokensInfo;
     /** Names of the offered tools. */
     tools: string[];
-    /** What `{{ tools }}` stands for; empty if tools travel natively. */
+    /** Text that replaces `{{ tools }}`; empty if calls are native. */
     tools_text: string;
-    /** `tools("…")` of the prompt that mean nothing. */
+    /** `tools("…")` in the prompt that match nothing. */
     unmatched: string[];
   }[];
-  /** `cursor` of the next page; absent = there is nothing more. */
+  /** `cursor` of the next page; absent on the last page. */
   next?: string | null;
   /**
-   * Not everything that comes before `next` could be looked at in the time that a search may take, or
-   * something just
-   * said is not in the index yet: ask for `next`, or again. There may be no items although there are more.
+   * True if the search ran out of time before `next`, or if new text is not indexed yet: request `next`, or
+   * repeat the
+   * request. `items` may be empty although there are more.
    */
   partial?: boolean;
 }
 
-/** Some rows of a list, and where the next ones begin. */
-export interface Listed_RememberedAnswer {
+/** Page of a list. */
+export interface RememberedApprovalPage {
   /** Newest first, unless the list says otherwise. */
   items: {
     /**
-     * The same as it is kept: `decision`, `scope`, `tool`, `fingerprint`, `arguments_hash`, `arguments`,
-     * `reason`, `question`.
+     * The stored form: `decision`, `scope`, `tool`, `fingerprint`, `arguments_hash`, `arguments`, `reason`,
+     * `question`.
      */
     answer: Record<string, unknown>;
     /** When it was given, in milliseconds since 1970. */
@@ -994,68 +915,95 @@ export interface Listed_RememberedAnswer {
     number: number;
     rule?: RememberedRule | null;
   }[];
-  /** `cursor` of the next page; absent = there is nothing more. */
+  /** `cursor` of the next page; absent on the last page. */
   next?: string | null;
   /**
-   * Not everything that comes before `next` could be looked at in the time that a search may take, or
-   * something just
-   * said is not in the index yet: ask for `next`, or again. There may be no items although there are more.
+   * True if the search ran out of time before `next`, or if new text is not indexed yet: request `next`, or
+   * repeat the
+   * request. `items` may be empty although there are more.
    */
   partial?: boolean;
 }
 
-/** Some rows of a list, and where the next ones begin. */
-export interface Listed_ToolInfo {
+/** Page of a list. */
+export interface SearchResultPage {
   /** Newest first, unless the list says otherwise. */
   items: {
-    /** Whether it asks first where no rule says otherwise. */
+    /** Milliseconds since 1970. */
+    at: number;
+    /** Id of the conversation. */
+    conversation_id: string;
+    /** `title`, `input` or `answer`. */
+    part: string;
+    /** Text around the match. */
+    snippet: string;
+    /** Its title. */
+    title: string;
+    /** In which turn; absent = in the title. */
+    turn_id?: string | null;
+  }[];
+  /** `cursor` of the next page; absent on the last page. */
+  next?: string | null;
+  /**
+   * True if the search ran out of time before `next`, or if new text is not indexed yet: request `next`, or
+   * repeat the
+   * request. `items` may be empty although there are more.
+   */
+  partial?: boolean;
+}
+
+/** Page of a list. */
+export interface ToolInfoPage {
+  /** Newest first, unless the list says otherwise. */
+  items: {
+    /** True if it asks for approval where no rule decides otherwise. */
     asks: boolean;
-    /** Whether models may call it at all. */
+    /** True if models may call it. */
     callable: boolean;
-    /** What it does, for the model. */
+    /** Description for the model. */
     description: string;
-    /** What it may do: `pure`, `read`, `cosmetic`, `idempotent`, `write` or `external`. */
+    /** Effect: `pure`, `read`, `cosmetic`, `idempotent`, `write` or `external`. */
     effect: string;
     /** `group.method`. */
     name: string;
-    /** Whether the agent is offered it. */
+    /** True if the agent is offered it. */
     offered: boolean;
     /** JSON Schema of its arguments. */
     parameters: Record<string, unknown>;
     /** `here`, or `client` = in a connected page or app. */
     runs_on: string;
-    /** Where it comes from: `builtin`, `mcp:files`, ... */
+    /** Source: `builtin`, `mcp:files`, ... */
     source: string;
-    /** Its time limit, in milliseconds. */
+    /** Time limit in milliseconds. */
     timeout_ms: number;
-    /** What people call it. */
+    /** Title for people. */
     title: string;
-    /** Why not. */
+    /** Reason why it is not offered. */
     why_not?: string | null;
-    /** Its name at upstreams. */
+    /** Name in model requests. */
     wire_name: string;
   }[];
-  /** `cursor` of the next page; absent = there is nothing more. */
+  /** `cursor` of the next page; absent on the last page. */
   next?: string | null;
   /**
-   * Not everything that comes before `next` could be looked at in the time that a search may take, or
-   * something just
-   * said is not in the index yet: ask for `next`, or again. There may be no items although there are more.
+   * True if the search ran out of time before `next`, or if new text is not indexed yet: request `next`, or
+   * repeat the
+   * request. `items` may be empty although there are more.
    */
   partial?: boolean;
 }
 
-/** Some rows of a list, and where the next ones begin. */
-export interface Listed_UpstreamInfo {
+/** Page of a list. */
+export interface UpstreamInfoPage {
   /** Newest first, unless the list says otherwise. */
   items: {
-    /** Where it is, for whoever runs the server (scope `admin`). */
+    /** Base URL. Only for keys with the scope `admin`. */
     address?: string | null;
-    /** How it is spoken to. */
+    /** Dialect of its API. */
     dialect: string;
     /**
-     * Whether it was connected while the server ran, and so can be forgotten; for whoever runs the server
-     * (scope `admin`).
+     * True if it was connected while the server ran and can be removed here. Only for keys with the scope
+     * `admin`.
      */
     is_stored?: boolean | null;
     /** `present`, `missing`, or `not_needed`. */
@@ -1065,21 +1013,21 @@ export interface Listed_UpstreamInfo {
      * connected), or `program`.
      */
     key_from?: string | null;
-    /** The environment variable that should hold the key, for whoever runs the server (scope `admin`). */
+    /** Environment variable for the key. Only for keys with the scope `admin`. */
     key_variable?: string | null;
-    /** What is known of these: how much they read and write, and what they take. */
+    /** Known properties of these models: context size, output size and modalities. */
     model_facts: Record<string, unknown>;
     /** Models that agents of yours use there. */
     models: string[];
     /** The part before the `/` of `upstream/model`. */
     name: string;
   }[];
-  /** `cursor` of the next page; absent = there is nothing more. */
+  /** `cursor` of the next page; absent on the last page. */
   next?: string | null;
   /**
-   * Not everything that comes before `next` could be looked at in the time that a search may take, or
-   * something just
-   * said is not in the index yet: ask for `next`, or again. There may be no items although there are more.
+   * True if the search ran out of time before `next`, or if new text is not indexed yet: request `next`, or
+   * repeat the
+   * request. `items` may be empty although there are more.
    */
   partial?: boolean;
 }
@@ -1098,7 +1046,7 @@ export interface Message {
   started_at: number;
   /** milliseconds since 1970 */
   ended_at?: number;
-  /** Absent while it goes on. */
+  /** Absent while it is running. */
   status?: "completed" | "length" | "limit" | "error" | "cancelled" | "interrupted";
   blocks: Block[];
   step: number;
@@ -1124,19 +1072,19 @@ export interface Message {
     wall_ms?: number;
     /** To the first content, in milliseconds. */
     first_content_ms?: number;
-    /** Tool time beside the model's stream, in milliseconds. */
+    /** Tool time that overlapped with the model's stream, in milliseconds. */
     saved_by_eager_ms?: number;
-    segments?: Segment[];
+    segments?: WaterfallSegment[];
   };
   error?: Fault;
   stopped?: boolean;
 }
 
-/** How fast and how well things went in a time. */
+/** Metrics of turns and calls in a time span. */
 export interface MetricsInfo {
   /** Calls that wait for a person now. */
   approvals_waiting: number;
-  /** How long a part of it is; the last one may be shorter. */
+  /** Length of a bucket in milliseconds; the last one may be shorter. */
   bucket_ms: number;
   /** The time in parts, without gaps. */
   buckets: BucketMetrics[];
@@ -1144,7 +1092,7 @@ export interface MetricsInfo {
   calls: CallsMetrics;
   /** Calls by status, the most frequent first. */
   calls_by_status: CountInfo[];
-  /** There are more calls in the time: all figures of calls are those of the newest. */
+  /** True if the time span has more calls; the figures cover the newest of them. */
   calls_cut: boolean;
   /** When the time begins, in milliseconds since 1970. */
   from: number;
@@ -1158,14 +1106,14 @@ export interface MetricsInfo {
   turns: TurnsMetrics;
   /** Turns by status, the most frequent first. */
   turns_by_status: CountInfo[];
-  /** There are more turns in the time: all figures of turns are those of the newest. */
+  /** True if the time span has more turns; the figures cover the newest of them. */
   turns_cut: boolean;
   /** When it ends. */
   until: number;
 }
 
 /** One model, in OpenAI's form. */
-export type Model = Facts & {
+export type ModelEntry = ModelProperties & {
   /** Not known: 0. The field is required. */
   created: number;
   /** To be sent as `model`. */
@@ -1181,33 +1129,39 @@ export interface ModelList {
   /**
    * Agents by name, as `agent:rendering` too where the server lists these, then models as `upstream/model`.
    */
-  data: Model[];
+  data: ModelEntry[];
   /** `list` */
   object: string;
 }
 
-/** A moment of a call. */
-export interface Moment {
-  /** Since the moment before, in milliseconds. */
-  after_ms: number;
-  /** Milliseconds since 1970. */
-  at: number;
-  /** How many such events in a row it stands for. */
-  count: number;
-  /** The event without what every event has; of several in a row, the last. */
-  detail: Record<string, unknown>;
-  /** The event's type. */
-  event: string;
-  /** Number of the event. */
-  seq: number;
+/** Known properties of a model. Absent if unknown. */
+export interface ModelProperties {
+  /** It hears sound. */
+  audio?: boolean | null;
+  /** Tokens that it reads. */
+  context_length?: number | null;
+  /** Most tokens of one answer. */
+  max_output_tokens?: number | null;
+  /** It calls tools natively. */
+  tools?: boolean | null;
+  /** It sees pictures. */
+  vision?: boolean | null;
 }
 
-/** What happens to a turn when its last viewer is gone. */
+/** A tool that is not offered. */
+export interface OmittedTool {
+  /** The tool. */
+  name: string;
+  /** The first reason that applies. */
+  why: string;
+}
+
+/** Behaviour of a turn when its last viewer disconnects. */
 export type OnDisconnect = "continue" | "cancel";
 
 /** A turn that has not ended. */
 export interface OpenTurnInfo {
-  /** Who answers. */
+  /** Name of the agent. */
   agent: string;
   /** The conversation that it belongs to; absent = none. */
   conversation_id?: string | null;
@@ -1217,12 +1171,12 @@ export interface OpenTurnInfo {
   parked_at?: number | null;
   /** Milliseconds since 1970. */
   started_at: number;
-  /** Which turn: `GET /v1/turns/{turn_id}` shows it, `POST …/cancel` stops it. */
+  /** Id of the turn: `GET /v1/turns/{turn_id}` shows it, `POST …/cancel` stops it. */
   turn_id: string;
   waits_for?: WaitsFor | null;
 }
 
-/** What a turn continues. */
+/** Turn that another turn continues. */
 export interface ParentTurn {
   /** Only up to this event of it; absent = all of it. */
   seq?: number | null;
@@ -1230,43 +1184,43 @@ export interface ParentTurn {
   turn_id: string;
 }
 
-/** A reply to be looked through. */
+/** A reply to parse. */
 export interface ParseText {
-  /** Whose rules hold; absent = the server's own agent. */
+  /** Agent whose rules apply; absent for the server's default agent. */
   agent?: string | null;
-  /** `vcp` or `xml`; absent = each where it finds something. */
+  /** `vcp` or `xml`; absent to try all protocols. */
   protocol?: "vcp" | "xml" | null;
   /** The reply, at most 1 MiB. */
   text: string;
 }
 
-/** What a reply holds. */
-export interface Parsed {
+/** Parsed reply. */
+export interface ParsedReply {
   /** Calls and refused blocks, in the order of the text. */
   requests: ParsedRequest[];
-  /** What a reader would see: all but markup. */
+  /** Text without markup, as a reader sees it. */
   text: string;
-  /** What else there is to know, in the order of the text. */
+  /** Warnings, in the order of the text. */
   warnings: ParsedWarning[];
 }
 
-/** A call in a text, or a block that is none. */
+/** A call in a text, or a block that was refused. */
 export interface ParsedRequest {
   /** The arguments, if they could be read. */
   arguments?: Record<string, unknown> | null;
   /** The same as JSON text for people: nothing in it is invisible, and it reads as the same value. */
   arguments_text?: string | null;
-  /** In characters, from 1. */
+  /** Column in characters, from 1. */
   column: number;
-  /** The byte behind it. */
+  /** First byte after it. */
   end: number;
   /** The text protocol, or the format of a leaked call. */
   format: string;
-  /** It is another model's markup, and not of a text protocol. */
+  /** True for another model's markup that leaked into the text. */
   leaked: boolean;
-  /** From 1. */
+  /** Line, from 1. */
   line: number;
-  /** As it was written. */
+  /** Name as written. */
   name: string;
   /** `runs`, `asks`, `denied` or `not_started`. */
   outlook: string;
@@ -1274,146 +1228,131 @@ export interface ParsedRequest {
   rule?: string | null;
   /** First byte of the block. */
   start: number;
-  /** The tool that it means. */
+  /** The tool that it calls. */
   tool?: string | null;
-  /** Why it would not run. */
+  /** Reason why it would not run. */
   why?: string | null;
 }
 
 /** A finding in a text. */
 export interface ParsedWarning {
-  /** In bytes of the text. */
+  /** Byte offset in the text. */
   at: number;
-  /** In characters, from 1. */
+  /** Column in characters, from 1. */
   column: number;
-  /** A stable word. */
+  /** Stable code. */
   kind: string;
-  /** From 1. */
+  /** Line, from 1. */
   line: number;
-  /** A sentence. */
+  /** Message. */
   message: string;
 }
 
-/** Fields that belong together. */
-export interface PartInfo {
-  /** Its fields. */
-  fields: AgentField[];
-  /** What holds for all of its fields. */
-  help?: string;
-  /** What people call it. */
-  label: string;
-  /** A stable word. */
-  name: string;
-}
-
-/** What is known of a key, without its secret. */
-export interface Pass {
-  /** Milliseconds since 1970, as all times here. */
-  created_at: number;
-  /** From then on it is worth nothing. */
-  expires_at?: number | null;
-  /** The part of the key that is no secret. */
-  id: string;
-  /** To the minute. */
-  last_used_at?: number | null;
-  /** What its owner calls it. */
-  name: string;
-  /** Since then it is worth nothing. */
-  revoked_at?: number | null;
-  /** What it allows: `chat`, `tools`, `admin`. */
-  scopes: string[];
-  /** Whose it is. */
-  user: string;
-}
-
-/** Something that was said before. */
+/** Earlier message of a turn that stands alone. */
 export interface PastMessage {
-  /** What. */
   content: string;
-  /** Who said it. */
-  role: Role;
+  role: PastMessageRole;
+}
+
+/** Author of a past message. */
+export type PastMessageRole = "user" | "assistant";
+
+/** Middle and upper end of some values. */
+export interface Percentiles {
+  /** Number of values. */
+  count: number;
+  /** Half of them are at most this: the nearest rank, so one of the values. */
+  p50?: number | null;
+  /** 95 of 100 are at most this. */
+  p95?: number | null;
 }
 
 /** Settings that are not saved. */
 export interface PreviewAgent {
   call?: ExampleCall | null;
-  /** What the agent would be. */
+  /** Settings of the agent to preview. */
   settings: AgentSettings;
 }
 
-/** What an agent is told in one way of telling it. */
+/** Prompt of an agent in one mode. */
 export interface PromptPreview {
-  /** Which agent. */
+  /** Name of the agent. */
   agent: string;
-  /** Tools that are not offered, and why. */
-  left_out: LeftOutInfo[];
-  /** How calls travel. */
+  /** Tools that are not offered, with reasons. */
+  left_out: OmittedTool[];
+  /** Tool-calling mode. */
   mode: string;
-  /** The system prompt, tools included if they travel as text. */
+  /** System prompt, including the tools in text mode. */
   prompt: string;
-  /** The text protocol, if they travel as text. */
+  /** Text protocol; absent if calls are native. */
   protocol?: string | null;
-  /** What it costs. */
-  tokens: TokensInfo;
+  /** Cost in tokens. */
+  tokens: PromptTokensInfo;
   /** Names of the offered tools. */
   tools: string[];
-  /** What `{{ tools }}` stands for; empty if tools travel natively. */
+  /** Text that replaces `{{ tools }}`; empty if calls are native. */
   tools_text: string;
-  /** `tools("…")` of the prompt that mean nothing. */
+  /** `tools("…")` in the prompt that match nothing. */
   unmatched: string[];
 }
 
-/** A link that a chat shows beside a question. */
+/** Tokens of everything that is sent before the conversation. */
+export interface PromptTokensInfo {
+  /** `exact` or `estimated`. */
+  counting: string;
+  /** Tokens of the prompt. */
+  prompt: number;
+  /** Tokens of the tools by source. */
+  sources: SourceTokensInfo[];
+  /** Total. */
+  total: number;
+}
+
+/** A link from a question in a chat. */
 export interface QuestionLink {
-  /** What stands behind `#`. */
+  /** Code after `#` in the link. */
   link: string;
 }
 
 /** A message that waits. */
-export interface Queued {
+export interface QueuedMessageInfo {
   /** By which it can be taken back. */
   id: string;
   /** Its parts. */
   input: Record<string, unknown>[];
-  /** What it waits for. */
+  /** Point at which the message is delivered. */
   when: string;
 }
 
 /** Messages that wait, oldest first. */
-export interface QueuedMessages {
+export interface QueuedMessageList {
   /** Those. */
-  messages: Queued[];
+  messages: QueuedMessageInfo[];
 }
 
-/** For which arguments an answer holds. */
-export type RememberArguments = RememberNamed | Record<string, unknown>;
+/** Arguments for which an answer is remembered. */
+export type RememberArguments = ArgumentsKeyword | Record<string, unknown>;
 
-/** For how long, and for which arguments. */
+/** Scope and arguments of a remembered answer. */
 export interface RememberChoice {
   arguments?: RememberArguments | null;
-  /** An older name of the same: `exact`, `any`, or `{"arguments": {…}}` with the tests. */
+  /** Older name of `arguments`: `exact`, `any`, or `{"arguments": {…}}` with conditions. */
   constraints?: "exact" | "any" | null;
-  /** For how long. */
+  /** Scope. */
   scope: RememberScope;
 }
 
-/**
- * For how long an answer holds, and for which arguments. It always holds for the tool as it is defined now,
- * and no other.
- */
+/** Scope and arguments of a remembered answer. It applies only to the tool's current definition. */
 export type RememberFor = RememberScope | RememberChoice;
 
-/** For which arguments an answer holds, in a word. */
-export type RememberNamed = "these" | "any";
-
-/** For how long an answer holds. */
+/** Scope of a remembered answer. */
 export type RememberScope = "call" | "turn" | "conversation" | "always";
 
 /** An answer that is remembered. */
-export interface RememberedAnswer {
+export interface RememberedApproval {
   /**
-   * The same as it is kept: `decision`, `scope`, `tool`, `fingerprint`, `arguments_hash`, `arguments`,
-   * `reason`, `question`.
+   * The stored form: `decision`, `scope`, `tool`, `fingerprint`, `arguments_hash`, `arguments`, `reason`,
+   * `question`.
    */
   answer: Record<string, unknown>;
   /** When it was given, in milliseconds since 1970. */
@@ -1434,7 +1373,7 @@ export interface RememberedRule {
    * which the arguments have to pass.
    */
   for_arguments: Record<string, unknown>;
-  /** The question that was answered so; absent in what earlier releases kept. */
+  /** The question that was answered; absent in approvals from earlier releases. */
   question?: string | null;
   /** Why it was denied. */
   reason?: string | null;
@@ -1446,155 +1385,139 @@ export interface RememberedRule {
   turn_id?: string | null;
 }
 
-/** An agent in place of the one there is. */
+/** New settings of an agent. */
 export interface ReplaceAgent {
-  /** What it is. */
+  /** New settings, replacing all of the old ones. */
   settings: AgentSettings;
-  /**
-   * The version that was changed: another one there by now is a conflict. Absent = whatever is there is
-   * replaced.
-   */
+  /** Expected current version; a different one is a conflict. Absent to replace any version. */
   version?: number | null;
 }
 
-/** Who said something. */
-export type Role = "user" | "assistant";
-
-/** A message was taken. */
-export interface SaidSo {
-  /** By which it can be taken back, and found in the turn's events. */
-  id: string;
+/** Answer to a question. */
+export interface ResolveApproval {
+  /** Replacement for all arguments. For a running tool's question, the values of its form. */
+  arguments?: Record<string, unknown> | null;
+  /** Hash of the arguments from the question; the answer is refused if they have changed. */
+  arguments_hash?: string | null;
+  /**
+   * `approve` or `deny`. For a running tool's own question, `approve` submits the values in `arguments` and
+   * `deny` declines.
+   */
+  decision: "approve" | "deny";
+  /** Reason; that of a denial is sent to the model. */
+  reason?: string | null;
+  remember?: RememberFor | null;
 }
 
-/** Something to be said to a running turn. */
-export interface Say {
+/** Scope of a key. */
+export type ScopeName = "chat" | "tools" | "admin";
+
+/** A place where a text was found. */
+export interface SearchResult {
+  /** Milliseconds since 1970. */
+  at: number;
+  /** Id of the conversation. */
+  conversation_id: string;
+  /** `title`, `input` or `answer`. */
+  part: string;
+  /** Text around the match. */
+  snippet: string;
+  /** Its title. */
+  title: string;
+  /** In which turn; absent = in the title. */
+  turn_id?: string | null;
+}
+
+/** Message to a running turn. */
+export interface SendMessage {
   /** An id of one's own, unique in the turn: saying it twice is saying it once. */
   id?: string | null;
-  /** What. */
+  /** Content of the message. */
   input: InputPart[];
   /** `next_step` (default): the model answers it in this turn. `after_turn`: the next turn begins with it. */
   when?: "next_step" | "after_turn";
 }
 
-/** What a key may be used for. */
-export type ScopeName = "chat" | "tools" | "admin";
-
-/** A stretch of time with one name. */
-export interface SegmentInfo {
-  /** `first_token`, `thinking`, `text`, `arguments`, `approval_wait`, `tool`, `retry` or `engine`. */
-  kind: string;
-  /** How long, in milliseconds. */
-  ms: number;
-  /** Milliseconds since 1970. */
-  start: number;
-  /** In which step. */
-  step?: number | null;
-  /** Which call, for tools and approvals. */
-  tool_id?: string | null;
+/** A message was taken. */
+export interface SentMessage {
+  /** By which it can be taken back, and found in the turn's events. */
+  id: string;
 }
 
-/** What stands behind `#sign-in=` of the link that `throughline serve` prints. */
-export interface SignIn {
-  /** As it stands there. */
+/** Code after `#sign-in=` in the link that `throughline serve` prints. */
+export interface SignInRequest {
+  /** The code from the link. */
   ticket: string;
 }
 
-/** A turn as it stands. */
-export interface Snapshot {
-  /** The last event that is in it: go on with `events?after=<last_seq>`. */
-  last_seq: number;
-  /** The message with its blocks: the fold of the events. */
-  message: Message;
-  /** `running`, or how it ended: `completed`, `length`, `limit`, `error`, `cancelled`, `interrupted`. */
-  status: string;
-  /** Tokens of all steps. */
-  usage: Usage;
+/** A fault of a source. Its other tools keep working. */
+export interface SourceFaultInfo {
+  message: string;
+  remedy?: string | null;
+  /** Tool that has the fault; absent if it is the whole source. */
+  tool?: string | null;
 }
 
-/** Where tools come from. */
-export interface SourceInfo {
-  /** What is not as it should be. */
-  faults: FaultInfo[];
-  /** `builtin`, `mcp:files`, ... */
-  name: string;
-  /** How many tools it has now. */
-  tools: number;
-}
-
-/** What the tools of one source cost. */
+/** Cost in tokens of one source's tools. */
 export interface SourceTokensInfo {
   /** The source. */
   source: string;
   /** Tokens of their definitions. */
   tokens: number;
-  /** How many of its tools are offered. */
+  /** Number of its tools that are offered. */
   tools: number;
 }
 
-/** Middle and upper end of some values. */
-export interface Spread {
-  /** How many values there are. */
-  count: number;
-  /** Half of them are at most this: the nearest rank, so one of the values. */
-  p50?: number | null;
-  /** 95 of 100 are at most this. */
-  p95?: number | null;
-}
-
-/** A turn to be started. */
-export interface StartTurn {
-  /** Who answers; absent = the server's own agent. */
-  agent?: string | null;
-  /** The conversation to go on with. Absent, and without `messages`: a new one. */
-  conversation_id?: string | null;
-  /** What the user says. */
-  input: InputPart[];
-  /** What was said before, in place of a conversation: the turn stands alone then. */
-  messages?: PastMessage[] | null;
-  /** `native`, `text` or `auto`: how calls travel to the model. Absent = as the agent says. */
-  mode?: "auto" | "native" | "text" | null;
-  /** `upstream/model` in place of the agent's. */
-  model?: string | null;
-  /** What happens when the last viewer is gone. Default `continue`. */
-  on_disconnect?: OnDisconnect;
-  /**
-   * The turn to go on from. Absent = the branch that was last gone on with; `null` = none: begin the
-   * conversation anew
-   * beside what is there.
-   */
-  parent_id?: string | null;
-  /** Go on from this event of the parent instead of from its end: a fork. */
-  parent_seq?: number | null;
-}
-
 /** One event as it comes in a stream. */
-export interface StreamedEvent {
+export interface SseFrame {
   /** An `Event` as JSON, a `chat.completion.chunk`, or `[DONE]`. */
   data: string;
-  /** What it is: the `type` of the event; absent in chat completions. */
+  /** Type of the event; absent in chat completions. */
   event?: string | null;
   /** Its number in the turn, for `Last-Event-ID`; absent where there is nothing to come back to. */
   id?: string | null;
 }
 
-/** A ticket. */
-export interface TicketMade {
-  /** How long it can be used, in milliseconds. */
-  expires_in_ms: number;
-  /** For `?ticket=`, once. */
-  ticket: string;
+/** Request to start a turn. */
+export interface StartTurn {
+  /** Name of the agent that answers; absent for the server's default agent. */
+  agent?: string | null;
+  /** Conversation to continue. Absent, and without `messages`, for a new one. */
+  conversation_id?: string | null;
+  /** Input of the user. */
+  input: InputPart[];
+  /** Earlier messages of a turn that stands alone, outside any conversation. */
+  messages?: PastMessage[] | null;
+  /** Tool-calling mode: `native`, `text` or `auto`. Absent for the agent's own. */
+  mode?: "auto" | "native" | "text" | null;
+  /** Model as `upstream/model`, instead of the agent's. */
+  model?: string | null;
+  /** Behaviour when the last viewer disconnects. Default `continue`. */
+  on_disconnect?: OnDisconnect;
+  /**
+   * Turn to continue from. Absent for the branch that was continued last; `null` to start a new branch at the
+   * beginning of the
+   * conversation.
+   */
+  parent_id?: string | null;
+  /** Event of the parent to continue from, instead of its end. */
+  parent_seq?: number | null;
 }
 
-/** Tokens of everything that is sent before the conversation. */
-export interface TokensInfo {
-  /** `exact` or `estimated`. */
-  counting: string;
-  /** The prompt alone. */
-  prompt: number;
-  /** The tools by their source. */
-  sources: SourceTokensInfo[];
-  /** All of it. */
-  total: number;
+/** An event of a call's timeline. */
+export interface TimelineEntry {
+  /** Time since the previous entry, in milliseconds. */
+  after_ms: number;
+  /** Milliseconds since 1970. */
+  at: number;
+  /** Number of consecutive events that the entry stands for. */
+  count: number;
+  /** The event without what every event has; of several in a row, the last. */
+  detail: Record<string, unknown>;
+  /** The event's type. */
+  event: string;
+  /** Number of the event. */
+  seq: number;
 }
 
 /** A tool call with its outcome: one call, one card. */
@@ -1669,37 +1592,11 @@ export interface ToolCall {
   client_id?: string;
 }
 
-/** Use of tools. */
-export interface ToolCallSettings {
-  /** What is not named there. Default true. */
-  default_tool_enabled?: boolean;
-  /** Whether it has any. Default false. */
-  enabled?: boolean;
-  /** Steps with calls in a turn. Default 5. */
-  max_iterations?: number;
-  /** `auto`, or `manual`: each call waits for a person. */
-  mode?: "auto" | "manual" | null;
-  /** Run calls of a step beside each other. */
-  parallel_execution?: boolean;
-  /** Protocol of text mode: `vcp` or `xml`. */
-  protocol?: "vcp" | "xml";
-  /** Ask before every call. */
-  require_confirmation?: boolean;
-  /** Who says the results in text mode: `user` or `tool`. */
-  results?: "user" | "tool";
-  /** When tools that change nothing start: `eager` or `after_stream`. */
-  start?: "eager" | "after_stream";
-  /** Time limit of a tool that has none of its own, in milliseconds. */
-  timeout_ms?: number;
-  /** A group or one method, on or off; the more exact name wins. */
-  tool_toggles?: Record<string, boolean>;
-}
-
-/** How a tool ended. */
-export interface ToolCalled {
-  /** How long it ran, in milliseconds. */
+/** Result of a manual call. */
+export interface ToolCallResult {
+  /** Run time in milliseconds. */
   duration_ms: number;
-  /** What it produced, cut to its head and tail if it is long. */
+  /** Output, cut to its head and tail if it is long. */
   output?: string | null;
   /** Pictures and sounds, as `{media_type, data}` with base64. */
   output_media?: Record<string, unknown>[];
@@ -1707,60 +1604,104 @@ export interface ToolCalled {
   output_size?: number | null;
   /** The structured form. */
   output_value?: Record<string, unknown>;
-  /** The rule that let it run, or that asked for `confirm`. */
+  /** Rule that allowed the call or required `confirm`. */
   rule: string;
   /** Milliseconds since 1970. */
   started_at: number;
   /** `success`, `error`, `timed_out`, `cancelled`, `not_started` or `unknown`. */
   status: string;
-  /** What a model would be told. */
+  /** Text that a model would receive. */
   told_to_model: string;
 }
 
-/** A tool, and whether an agent is offered it. */
+/** Use of tools. */
+export interface ToolCallSettings {
+  /** Toggle of tools that are not listed. Default true. */
+  default_tool_enabled?: boolean;
+  /** True if the agent has tools. Default false. */
+  enabled?: boolean;
+  /** Maximum number of steps with calls in a turn. Default 5. */
+  max_iterations?: number;
+  /** `auto`, or `manual`: each call waits for a person. */
+  mode?: "auto" | "manual" | null;
+  /** Run the calls of a step in parallel. */
+  parallel_execution?: boolean;
+  /** Protocol of text mode: `vcp` or `xml`. */
+  protocol?: "vcp" | "xml";
+  /** Ask before every call. */
+  require_confirmation?: boolean;
+  /** Role of tool results in text mode: `user` or `tool`. */
+  results?: "user" | "tool";
+  /** Start of tools without side effects: `eager` or `after_stream`. */
+  start?: "eager" | "after_stream";
+  /** Default time limit of tools, in milliseconds. */
+  timeout_ms?: number;
+  /** Toggles by group or tool; the more specific name wins. */
+  tool_toggles?: Record<string, boolean>;
+}
+
+/** They are declared. */
+export interface ToolDeclaration {
+  client_id: string;
+  /** Number of tools that the client has declared. */
+  tools: number;
+  /** Lifetime in milliseconds: declare the tools again before it ends, or they are no longer offered. */
+  valid_ms: number;
+}
+
+/** A tool, as an agent is offered it. */
 export interface ToolInfo {
-  /** Whether it asks first where no rule says otherwise. */
+  /** True if it asks for approval where no rule decides otherwise. */
   asks: boolean;
-  /** Whether models may call it at all. */
+  /** True if models may call it. */
   callable: boolean;
-  /** What it does, for the model. */
+  /** Description for the model. */
   description: string;
-  /** What it may do: `pure`, `read`, `cosmetic`, `idempotent`, `write` or `external`. */
+  /** Effect: `pure`, `read`, `cosmetic`, `idempotent`, `write` or `external`. */
   effect: string;
   /** `group.method`. */
   name: string;
-  /** Whether the agent is offered it. */
+  /** True if the agent is offered it. */
   offered: boolean;
   /** JSON Schema of its arguments. */
   parameters: Record<string, unknown>;
   /** `here`, or `client` = in a connected page or app. */
   runs_on: string;
-  /** Where it comes from: `builtin`, `mcp:files`, ... */
+  /** Source: `builtin`, `mcp:files`, ... */
   source: string;
-  /** Its time limit, in milliseconds. */
+  /** Time limit in milliseconds. */
   timeout_ms: number;
-  /** What people call it. */
+  /** Title for people. */
   title: string;
-  /** Why not. */
+  /** Reason why it is not offered. */
   why_not?: string | null;
-  /** Its name at upstreams. */
+  /** Name in model requests. */
   wire_name: string;
 }
 
-/** How the calls of one tool went. */
+/** List of tools. */
+export interface ToolList {
+  /** Sources by name, including those without tools. */
+  sources: ToolSourceInfo[];
+  /** Tools by name. */
+  tools: ToolInfo[];
+  /** Toggles of the agent that match no tool. */
+  unknown_toggles: string[];
+}
+
+/** Metrics of the calls of one tool. */
 export type ToolMetrics = CallsMetrics & {
-  /** Which tool. */
   tool_name: string;
 };
 
-/** The tools that there are. */
-export interface Tools {
-  /** By name, those without tools too. */
-  sources: SourceInfo[];
-  /** By name. */
-  tools: ToolInfo[];
-  /** Switches of the agent that switch nothing now. */
-  unknown_toggles: string[];
+/** A source of tools. */
+export interface ToolSourceInfo {
+  /** Faults of the source. */
+  faults: SourceFaultInfo[];
+  /** `builtin`, `mcp:files`, ... */
+  name: string;
+  /** Number of tools that the source has. */
+  tools: number;
 }
 
 /**
@@ -1768,7 +1709,7 @@ export interface Tools {
  * regeneration.
  */
 export interface TurnNode {
-  /** Which agent answered. */
+  /** Agent that answered. */
   agent: string;
   /** The beginning of the answer. */
   answer: string;
@@ -1776,50 +1717,72 @@ export interface TurnNode {
   created_at: number;
   /** Milliseconds since 1970; absent = it runs. */
   ended_at?: number | null;
-  /** Its id. */
+  /** Id. */
   id: string;
   /** The beginning of the input. */
   input: string;
   /** Id of the answer. */
   message_id: string;
-  /** Which model, as `upstream/model`. */
+  /** Model that answered, as `upstream/model`. */
   model?: string | null;
   parent?: ParentTurn | null;
-  /** `running`, or how it ended. */
+  /** `running`, or the status at its end. */
   status: string;
 }
 
-/** A turn that runs now. */
+/** Current state of a turn. */
+export interface TurnSnapshot {
+  /** Number of its last event: continue with `events?after=<last_seq>`. */
+  last_seq: number;
+  /** The message with its blocks. */
+  message: Message;
+  /**
+   * `running`, or the status at its end: `completed`, `length`, `limit`, `error`, `cancelled`, `interrupted`.
+   */
+  status: string;
+  /** Tokens of all steps. */
+  usage: Usage;
+}
+
+/** A started turn. */
 export interface TurnStarted {
-  /** The conversation that it belongs to. */
+  /** Id of the conversation. */
   conversation_id?: string | null;
-  /** Where its events are. */
+  /** Path of its events. */
   events_url: string;
-  /** The message that it writes. */
+  /** Id of the answer's message. */
   message_id: string;
-  /** Which turn. */
   turn_id: string;
 }
 
-/** How turns went. */
+/** Metrics of turns. */
 export interface TurnsMetrics {
   /** From the beginning of a turn to its first content, in milliseconds. */
-  first_token_ms: Spread;
+  first_token_ms: Percentiles;
   /**
-   * What models wrote in a second of writing, in tokens as upstreams count them. Turns whose upstream counts
-   * none are left out.
+   * Tokens that models wrote per second of writing, as upstreams count them. Turns whose upstream reports no
+   * tokens
+   * are left out.
    */
-  tokens_per_second: Spread;
+  tokens_per_second: Percentiles;
   /** All that began in the time. */
   total: number;
 }
 
-/** What is to be different. What is not named stays. */
+/** Changes to a conversation. Absent fields stay as they are. */
 export interface UpdateConversation {
   /** The turn that a new one continues: another branch. */
   leaf_id?: string | null;
   /** Its title; empty = the first words of the first input again. */
   title?: string | null;
+}
+
+/** Tool toggles. `null` removes a toggle. */
+export interface UpdateToggles {
+  /** Toggles by source (`mcp:files`), applied to every tool that it has now. */
+  sources?: Record<string, boolean | null>;
+  /** Toggles by tool (`files.read`) or group (`files`). */
+  tools?: Record<string, boolean | null>;
 }
 
 /** A form with one file in it. */
@@ -1830,13 +1793,13 @@ export interface UploadForm {
 
 /** A model endpoint. */
 export interface UpstreamInfo {
-  /** Where it is, for whoever runs the server (scope `admin`). */
+  /** Base URL. Only for keys with the scope `admin`. */
   address?: string | null;
-  /** How it is spoken to. */
+  /** Dialect of its API. */
   dialect: string;
   /**
-   * Whether it was connected while the server ran, and so can be forgotten; for whoever runs the server
-   * (scope `admin`).
+   * True if it was connected while the server ran and can be removed here. Only for keys with the scope
+   * `admin`.
    */
   is_stored?: boolean | null;
   /** `present`, `missing`, or `not_needed`. */
@@ -1846,9 +1809,9 @@ export interface UpstreamInfo {
    * connected), or `program`.
    */
   key_from?: string | null;
-  /** The environment variable that should hold the key, for whoever runs the server (scope `admin`). */
+  /** Environment variable for the key. Only for keys with the scope `admin`. */
   key_variable?: string | null;
-  /** What is known of these: how much they read and write, and what they take. */
+  /** Known properties of these models: context size, output size and modalities. */
   model_facts: Record<string, unknown>;
   /** Models that agents of yours use there. */
   models: string[];
@@ -1856,7 +1819,7 @@ export interface UpstreamInfo {
   name: string;
 }
 
-/** Tokens, each only if it was told. */
+/** Token counts, each present only if the upstream reported it. */
 export interface Usage {
   /** Prompt tokens, those of a cache included. */
   input_tokens?: number;
@@ -1870,21 +1833,33 @@ export interface Usage {
   reasoning_tokens?: number;
 }
 
-/** What a parked turn waits for. All of it comes with another request of whoever asked for the turn. */
+/** Input that a parked turn waits for, from another request of the same requester. */
 export type WaitsFor = "tool_results" | "approval";
 
-/** Where the time of a turn went. */
+/** Time of a turn by activity. */
 export interface WaterfallInfo {
-  /** From its beginning to the first content, in milliseconds. */
+  /** Time from start to the first content, in milliseconds. */
   first_content_ms?: number | null;
-  /** Tool time that ran beside the model's stream and so cost nothing, in milliseconds. */
+  /** Tool time that overlapped with the model's stream, in milliseconds. */
   saved_by_eager_ms: number;
-  /** Without gaps; their sum is `wall_ms`. */
-  segments: SegmentInfo[];
-  /** `running`, or how it ended. */
+  /** Segments without gaps; their sum is `wall_ms`. */
+  segments: WaterfallSegment[];
+  /** `running`, or the status at its end. */
   status: string;
-  /** From its beginning to its end, or to now; in milliseconds. */
+  /** Time from start to end, or to now, in milliseconds. */
   wall_ms: number;
+}
+
+/** A time segment of a turn. */
+export interface WaterfallSegment {
+  kind: "first_token" | "thinking" | "text" | "arguments" | "approval_wait" | "tool" | "retry" | "engine";
+  /** From 1. */
+  step?: number;
+  tool_id?: string;
+  /** milliseconds since 1970 */
+  start: number;
+  /** Duration in milliseconds. */
+  ms: number;
 }
 
 /** A picture, a sound or a file. */
@@ -1898,7 +1873,7 @@ export interface Media {
    * /v1/files/{file_id}/content`.
    */
   file_id?: string;
-  /** How large that is. */
+  /** Size in bytes. */
   bytes?: number;
   /** Where the upstream finds it by itself, in place of `data`. */
   url?: string;
@@ -1920,7 +1895,7 @@ export type UserPart =
        * /v1/files/{file_id}/content`.
        */
       file_id?: string;
-      /** How large that is. */
+      /** Size in bytes. */
       bytes?: number;
       /** Where the upstream finds it by itself, in place of `data`. */
       url?: string;
@@ -1936,39 +1911,27 @@ export type UserPart =
        * /v1/files/{file_id}/content`.
        */
       file_id?: string;
-      /** How large that is. */
+      /** Size in bytes. */
       bytes?: number;
       /** Where the upstream finds it by itself, in place of `data`. */
       url?: string;
     };
 
-/** A stretch of time with one name. */
-export interface Segment {
-  kind: "first_token" | "thinking" | "text" | "arguments" | "approval_wait" | "tool" | "retry" | "engine";
-  /** From 1. */
-  step?: number;
-  tool_id?: string;
-  /** milliseconds since 1970 */
-  start: number;
-  /** How long, in milliseconds. */
-  ms: number;
-}
-
-/** What a person sees about a failure. */
+/** A failure as shown to people. */
 export interface Fault {
-  /** A stable word. */
+  /** A stable code. */
   code: string;
-  /** What happened. */
+  /** Description of the failure. */
   what: string;
-  /** Why. */
+  /** Cause. */
   why: string;
-  /** What to do. */
+  /** Remedy. */
   remedy: string;
   /** Trying the same again may help. */
   retryable: boolean;
   /** HTTP status of the upstream, if it answered with one. */
   status?: number;
-  /** How long to wait before the next try as the upstream said it, in milliseconds. */
+  /** Delay before the next attempt that the upstream asked for, in milliseconds. */
   retry_after_ms?: number;
 }
 
@@ -1989,7 +1952,7 @@ export interface ToolError {
     | "stopped"
     | "limit"
     | "unknown";
-  /** What the tool, the check or the person said. */
+  /** Message of the tool, the check or the person. */
   message?: string;
   /** Of an unknown tool: the closest names. */
   closest?: string[];
@@ -2000,9 +1963,9 @@ export interface ToolError {
 }
 
 /** The turn begins: always the first event. */
-export interface Event_stream_start {
+export interface StreamStartEvent {
   type: "stream_start";
-  /** Which turn. */
+  /** Id of the turn. */
   turn_id: string;
   /** Its number, dense from 1: the `id` of the SSE frame. */
   seq: number;
@@ -2024,9 +1987,9 @@ export interface Event_stream_start {
 }
 
 /** A model call begins; once more with the next `attempt` if it is tried again. */
-export interface Event_step_start {
+export interface StepStartEvent {
   type: "step_start";
-  /** Which turn. */
+  /** Id of the turn. */
   turn_id: string;
   /** Its number, dense from 1: the `id` of the SSE frame. */
   seq: number;
@@ -2042,15 +2005,15 @@ export interface Event_step_start {
   model: string;
   /** From 1 in each step. */
   attempt: number;
-  /** Which of the fallbacks, from 1; absent = the first choice. */
+  /** Number of the fallback, from 1; absent for the first choice. */
   fallback?: number;
   tools_offered: string[];
 }
 
 /** The model call is over; its tools may still run. */
-export interface Event_step_end {
+export interface StepEndEvent {
   type: "step_end";
-  /** Which turn. */
+  /** Id of the turn. */
   turn_id: string;
   /** Its number, dense from 1: the `id` of the SSE frame. */
   seq: number;
@@ -2066,13 +2029,13 @@ export interface Event_step_end {
   /** The upstream's own word. */
   finish_raw?: string;
   usage?: Usage;
-  segments?: Segment[];
+  segments?: WaterfallSegment[];
 }
 
 /** A block opens. A `tool_call` block is opened by `tool_use` instead. */
-export interface Event_block_start {
+export interface BlockStartEvent {
   type: "block_start";
-  /** Which turn. */
+  /** Id of the turn. */
   turn_id: string;
   /** Its number, dense from 1: the `id` of the SSE frame. */
   seq: number;
@@ -2099,7 +2062,7 @@ export interface Event_block_start {
    * /v1/files/{file_id}/content`.
    */
   file_id?: string;
-  /** How large that is. */
+  /** Size in bytes. */
   bytes?: number;
   what?: string;
   why?: string;
@@ -2107,14 +2070,14 @@ export interface Event_block_start {
   retryable?: boolean;
   /** HTTP status of the upstream, if it answered with one. */
   status?: number;
-  /** How long to wait before the next try as the upstream said it, in milliseconds. */
+  /** Delay before the next attempt that the upstream asked for, in milliseconds. */
   retry_after_ms?: number;
 }
 
 /** A text, thinking or audio block is complete. */
-export interface Event_block_end {
+export interface BlockEndEvent {
   type: "block_end";
-  /** Which turn. */
+  /** Id of the turn. */
   turn_id: string;
   /** Its number, dense from 1: the `id` of the SSE frame. */
   seq: number;
@@ -2129,9 +2092,9 @@ export interface Event_block_end {
 }
 
 /** Visible text, appended to the block. */
-export interface Event_content_delta {
+export interface ContentDeltaEvent {
   type: "content_delta";
-  /** Which turn. */
+  /** Id of the turn. */
   turn_id: string;
   /** Its number, dense from 1: the `id` of the SSE frame. */
   seq: number;
@@ -2146,10 +2109,10 @@ export interface Event_content_delta {
   text: string;
 }
 
-/** Reasoning, appended to the block. Empty = the model thinks and does not say what. */
-export interface Event_thinking {
+/** Reasoning, appended to the block. Empty if the model reasons without showing it. */
+export interface ThinkingEvent {
   type: "thinking";
-  /** Which turn. */
+  /** Id of the turn. */
   turn_id: string;
   /** Its number, dense from 1: the `id` of the SSE frame. */
   seq: number;
@@ -2165,9 +2128,9 @@ export interface Event_thinking {
 }
 
 /** A source that the model cites, in the upstream's own form. */
-export interface Event_citation {
+export interface CitationEvent {
   type: "citation";
-  /** Which turn. */
+  /** Id of the turn. */
   turn_id: string;
   /** Its number, dense from 1: the `id` of the SSE frame. */
   seq: number;
@@ -2183,9 +2146,9 @@ export interface Event_citation {
 }
 
 /** A tool call appears: opens its block. */
-export interface Event_tool_use {
+export interface ToolUseEvent {
   type: "tool_use";
-  /** Which turn. */
+  /** Id of the turn. */
   turn_id: string;
   /** Its number, dense from 1: the `id` of the SSE frame. */
   seq: number;
@@ -2214,9 +2177,9 @@ export interface Event_tool_use {
 }
 
 /** Argument text, appended. */
-export interface Event_tool_input_delta {
+export interface ToolInputDeltaEvent {
   type: "tool_input_delta";
-  /** Which turn. */
+  /** Id of the turn. */
   turn_id: string;
   /** Its number, dense from 1: the `id` of the SSE frame. */
   seq: number;
@@ -2232,9 +2195,9 @@ export interface Event_tool_input_delta {
 }
 
 /** The upstream contradicted its arguments: the text so far is void. */
-export interface Event_tool_input_reset {
+export interface ToolInputResetEvent {
   type: "tool_input_reset";
-  /** Which turn. */
+  /** Id of the turn. */
   turn_id: string;
   /** Its number, dense from 1: the `id` of the SSE frame. */
   seq: number;
@@ -2249,9 +2212,9 @@ export interface Event_tool_input_reset {
 }
 
 /** The arguments are final, or will never be. */
-export interface Event_tool_input {
+export interface ToolInputEvent {
   type: "tool_input";
-  /** Which turn. */
+  /** Id of the turn. */
   turn_id: string;
   /** Its number, dense from 1: the `id` of the SSE frame. */
   seq: number;
@@ -2286,9 +2249,9 @@ export interface Event_tool_input {
 }
 
 /** A person is asked. */
-export interface Event_approval_request {
+export interface ApprovalRequestEvent {
   type: "approval_request";
-  /** Which turn. */
+  /** Id of the turn. */
   turn_id: string;
   /** Its number, dense from 1: the `id` of the SSE frame. */
   seq: number;
@@ -2322,9 +2285,9 @@ export interface Event_approval_request {
 }
 
 /** The question is answered. */
-export interface Event_approval_resolved {
+export interface ApprovalResolvedEvent {
   type: "approval_resolved";
-  /** Which turn. */
+  /** Id of the turn. */
   turn_id: string;
   /** Its number, dense from 1: the `id` of the SSE frame. */
   seq: number;
@@ -2345,7 +2308,7 @@ export interface Event_approval_resolved {
   /** `[{path, from, to}]`, by JSON pointer. */
   arguments_diff?: unknown;
   remember?: "call" | "turn" | "conversation" | "always";
-  /** What is kept of the answer. */
+  /** Remembered approval that the answer created. */
   remembered?: unknown;
   answer?: "accept" | "decline" | "cancel";
   /** The values that were filled in. */
@@ -2353,9 +2316,9 @@ export interface Event_approval_resolved {
 }
 
 /** A tool is no longer defined as it was offered. */
-export interface Event_tool_redefined {
+export interface ToolRedefinedEvent {
   type: "tool_redefined";
-  /** Which turn. */
+  /** Id of the turn. */
   turn_id: string;
   /** Its number, dense from 1: the `id` of the SSE frame. */
   seq: number;
@@ -2373,9 +2336,9 @@ export interface Event_tool_redefined {
 }
 
 /** The intent: in the log before the tool runs. */
-export interface Event_tool_start {
+export interface ToolStartEvent {
   type: "tool_start";
-  /** Which turn. */
+  /** Id of the turn. */
   turn_id: string;
   /** Its number, dense from 1: the `id` of the SSE frame. */
   seq: number;
@@ -2398,9 +2361,9 @@ export interface Event_tool_start {
 }
 
 /** A long tool reports. */
-export interface Event_tool_progress {
+export interface ToolProgressEvent {
   type: "tool_progress";
-  /** Which turn. */
+  /** Id of the turn. */
   turn_id: string;
   /** Its number, dense from 1: the `id` of the SSE frame. */
   seq: number;
@@ -2419,10 +2382,10 @@ export interface Event_tool_progress {
   output_delta?: string;
 }
 
-/** How the call ended: closes its block. Exactly one for each `tool_use`. */
-export interface Event_tool_result {
+/** Outcome of the call, which closes its block. Exactly one for each `tool_use`. */
+export interface ToolResultEvent {
   type: "tool_result";
-  /** Which turn. */
+  /** Id of the turn. */
   turn_id: string;
   /** Its number, dense from 1: the `id` of the SSE frame. */
   seq: number;
@@ -2452,14 +2415,14 @@ export interface Event_tool_result {
   duration_ms?: number;
   /** Of a client-side call: whether it took effect. */
   applied?: boolean;
-  /** Whether the model is told. */
+  /** True if the model receives it. */
   seen_by_model?: boolean;
 }
 
 /** Sound, appended to the audio block. */
-export interface Event_audio_delta {
+export interface AudioDeltaEvent {
   type: "audio_delta";
-  /** Which turn. */
+  /** Id of the turn. */
   turn_id: string;
   /** Its number, dense from 1: the `id` of the SSE frame. */
   seq: number;
@@ -2480,9 +2443,9 @@ export interface Event_audio_delta {
 }
 
 /** A message that the user sent in mid-turn is taken in. */
-export interface Event_user_message {
+export interface UserMessageEvent {
   type: "user_message";
-  /** Which turn. */
+  /** Id of the turn. */
   turn_id: string;
   /** Its number, dense from 1: the `id` of the SSE frame. */
   seq: number;
@@ -2499,9 +2462,9 @@ export interface Event_user_message {
 }
 
 /** Nothing moves for a known reason. */
-export interface Event_waiting {
+export interface WaitingEvent {
   type: "waiting";
-  /** Which turn. */
+  /** Id of the turn. */
   turn_id: string;
   /** Its number, dense from 1: the `id` of the SSE frame. */
   seq: number;
@@ -2520,9 +2483,9 @@ export interface Event_waiting {
 }
 
 /** A finding of the decoder or the loop guard. */
-export interface Event_problem {
+export interface ProblemEvent {
   type: "problem";
-  /** Which turn. */
+  /** Id of the turn. */
   turn_id: string;
   /** Its number, dense from 1: the `id` of the SSE frame. */
   seq: number;
@@ -2542,9 +2505,9 @@ export interface Event_problem {
 }
 
 /** Totals, right before the end. */
-export interface Event_session_stats {
+export interface SessionStatsEvent {
   type: "session_stats";
-  /** Which turn. */
+  /** Id of the turn. */
   turn_id: string;
   /** Its number, dense from 1: the `id` of the SSE frame. */
   seq: number;
@@ -2565,15 +2528,15 @@ export interface Event_session_stats {
   wall_ms: number;
   /** To the first content, in milliseconds. */
   first_content_ms?: number;
-  /** Tool time beside the model's stream, in milliseconds. */
+  /** Tool time that overlapped with the model's stream, in milliseconds. */
   saved_by_eager_ms: number;
-  segments: Segment[];
+  segments: WaterfallSegment[];
 }
 
 /** The turn failed; right after the error block of the same content. */
-export interface Event_error {
+export interface ErrorEvent {
   type: "error";
-  /** Which turn. */
+  /** Id of the turn. */
   turn_id: string;
   /** Its number, dense from 1: the `id` of the SSE frame. */
   seq: number;
@@ -2585,26 +2548,26 @@ export interface Event_error {
   block?: number;
   /** The tool call concerned. */
   tool_id?: string;
-  /** A stable word. */
+  /** A stable code. */
   code: string;
-  /** What happened. */
+  /** Description of the failure. */
   what: string;
-  /** Why. */
+  /** Cause. */
   why: string;
-  /** What to do. */
+  /** Remedy. */
   remedy: string;
   /** Trying the same again may help. */
   retryable: boolean;
   /** HTTP status of the upstream, if it answered with one. */
   status?: number;
-  /** How long to wait before the next try as the upstream said it, in milliseconds. */
+  /** Delay before the next attempt that the upstream asked for, in milliseconds. */
   retry_after_ms?: number;
 }
 
 /** Another process took the turn over. */
-export interface Event_turn_resumed {
+export interface TurnResumedEvent {
   type: "turn_resumed";
-  /** Which turn. */
+  /** Id of the turn. */
   turn_id: string;
   /** Its number, dense from 1: the `id` of the SSE frame. */
   seq: number;
@@ -2620,9 +2583,9 @@ export interface Event_turn_resumed {
 }
 
 /** The block is replaced by what follows, but for its first characters. */
-export interface Event_block_superseded {
+export interface BlockSupersededEvent {
   type: "block_superseded";
-  /** Which turn. */
+  /** Id of the turn. */
   turn_id: string;
   /** Its number, dense from 1: the `id` of the SSE frame. */
   seq: number;
@@ -2638,9 +2601,9 @@ export interface Event_block_superseded {
 }
 
 /** The end: exactly one, last. */
-export interface Event_stream_end {
+export interface StreamEndEvent {
   type: "stream_end";
-  /** Which turn. */
+  /** Id of the turn. */
   turn_id: string;
   /** Its number, dense from 1: the `id` of the SSE frame. */
   seq: number;
@@ -2656,31 +2619,29 @@ export interface Event_stream_end {
 }
 
 /** The message so far, as a viewer asked for it. It is in no log. */
-export interface Whole_snapshot {
+export interface SnapshotEvent {
   type: "snapshot";
-  /** Which turn. */
+  /** Id of the turn. */
   turn_id: string;
-  /** The last event that is in it: the `id` of the SSE frame. The events behind it follow. */
+  /** Number of the last event in it: the `id` of the SSE frame. The events after it follow. */
   last_seq: number;
   message: Message;
 }
 
-/**
- * What this viewer has does not agree with the log: forget it, this is the message so far. It is in no log.
- */
-export interface Whole_resync {
+/** The viewer's state disagrees with the log: replace it by this message. It is in no log. */
+export interface ResyncEvent {
   type: "resync";
-  /** Which turn. */
+  /** Id of the turn. */
   turn_id: string;
-  /** The last event that is in it: the `id` of the SSE frame. The events behind it follow. */
+  /** Number of the last event in it: the `id` of the SSE frame. The events after it follow. */
   last_seq: number;
   message: Message;
 }
 
 /** The log takes nothing now, so nothing can be shown. It is in no log and has no number. */
-export interface Store_is_away {
+export interface StoreUnavailableEvent {
   type: "waiting";
-  /** Which turn. */
+  /** Id of the turn. */
   turn_id: string;
   /** milliseconds since 1970 */
   timestamp: number;
@@ -2689,15 +2650,15 @@ export interface Store_is_away {
   why: string;
 }
 
-/** What a viewer of a turn sees: the `data` of a frame of `GET /v1/turns/{turn_id}/events`. */
-export type Viewed = Event | Whole_snapshot | Whole_resync | Store_is_away;
+/** Event for a viewer of a turn: the `data` of a frame of `GET /v1/turns/{turn_id}/events`. */
+export type ViewerEvent = Event | SnapshotEvent | ResyncEvent | StoreUnavailableEvent;
 
 /** One part of a message. */
 export type Block =
   | {
       kind: "text";
       text: string;
-      /** Whether more may come. */
+      /** True if more may follow. */
       state: "open" | "closed";
       code?: string;
       citations?: unknown[];
@@ -2705,7 +2666,7 @@ export type Block =
   | {
       kind: "thinking";
       text: string;
-      /** Whether more may come. */
+      /** True if more may follow. */
       state: "open" | "closed";
     }
   | {
@@ -2785,7 +2746,7 @@ export type Block =
       format?: string;
       sample_rate?: number;
       transcript: string;
-      /** Whether more may come. */
+      /** True if more may follow. */
       state: "open" | "closed";
     }
   | {
@@ -2797,7 +2758,7 @@ export type Block =
        * /v1/files/{file_id}/content`.
        */
       file_id?: string;
-      /** How large that is. */
+      /** Size in bytes. */
       bytes?: number;
     }
   | {
@@ -2807,19 +2768,19 @@ export type Block =
     }
   | {
       kind: "error";
-      /** A stable word. */
+      /** A stable code. */
       code: string;
-      /** What happened. */
+      /** Description of the failure. */
       what: string;
-      /** Why. */
+      /** Cause. */
       why: string;
-      /** What to do. */
+      /** Remedy. */
       remedy: string;
       /** Trying the same again may help. */
       retryable: boolean;
       /** HTTP status of the upstream, if it answered with one. */
       status?: number;
-      /** How long to wait before the next try as the upstream said it, in milliseconds. */
+      /** Delay before the next attempt that the upstream asked for, in milliseconds. */
       retry_after_ms?: number;
     }
   | {
@@ -2833,28 +2794,25 @@ export type Block =
 
 /** What can be asked of the server, by method and path. WebSockets are none of these. */
 export interface Operations {
-  /** Whether the server lives. */
+  /** Check that the server process is alive. */
   "GET /healthz": {
-    /** It does */
-    response: Health;
+    /** Healthy */
+    response: HealthStatus;
   };
-  /** How well things go, for Prometheus. */
+  /** Get metrics in the Prometheus text format. */
   "GET /metrics": {
     /** The text format, version 0.0.4 */
     response: string;
   };
-  /**
-   * Whether the server takes new turns: something is read from the store and something written, at most once
-   * a second.
-   */
+  /** Check that the server accepts new turns: reads from and writes to the store at most once a second. */
   "GET /readyz": {
-    /** It does */
-    response: Health;
+    /** Healthy */
+    response: HealthStatus;
   };
   /**
-   * The same for a client that is configured with `/render/{render}/v1` as its address: the address says how
-   * tools are shown,
-   * unless the request or the model's name does.
+   * Create a chat completion at the base URL `/render/{render}/v1`, which selects how tools are shown unless
+   * the request or the
+   * model's name does.
    */
   "POST /render/{render}/v1/chat/completions": {
     path: {
@@ -2866,10 +2824,7 @@ export interface Operations {
     /** A `chat.completion`, or its chunks */
     response: Record<string, unknown>;
   };
-  /**
-   * The same for a client that is configured with `/render/{render}/v1` as its address: the address has
-   * chosen already.
-   */
+  /** List agents and models at the base URL `/render/{render}/v1`, which selects how tools are shown. */
   "GET /render/{render}/v1/models": {
     path: {
       /** `none`, `text`, `details`, `reasoning` or `owui_event` */
@@ -2878,123 +2833,123 @@ export interface Operations {
     /** Agents by name, then models */
     response: ModelList;
   };
-  /** List the fields of an agent, for a form: what each does, and what holds here where nothing is said. */
+  /** List the fields of an agent for a form: the purpose and the default of each. */
   "GET /v1/agent-fields": {
     query?: {
-      /** A tag such as `en` or `zh-CN`; English for languages that there are no words in, or absent. */
+      /** A tag such as `en` or `zh-CN`; English if it is absent or unsupported. */
       language?: string;
     };
-    /** All of them */
+    /** The complete list */
     response: AgentFields;
   };
   /** List agents: those of the configuration first, each by name. */
   "GET /v1/agents": {
-    /** All of them */
-    response: Listed_AgentInfo;
+    /** The complete list */
+    response: AgentInfoPage;
   };
-  /** Make an agent. Turns that begin from now on may name it. */
+  /** Create an agent. New turns can use it. */
   "POST /v1/agents": {
     body: CreateAgent;
-    /** It is there */
+    /** Created */
     response: AgentDetail;
   };
-  /** An agent with its settings. */
+  /** Get an agent with its settings. */
   "GET /v1/agents/{agent}": {
     path: {
-      /** Its name */
+      /** Name */
       agent: string;
     };
-    /** All that it is */
+    /** The agent */
     response: AgentDetail;
   };
-  /** Put other settings in the place of an agent's. */
+  /** Replace the settings of an agent. */
   "PUT /v1/agents/{agent}": {
     path: {
-      /** Its name */
+      /** Name */
       agent: string;
     };
     body: ReplaceAgent;
-    /** As it is now */
+    /** The new state */
     response: AgentDetail;
   };
-  /** Take an agent away. Turns that run keep it. */
+  /** Delete an agent. Running turns keep it. */
   "DELETE /v1/agents/{agent}": {
     path: {
-      /** Its name */
+      /** Name */
       agent: string;
     };
-    /** It is gone */
+    /** Deleted */
     response: undefined;
   };
-  /** Make a copy that can be changed, of any agent. */
+  /** Duplicate any agent; the copy can be changed. */
   "POST /v1/agents/{agent}/duplicate": {
     path: {
-      /** What is copied */
+      /** Name of the original */
       agent: string;
     };
     body: DuplicateAgent;
-    /** The copy is there */
+    /** Created */
     response: AgentDetail;
   };
   /**
-   * See what settings of an agent would come to, checked as if they were saved.
+   * Preview agent settings, checked as if they were saved.
    *
-   * Nothing is saved, and nothing runs. Rules are those of a turn, with what you have said before and always
-   * holds.
+   * Nothing is saved, and nothing runs. The rules are those of a turn, including your remembered approvals.
    */
   "POST /v1/agents/{agent}/preview": {
     path: {
-      /** Its name */
+      /** Name */
       agent: string;
     };
     body: PreviewAgent;
-    /** What they would come to */
+    /** The preview */
     response: AgentPreview;
   };
-  /** What an agent would be told now, and what it costs in tokens. */
+  /** Get the prompt of an agent, with its cost in tokens. */
   "GET /v1/agents/{agent}/prompt": {
     path: {
-      /** Its name */
+      /** Name */
       agent: string;
     };
     query?: {
-      /** `auto`, `native` or `text`; absent = as the agent says. */
+      /** `auto`, `native` or `text`; absent for the agent's own. */
       mode?: "auto" | "native" | "text";
-      /** `vcp` or `xml`; absent = as the agent says. Naming one means text. */
+      /** `vcp` or `xml`; absent for the agent's own. Implies `text`. */
       protocol?: "vcp" | "xml";
     };
     /** Prompt, tools and tokens */
     response: PromptPreview;
   };
-  /** Switch tools of an agent on and off, by name, group or source. */
+  /** Toggle tools of an agent by name, group or source. */
   "PATCH /v1/agents/{agent}/toggles": {
     path: {
-      /** Its name */
+      /** Name */
       agent: string;
     };
-    body: ChangeToggles;
-    /** As it is now */
+    body: UpdateToggles;
+    /** The new state */
     response: AgentDetail;
   };
-  /** The tools as an agent finds them: which it is offered, and why not the others. */
+  /** List all tools for an agent: those that it is offered, and the reason for each of the others. */
   "GET /v1/agents/{agent}/tools": {
     path: {
-      /** Its name */
+      /** Name */
       agent: string;
     };
     query?: {
-      /** `auto`, `native` or `text`; absent = as the agent says. */
+      /** `auto`, `native` or `text`; absent for the agent's own. */
       mode?: "auto" | "native" | "text";
-      /** `vcp` or `xml`; absent = as the agent says. Naming one means text. */
+      /** `vcp` or `xml`; absent for the agent's own. Implies `text`. */
       protocol?: "vcp" | "xml";
     };
     /** Every tool by name */
-    response: Listed_ToolInfo;
+    response: ToolInfoPage;
   };
-  /** Answer a chat, as OpenAI Chat Completions. Streamed (`text/event-stream`) if `stream` is true. */
+  /** Create a chat completion in the format of OpenAI. Streamed (`text/event-stream`) if `stream` is true. */
   "POST /v1/chat/completions": {
     /**
-     * As OpenAI's; `model` is an agent or `upstream/model`. What only this server knows is in `throughline`.
+     * OpenAI's format; `model` is an agent or `upstream/model`. Extensions of this server are in
+     * `throughline`.
      */
     body: {
       model: string;
@@ -3009,53 +2964,53 @@ export interface Operations {
   /**
    * Declare the tools that a client runs.
    *
-   * They are offered in turns of the same user that begin from now on. A call is offered by its `tool_start`
-   * event, which
-   * names the client; answer it with `POST /v1/turns/{turn_id}/calls/{tool_id}/result`.
+   * They are offered in new turns of the same user. A `tool_start` event that names the client asks it to run
+   * a call; submit the
+   * result with `POST /v1/turns/{turn_id}/calls/{tool_id}/result`.
    */
   "PUT /v1/clients/{client_id}/tools": {
     path: {
-      /** An id of the client's own choice */
+      /** Id that the client chooses */
       client_id: string;
     };
     body: DeclareTools;
-    /** They are offered from now on */
-    response: Declared;
+    /** Declared */
+    response: ToolDeclaration;
   };
-  /** Complete a text, as the model's upstream does it. Streamed if it streams. */
+  /** Create a text completion at the model's upstream. Streamed if the upstream streams. */
   "POST /v1/completions": {
-    /** As OpenAI's; `model` is `upstream/model`, or an agent, whose model is meant. */
+    /** OpenAI's format; `model` is `upstream/model`, or an agent, whose model is used. */
     body: Record<string, unknown>;
-    /** What the upstream answers */
+    /** The upstream's response */
     response: Record<string, unknown>;
   };
-  /** List conversations, those with the latest events first. */
+  /** List conversations, most recently active first. */
   "GET /v1/conversations": {
     query?: {
       /** Only those with this text in title, input or answer, whatever its case. */
       q?: string;
-      /** `next` of the page before. */
+      /** `next` of the previous page. */
       cursor?: string;
-      /** Most rows, 1 to 200. Default 50. */
+      /** Maximum number of rows, 1 to 200. Default 50. */
       limit?: number;
     };
-    /** A part of the list */
-    response: Listed_Conversation;
+    /** One page */
+    response: ConversationInfoPage;
   };
   /**
-   * Make a conversation without turns.
+   * Create a conversation without turns.
    *
-   * Not needed before a first turn: `POST /v1/turns` makes one too.
+   * Not needed before a first turn: `POST /v1/turns` creates one.
    */
   "POST /v1/conversations": {
     body: CreateConversation;
-    /** It is there */
-    response: Conversation;
+    /** Created */
+    response: ConversationInfo;
   };
   /**
-   * Read a conversation in: one that was exported as JSON Lines, or a list of OpenAI messages.
+   * Import a conversation from an export in JSON Lines or from a list of OpenAI messages.
    *
-   * Everything gets new ids. Nothing is fetched from anywhere, and no model is asked.
+   * Everything gets new ids. Nothing is fetched, and no model is called.
    */
   "POST /v1/conversations/import": {
     /** A file of `export`, or `[{"role": "user", "content": "…"}, …]` */
@@ -3065,41 +3020,41 @@ export interface Operations {
           messages: unknown[];
         }
       | string;
-    /** It is there */
-    response: Conversation;
+    /** Created */
+    response: ConversationInfo;
   };
-  /** A conversation with the tree of its turns. */
+  /** Get a conversation with the tree of its turns. */
   "GET /v1/conversations/{conversation_id}": {
     path: {
-      /** Which conversation */
+      /** Id of the conversation */
       conversation_id: string;
     };
-    /** All its turns in short */
+    /** The conversation and its turns in short */
     response: ConversationTree;
   };
-  /** Delete a conversation with its turns, their logs, calls, and the files that nothing else uses. */
+  /** Delete a conversation with its turns, their logs and calls, and files that nothing else uses. */
   "DELETE /v1/conversations/{conversation_id}": {
     path: {
-      /** Which conversation */
+      /** Id of the conversation */
       conversation_id: string;
     };
-    /** It is gone */
+    /** Deleted */
     response: undefined;
   };
-  /** Rename a conversation, or go to another branch of it. */
+  /** Rename a conversation, or select another branch of it. */
   "PATCH /v1/conversations/{conversation_id}": {
     path: {
-      /** Which conversation */
+      /** Id of the conversation */
       conversation_id: string;
     };
     body: UpdateConversation;
-    /** As it is now */
-    response: Conversation;
+    /** The new state */
+    response: ConversationInfo;
   };
-  /** Write a conversation down: everything as JSON Lines, or one branch as Markdown. */
+  /** Export a conversation: everything as JSON Lines, or one branch as Markdown. */
   "GET /v1/conversations/{conversation_id}/export": {
     path: {
-      /** Which conversation */
+      /** Id of the conversation */
       conversation_id: string;
     };
     query?: {
@@ -3111,39 +3066,38 @@ export interface Operations {
     /** The file */
     response: string;
   };
-  /** Go on in another way from any turn, or any event of one, as a conversation of its own. */
+  /** Fork a conversation at a turn, or at an event of it, into a new conversation. */
   "POST /v1/conversations/{conversation_id}/fork": {
     path: {
-      /** Which conversation */
+      /** Id of the conversation */
       conversation_id: string;
     };
-    body: Fork;
+    body: ForkConversation;
     /** A new conversation with copies of the turns up to there */
-    response: Conversation;
+    response: ConversationInfo;
   };
-  /** The messages of one branch, each the fold of its turn's events. */
+  /** List the messages of one branch. */
   "GET /v1/conversations/{conversation_id}/messages": {
     path: {
-      /** Which conversation */
+      /** Id of the conversation */
       conversation_id: string;
     };
     query?: {
       /** The last turn of the branch; absent = the conversation's leaf. */
       leaf?: string;
-      /** Only what stands in front of this turn: `before` of the part behind it. */
+      /** Only messages before this turn: `before` of the previous response. */
       before?: string;
-      /** Most messages, 1 to 200. Default 50, the newest. */
+      /** Maximum number of messages, 1 to 200. Default 50, the newest. */
       limit?: number;
     };
-    /** A part of the branch, oldest first */
-    response: Branch;
+    /** Part of the branch, oldest first */
+    response: BranchMessages;
   };
   /**
-   * Decode a recorded reply of an upstream: what it says, what is wrong with it and where, and the events
-   * that a viewer
+   * Decode a recorded response of an upstream into its reply, its problems, and the events that a viewer
    * would have seen.
    *
-   * The body is the recording, streamed or whole, or a form with it. Nothing of it is kept or run.
+   * The body is the recording, streamed or whole, or a form with it. Nothing is stored or run.
    */
   "POST /v1/decode": {
     query?: {
@@ -3161,174 +3115,173 @@ export interface Operations {
         | "cohere"
         | "bedrock-converse"
         | "bedrock-anthropic";
-      /** Whether `<think>` in the text is taken for thinking, as turns do. Default true. */
+      /** Treat `<think>` in the text as thinking, as turns do. Default true. */
       think?: boolean;
-      /** In which language findings are told: `en` or `zh-CN`. Default `en`. */
+      /** Language of findings: `en` or `zh-CN`. Default `en`. */
       language?: string;
     };
     body?: Blob | Uint8Array<ArrayBuffer> | FormData;
-    /** What it holds */
-    response: Decoded;
+    /** The result */
+    response: DecodedRecording;
   };
-  /** Embed texts, as the model's upstream does it. */
+  /** Create embeddings at the model's upstream. */
   "POST /v1/embeddings": {
-    /** As OpenAI's; `model` is `upstream/model`. */
+    /** OpenAI's format; `model` is `upstream/model`. */
     body: Record<string, unknown>;
-    /** What the upstream answers */
+    /** The upstream's response */
     response: Record<string, unknown>;
   };
   /** List files, newest first. */
   "GET /v1/files": {
     query?: {
-      /** `next` of the page before. */
+      /** `next` of the previous page. */
       cursor?: string;
-      /** Most rows, 1 to 200. Default 50. */
+      /** Maximum number of rows, 1 to 200. Default 50. */
       limit?: number;
     };
-    /** A part of the list */
-    response: Listed_FileInfo;
+    /** One page */
+    response: FileInfoPage;
   };
   /**
    * Upload a file: a form with one file in it, or the file itself as the body.
    *
-   * What it is, is found out from its content. A declared type that the content contradicts is refused.
+   * The media type is detected from the content. A declared type that the content contradicts is refused.
    */
   "POST /v1/files": {
     query?: {
-      /** Its name. Not needed for `multipart/form-data`, which brings one along. */
+      /** File name. Not needed for `multipart/form-data`, which has its own. */
       name?: string;
     };
     body: Blob | Uint8Array<ArrayBuffer> | FormData;
-    /** It is there */
+    /** Created */
     response: FileInfo;
   };
-  /** What is known of a file. */
+  /** Get the metadata of a file. */
   "GET /v1/files/{file_id}": {
     path: {
-      /** Which file */
+      /** Id of the file */
       file_id: string;
     };
-    /** All but its content */
+    /** The metadata */
     response: FileInfo;
   };
   /**
-   * Delete a file, used or not: with its content, wherever a conversation speaks of it. Models are told that
-   * it is gone.
+   * Delete a file and its content, even if conversations use it. Models are told that it was deleted.
    *
-   * Only files of at most `media_inline_bytes_max` stand in the conversation itself, and stay there.
+   * Files of at most `media_inline_bytes_max` are part of the conversation itself and stay there.
    */
   "DELETE /v1/files/{file_id}": {
     path: {
-      /** Which file */
+      /** Id of the file */
       file_id: string;
     };
-    /** It is gone */
+    /** Deleted */
     response: undefined;
   };
-  /** The content of a file, always as an attachment. */
+  /** Download the content of a file, always as an attachment. */
   "GET /v1/files/{file_id}/content": {
     path: {
-      /** Which file */
+      /** Id of the file */
       file_id: string;
     };
-    /** Its bytes, as what they are */
+    /** The bytes with their media type */
     response: Blob;
   };
   /** List tool calls, newest first. */
   "GET /v1/history/calls": {
     query?: {
-      /** Of this tool. */
+      /** Name of the tool. */
       tool?: string;
-      /** Of tools from this source. */
+      /** Source of the tool. */
       source?: string;
-      /** With this status, or with one of several, a comma between. */
+      /** Status, or several separated by commas. */
       status?: string;
-      /** Of this conversation. */
+      /** Id of the conversation. */
       conversation_id?: string;
-      /** Of this turn. */
+      /** Id of the turn. */
       turn_id?: string;
-      /** Begun then or later, in milliseconds since 1970. */
+      /** Started at this time or later, in milliseconds since 1970. */
       from?: number;
-      /** Begun before, in milliseconds since 1970. */
+      /** Started before this time, in milliseconds since 1970. */
       until?: number;
-      /** That ran longer than so many milliseconds. */
+      /** Minimum run time in milliseconds, exclusive. */
       longer_than_ms?: number;
-      /** With this text in name, arguments, summary or error, whatever its case. */
+      /** Text in name, arguments, summary or error; case-insensitive. */
       q?: string;
-      /** `next` of the page before. */
+      /** `next` of the previous page. */
       cursor?: string;
-      /** Most rows, 1 to 200. Default 50. */
+      /** Maximum number of rows, 1 to 200. Default 50. */
       limit?: number;
     };
-    /** A part of the list */
-    response: Listed_CallInfo;
+    /** One page */
+    response: CallInfoPage;
   };
-  /** A call with its arguments, output and everything that happened to it. */
+  /** Get a call with its arguments, output and events. */
   "GET /v1/history/calls/{tool_id}": {
     path: {
-      /** Which call */
+      /** Id of the call */
       tool_id: string;
     };
-    /** All that is known of it */
+    /** The details */
     response: CallDetail;
   };
   /** Count tool calls by status and tool. */
   "GET /v1/history/counts": {
     query?: {
-      /** Of this tool. */
+      /** Name of the tool. */
       tool?: string;
-      /** Of tools from this source. */
+      /** Source of the tool. */
       source?: string;
-      /** With this status, or with one of several, a comma between. */
+      /** Status, or several separated by commas. */
       status?: string;
-      /** Of this conversation. */
+      /** Id of the conversation. */
       conversation_id?: string;
-      /** Of this turn. */
+      /** Id of the turn. */
       turn_id?: string;
-      /** Begun then or later, in milliseconds since 1970. */
+      /** Started at this time or later, in milliseconds since 1970. */
       from?: number;
-      /** Begun before, in milliseconds since 1970. */
+      /** Started before this time, in milliseconds since 1970. */
       until?: number;
-      /** That ran longer than so many milliseconds. */
+      /** Minimum run time in milliseconds, exclusive. */
       longer_than_ms?: number;
-      /** With this text in name, arguments, summary or error, whatever its case. */
+      /** Text in name, arguments, summary or error; case-insensitive. */
       q?: string;
-      /** `next` of the page before. */
+      /** `next` of the previous page. */
       cursor?: string;
-      /** Most rows, 1 to 200. Default 50. */
+      /** Maximum number of rows, 1 to 200. Default 50. */
       limit?: number;
     };
-    /** How many there are */
-    response: CountsInfo;
+    /** The counts */
+    response: CallCountsInfo;
   };
-  /** Write tool calls down, newest first: JSON Lines or CSV, at most 100,000. */
+  /** Export tool calls, newest first, as JSON Lines or CSV; at most 100,000. */
   "GET /v1/history/export": {
     query?: {
       /** `jsonl` or `csv`. */
       format?: "jsonl" | "csv";
-      /** Of this tool. */
+      /** Name of the tool. */
       tool?: string;
-      /** Of tools from this source. */
+      /** Source of the tool. */
       source?: string;
-      /** With this status, or with one of several, a comma between. */
+      /** Status, or several separated by commas. */
       status?: string;
-      /** Of this conversation. */
+      /** Id of the conversation. */
       conversation_id?: string;
-      /** Of this turn. */
+      /** Id of the turn. */
       turn_id?: string;
-      /** Begun then or later, in milliseconds since 1970. */
+      /** Started at this time or later, in milliseconds since 1970. */
       from?: number;
-      /** Begun before, in milliseconds since 1970. */
+      /** Started before this time, in milliseconds since 1970. */
       until?: number;
-      /** That ran longer than so many milliseconds. */
+      /** Minimum run time in milliseconds, exclusive. */
       longer_than_ms?: number;
-      /** With this text in name, arguments, summary or error, whatever its case. */
+      /** Text in name, arguments, summary or error; case-insensitive. */
       q?: string;
     };
     /** The file */
     response: string;
   };
-  /** First token, speed, tools and errors of a time, with series for charts. */
+  /** Get metrics of a time span: time to first token, speed, tools and errors, with series for charts. */
   "GET /v1/history/metrics": {
     query?: {
       /** Begun then or later, in milliseconds since 1970. Default: 24 hours before `until`. */
@@ -3338,161 +3291,155 @@ export interface Operations {
       /** Into how many parts the time is cut, 1 to 200. Default 48. */
       buckets?: number;
     };
-    /** Figures of the asker's own turns and calls */
+    /** Metrics of the user's own turns and calls */
     response: MetricsInfo;
   };
-  /** Keys, without their secrets. */
+  /** List keys, without their secrets. */
   "GET /v1/keys": {
-    /** All of them, revoked ones too */
+    /** All keys, including revoked ones */
     response: KeyList;
   };
-  /** Make a key. The answer is the only place where it can be seen. */
+  /** Create a key. Only this response shows its secret. */
   "POST /v1/keys": {
-    body: KeyWanted;
-    /** It can be used */
-    response: KeyMade;
+    body: CreateKey;
+    /** Created */
+    response: CreatedKey;
   };
-  /** Make a key worthless. Its streams and sockets end within a second. */
+  /** Revoke a key. Its streams and sockets end within a second. */
   "DELETE /v1/keys/{key_id}": {
     path: {
-      /** Its id */
+      /** Id */
       key_id: string;
     };
-    /** It is worth nothing any more */
+    /** Revoked */
     response: undefined;
   };
-  /** The agents and the models that can be asked. */
+  /** List agents and models. */
   "GET /v1/models": {
     /** Agents by name, then models */
     response: ModelList;
   };
-  /** One of them. Models have slashes in their names. */
+  /** Get an agent or model. Names of models contain slashes. */
   "GET /v1/models/{id}": {
     path: {
       /** An agent, or `upstream/model` */
       id: string;
     };
-    /** There is one */
-    response: Model;
+    /** The model */
+    response: ModelEntry;
   };
-  /** This document. Needs no key: it says what there is, and nothing of anybody. */
+  /** Get this document. Needs no key. */
   "GET /v1/openapi.json": {
     /** OpenAPI 3.1 */
     response: Record<string, unknown>;
   };
-  /** Look for calls in a reply, and say what would become of each. Runs nothing. */
+  /** Parse a reply for tool calls, with the outlook of each. Runs nothing. */
   "POST /v1/parse": {
     body: ParseText;
-    /** What it holds */
-    response: Parsed;
+    /** The result */
+    response: ParsedReply;
   };
-  /**
-   * What the tools of an agent look like and cost in each way of telling them: native, and every text
-   * protocol.
-   */
+  /** List prompts of an agent with their cost in tokens: native, and every text protocol. */
   "GET /v1/prompts": {
     query?: {
-      /** As this agent finds them; absent = the server's own agent. */
+      /** Name of the agent; absent for the server's default agent. */
       agent?: string;
     };
-    /** One for each way */
-    response: Listed_PromptPreview;
+    /** One per mode */
+    response: PromptPreviewPage;
   };
-  /** Look at what the link beside a question in a chat asks. Needs no key. */
+  /** Get the question behind an approval link. Needs no key. */
   "POST /v1/question-links": {
     body: QuestionLink;
-    /** It is open */
+    /** The open question */
     response: LinkedQuestions;
   };
-  /**
-   * Answer what the link beside a question in a chat asks, once. The chat goes on with its next message.
-   * Needs no key.
-   */
+  /** Answer an approval link, once. The chat continues with its next message. Needs no key. */
   "POST /v1/question-links/answer": {
-    body: AnswerToLink;
-    /** It is the answer */
-    response: AnsweredLink;
+    body: AnswerLink;
+    /** Answered */
+    response: LinkAck;
   };
-  /** List answers that are remembered, oldest first. */
+  /** List remembered approvals, oldest first. */
   "GET /v1/remembered": {
     query?: {
       /** Those that hold in this conversation too; absent = only those that always hold. */
       conversation_id?: string;
       /** `true`: those of every conversation too. */
       everywhere?: boolean;
-      /** `next` of the page before. */
+      /** `next` of the previous page. */
       cursor?: string;
-      /** Most rows, 1 to 200. Default 200. */
+      /** Maximum number of rows, 1 to 200. Default 200. */
       limit?: number;
     };
-    /** A part of the list */
-    response: Listed_RememberedAnswer;
+    /** One page */
+    response: RememberedApprovalPage;
   };
-  /** Take an answer back: the next such call asks again. */
+  /** Forget a remembered approval: the next such call asks again. */
   "DELETE /v1/remembered/{number}": {
     path: {
-      /** Which answer */
+      /** Number of the approval */
       number: number;
     };
-    /** It is forgotten */
+    /** Deleted */
     response: undefined;
   };
-  /** Look for a text in titles, inputs and answers. */
+  /** Search titles, inputs and answers. */
   "GET /v1/search": {
     query: {
       /** The text. `%`, `_` and `*` mean themselves. */
       q: string;
-      /** `next` of the page before. */
+      /** `next` of the previous page. */
       cursor?: string;
-      /** Most rows, 1 to 200. Default 50. */
+      /** Maximum number of rows, 1 to 200. Default 50. */
       limit?: number;
     };
-    /** Places with what stands around them, newest first */
-    response: Listed_Found;
+    /** Matches with the text around them, newest first */
+    response: SearchResultPage;
   };
   /**
-   * Get a key for a browser, once, for the link that `throughline serve` prints at its start. Needs no key.
+   * Exchange a sign-in link for a key, once. `throughline serve` prints the link at its start. Needs no key.
    */
   "POST /v1/sign-in": {
-    body: SignIn;
-    /** It can be used */
-    response: KeyMade;
+    body: SignInRequest;
+    /** Created */
+    response: CreatedKey;
   };
-  /** Report frames that a page has drawn late. */
+  /** Report late frames of a page. */
   "POST /v1/telemetry/frames": {
-    body: FramesSeen;
-    /** Counted, as far as it can be believed */
+    body: FrameReport;
+    /** Counted, up to a plausible maximum */
     response: undefined;
   };
-  /** A ticket in place of the key, for browsers' `EventSource` and `WebSocket`, which cannot send one. */
+  /** Create a one-time ticket for `EventSource` and `WebSocket`, which cannot send a key. */
   "POST /v1/tickets": {
-    /** It is good once */
-    response: TicketMade;
+    /** Created */
+    response: CreatedTicket;
   };
-  /** List tools with where they come from, and what is wrong with their sources. */
+  /** List tools with their sources and the faults of those. */
   "GET /v1/tools": {
     query?: {
-      /** As this agent finds them; absent = the server's own agent. */
+      /** Name of the agent; absent for the server's default agent. */
       agent?: string;
     };
-    /** All of them */
-    response: Tools;
+    /** The complete list */
+    response: ToolList;
   };
-  /** One tool with its definition. */
+  /** Get a tool with its definition. */
   "GET /v1/tools/{tool}": {
     path: {
       /** Its name: `group.method` */
       tool: string;
     };
-    /** All that it is */
+    /** The tool */
     response: ToolInfo;
   };
   /**
-   * Run a tool by hand, under the rules of an agent. Nothing of it goes into a conversation.
+   * Call a tool manually, under the rules of an agent. The call is not part of any conversation.
    *
-   * What may change something needs `confirm: true`. What a rule denies stays denied. When the request is
-   * given up, the tool
-   * is stopped.
+   * A tool that may change something needs `confirm: true`. A tool that a rule denies stays denied. If the
+   * request is
+   * aborted, the tool is stopped.
    */
   "POST /v1/tools/{tool}/call": {
     path: {
@@ -3500,92 +3447,91 @@ export interface Operations {
       tool: string;
     };
     body: CallTool;
-    /** It ran, and this is how it ended */
-    response: ToolCalled;
+    /** The call's outcome */
+    response: ToolCallResult;
   };
-  /** List the turns that run on this server or are parked here. The list is whole; the oldest is first. */
+  /** List the turns that run on this server or are parked here, oldest first, on one page. */
   "GET /v1/turns": {
-    /** All that have not ended */
-    response: Listed_OpenTurnInfo;
+    /** All turns that have not ended */
+    response: OpenTurnInfoPage;
   };
   /**
    * Start a turn.
    *
-   * With `Accept: text/event-stream` the answer is the turn's event stream itself, and `Location` names the
-   * turn. The same
-   * `Idempotency-Key` with the same body gives the same turn, for 24 hours.
+   * With `Accept: text/event-stream` the response is the turn's event stream, and `Location` names the turn.
+   * For 24 hours,
+   * the same `Idempotency-Key` with the same body gives the same turn.
    */
   "POST /v1/turns": {
     body: StartTurn;
-    /** Its events, if they were asked for at once; or the turn of an earlier request with this key */
+    /** The event stream if `Accept` asks for it, or the turn of an earlier request with this key */
     response: TurnStarted;
   };
   /**
-   * A turn as it stands now. Its message and the events behind `last_seq` add up to what all events add up
-   * to.
+   * Get the current state of a turn. Its message plus the events after `last_seq` equal all of its events.
    */
   "GET /v1/turns/{turn_id}": {
     path: {
-      /** Which turn */
+      /** Id of the turn */
       turn_id: string;
     };
-    /** As it stands */
-    response: Snapshot;
+    /** The current state */
+    response: TurnSnapshot;
   };
   /**
    * Answer a question, or `all` that are open.
    *
-   * The first answer counts; the same one again is as good. Of a cancel and an answer that race one wins, and
-   * everybody is
-   * told the same.
+   * The first answer counts; repeating it succeeds. If a cancellation and an answer race, one of them wins,
+   * and every
+   * client gets the same outcome.
    */
   "POST /v1/turns/{turn_id}/approvals/{approval_id}": {
     path: {
-      /** Which turn */
+      /** Id of the turn */
       turn_id: string;
-      /** Which question, or `all` */
+      /** Id of the question, or `all` */
       approval_id: string;
     };
-    body: Approve;
-    /** It is the answer */
-    response: Answered;
+    body: ResolveApproval;
+    /** Answered */
+    response: ApprovalAck;
   };
-  /** Stop one call; the turn goes on. */
+  /** Cancel one call; the turn continues. */
   "POST /v1/turns/{turn_id}/calls/{tool_id}/cancel": {
     path: {
-      /** Which turn */
+      /** Id of the turn */
       turn_id: string;
-      /** Which call */
+      /** Id of the call */
       tool_id: string;
     };
-    /** It ends, or has ended before; its `tool_result` tells how */
-    response: CallTold;
+    /** Accepted: the call is ending or has ended; its `tool_result` tells */
+    response: CallAck;
   };
-  /** Tell how a call ended that you were asked to run. The first answer in time counts. */
+  /** Submit the result of a call that the client was asked to run. The first result in time counts. */
   "POST /v1/turns/{turn_id}/calls/{tool_id}/result": {
     path: {
-      /** Which turn */
+      /** Id of the turn */
       turn_id: string;
-      /** Which call */
+      /** Id of the call */
       tool_id: string;
     };
     body: CallResult;
-    /** It is the call's outcome */
-    response: CallTold;
+    /** Accepted as the call's outcome */
+    response: CallAck;
   };
-  /** Stop a turn. What is finished stays; a second time: without waiting for tools to say how they ended. */
+  /** Cancel a turn. Finished work stays. A second request does not wait for running tools to end. */
   "POST /v1/turns/{turn_id}/cancel": {
     path: {
-      /** Which turn */
+      /** Id of the turn */
       turn_id: string;
     };
-    /** It will stop, or has ended before; its events tell which */
+    /** Accepted: the turn will stop or has already ended; its events tell */
     response: undefined;
   };
   /** Follow a turn, from any place in it. */
   "GET /v1/turns/{turn_id}/events": {
     path: {
-      /** Which turn */
+      /** Id of the turn */
       turn_id: string;
     };
     query?: {
@@ -3599,84 +3545,79 @@ export interface Operations {
       /** A key for one use, in place of a header: `POST /v1/tickets`. The gate has looked at it already. */
       ticket?: string;
     };
-    /** Its events, to the last one */
+    /** The events, to the last one */
     response: ReadableStream<Uint8Array> | undefined;
   };
-  /** What waits to be taken in. */
+  /** List queued messages. */
   "GET /v1/turns/{turn_id}/messages": {
     path: {
-      /** Which turn */
+      /** Id of the turn */
       turn_id: string;
     };
     /** Oldest first */
-    response: QueuedMessages;
+    response: QueuedMessageList;
   };
-  /** Say something while the turn runs. */
+  /** Send a message to a running turn. */
   "POST /v1/turns/{turn_id}/messages": {
     path: {
-      /** Which turn */
+      /** Id of the turn */
       turn_id: string;
     };
-    body: Say;
-    /** It waits for its time; a `user_message` event tells when it is taken in */
-    response: SaidSo;
+    body: SendMessage;
+    /** Queued; a `user_message` event reports the delivery */
+    response: SentMessage;
   };
-  /** Take a message back that was not taken in yet. */
+  /** Retract a queued message. */
   "DELETE /v1/turns/{turn_id}/messages/{message_id}": {
     path: {
-      /** Which turn */
+      /** Id of the turn */
       turn_id: string;
-      /** Which message */
+      /** Id of the message */
       message_id: string;
     };
-    /** It will not be taken in; these are its parts */
+    /** Retracted; returns its parts */
     response: Record<string, unknown>;
   };
-  /** Where the wall time of a turn went, to the millisecond. */
+  /** Get the waterfall of a turn: its wall time by activity, to the millisecond. */
   "GET /v1/turns/{turn_id}/waterfall": {
     path: {
-      /** Which turn */
+      /** Id of the turn */
       turn_id: string;
     };
-    /** Stretches of time without gaps */
+    /** Segments without gaps */
     response: WaterfallInfo;
   };
-  /** List upstreams: where models are, and whether a key is there. Never the key. */
+  /** List upstreams with their addresses and whether each has a key, but never the key. */
   "GET /v1/upstreams": {
-    /** All of them, by name */
-    response: Listed_UpstreamInfo;
+    /** All upstreams, by name */
+    response: UpstreamInfoPage;
   };
-  /**
-   * List the upstreams that are known by name, with what it takes to connect each, and which of those on this
-   * machine answer.
-   */
+  /** List known upstreams with what each needs to be connected; those on this machine are probed. */
   "GET /v1/upstreams/known": {
-    /** All of them */
-    response: Listed_KnownUpstream;
+    /** The complete list */
+    response: KnownUpstreamPage;
   };
   /**
-   * Connect an upstream: it is asked which models it has, and a model for a word if one is named; then its
-   * key is kept, and
-   * turns that begin from now on can use it. A key is in no answer.
+   * Connect an upstream. Its models are listed, and one is asked for a token if it is named; then the key is
+   * stored, and new
+   * turns can use the upstream. Responses never contain a key.
    */
   "POST /v1/upstreams/{upstream}/connect": {
     path: {
-      /** A name of `/v1/upstreams/known`, one of the configuration, or, with `base_url`, a new one */
+      /** A name from `/v1/upstreams/known`, one from the configuration, or, with `base_url`, a new one */
       upstream: string;
     };
-    body: Connect;
-    /** It can be used */
+    body: ConnectUpstream;
+    /** Connected */
     response: ConnectedUpstream;
   };
-  /**
-   * Forget the key that was stored for an upstream, and what was connected with it. Turns that run keep it.
-   */
+  /** Delete an upstream's stored key and connection. Running turns keep it. */
   "DELETE /v1/upstreams/{upstream}/key": {
     path: {
-      /** Its name */
+      /** Name */
       upstream: string;
     };
-    /** It is forgotten */
+    /** Deleted */
     response: undefined;
   };
 }

@@ -16,71 +16,71 @@ use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-/// `/v1/agent-list_fields`.
+/// `/v1/agent-fields`.
 pub fn routes() -> OpenApiRouter<AppState> {
     OpenApiRouter::new().routes(routes!(list_fields))
 }
 
-/// In which language.
+/// Language of the texts.
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct FieldsQuery {
-    /// A tag such as `en` or `zh-CN`; English for languages that there are no words in, or absent.
+    /// A tag such as `en` or `zh-CN`; English if it is absent or unsupported.
     language: Option<String>,
 }
 
 /// The fields of an agent.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct AgentFields {
-    /// In the order of a form. `policy` and `tool_call.tool_toggles` are no single values and have no field here.
+    /// Groups in the order of a form. `policy` and `tool_call.tool_toggles` are not single values and have no field.
     pub parts: Vec<FieldGroupInfo>,
 }
 
-/// Fields that belong together.
+/// A group of fields.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct FieldGroupInfo {
-    /// A stable word.
+    /// Stable code.
     #[schema(example = "limits")]
     pub name: &'static str,
-    /// What people call it.
+    /// Label for people.
     pub label: &'static str,
-    /// What holds for all of its fields.
+    /// Text that applies to all fields of the group.
     #[serde(skip_serializing_if = "str::is_empty")]
     #[schema(required = false)]
     pub help: &'static str,
-    /// Its fields.
+    /// Fields of the group.
     pub fields: Vec<AgentField>,
 }
 
 /// A field of `AgentSettings`.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct AgentField {
-    /// Where it is.
+    /// Path in the settings.
     #[schema(example = "tool_call.timeout_ms")]
     pub path: &'static str,
     /// `model`, `lines` (a list of texts), `text`, `switch`, `number`, `choice` or `json` (an object).
     pub kind: &'static str,
-    /// Of a choice: all that may be said.
+    /// Values of a choice.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     #[schema(required = false)]
     pub choices: &'static [&'static str],
-    /// Of a number: `ms`, `bytes` or `tokens`; absent = it counts something.
+    /// Unit of a number: `ms`, `bytes` or `tokens`; absent for counts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unit: Option<&'static str>,
-    /// What holds where nothing is said; absent = nothing does, or the model decides.
+    /// Default that applies if the field is left empty; absent if there is none, or if the model decides.
     #[serde(skip_serializing_if = "Value::is_null")]
     #[schema(value_type = Value, required = false)]
     pub default: Value,
-    /// What people call it.
+    /// Label for people.
     pub label: &'static str,
-    /// What it does, and what it means if it is empty, off or 0.
+    /// Purpose of the field, and the meaning of an empty value, off or 0.
     pub help: &'static str,
 }
 
-/// List the fields of an agent, for a form: what each does, and what holds here where nothing is said.
+/// List the fields of an agent for a form: the purpose and the default of each.
 #[utoipa::path(get, path = "/v1/agent-fields", tag = "agents", params(FieldsQuery), responses(
-    (status = 200, description = "All of them", body = AgentFields),
+    (status = 200, description = "The complete list", body = AgentFields),
 ))]
 async fn list_fields(
     State(state): State<AppState>,

@@ -1,8 +1,9 @@
-//! What settings of an agent would come to, before they are saved: what the model would be told, which tools it would be
-//! offered, and what would become of a call. Keeps nothing, runs nothing. // R: U4, X5, A1
+//! Preview of agent settings before they are saved: the prompt, the offered tools, and the outlook of one call. Stores
+//! nothing and runs nothing. // R: U4, X5, A1
 
 use super::agents::{AgentSettings, find_agent, invalid_agent};
-use super::tools::{PROMPT_MODES, PromptPreview, ToolList, load_remembered, no_arguments, tool_list};
+use super::tools::{load_remembered, no_arguments, tool_list};
+use super::view::{PROMPT_MODES, PromptPreview, ToolList};
 use crate::error::{ApiError, ErrorResponse};
 use crate::extract::{Json, Path};
 use crate::principal::{KeyScope, Principal};
@@ -28,7 +29,7 @@ pub fn routes() -> OpenApiRouter<AppState> {
 #[derive(Clone, Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PreviewAgent {
-    /// What the agent would be.
+    /// Settings of the agent to preview.
     #[schema(value_type = AgentSettings)]
     pub settings: Value,
     /// A call, to see what would become of it.
@@ -36,35 +37,35 @@ pub struct PreviewAgent {
     pub call: Option<ExampleCall>,
 }
 
-/// A call that nobody has made.
+/// A hypothetical call.
 #[derive(Clone, Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ExampleCall {
     /// `group.method`.
     #[schema(example = "files.read")]
     pub tool: String,
-    /// What it would be given.
+    /// Arguments of the call.
     #[serde(default = "no_arguments")]
     #[schema(value_type = Object)]
     pub arguments: Value,
 }
 
-/// What settings would come to.
+/// Preview of agent settings.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct AgentPreview {
     /// As they would be saved: defaults included.
     #[schema(value_type = AgentSettings)]
     pub settings: Value,
-    /// What the model would be told, in each way of telling it: natively, and in every text protocol.
+    /// The prompt in each mode: native, and every text protocol.
     pub prompts: Vec<PromptPreview>,
     /// The tools as the agent would find them.
     pub tools: ToolList,
-    /// What would become of the call.
+    /// Outlook of the call.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub call: Option<CallOutlook>,
 }
 
-/// What would become of a call.
+/// Expected handling of a call.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct CallOutlook {
     /// `runs`, `asks`, `denied` or `not_started`.
@@ -73,20 +74,20 @@ pub struct CallOutlook {
     /// The rule that decides: `rule:2 allow files.*` is the second of the policy.
     #[schema(example = "rule:2 allow files.*")]
     pub rule: Option<String>,
-    /// Why it would not run.
+    /// Reason why it would not run.
     pub why: Option<String>,
 }
 
-/// See what settings of an agent would come to, checked as if they were saved.
+/// Preview agent settings, checked as if they were saved.
 ///
-/// Nothing is saved, and nothing runs. Rules are those of a turn, with what you have said before and always holds.
+/// Nothing is saved, and nothing runs. The rules are those of a turn, including your remembered approvals.
 #[utoipa::path(post, path = "/v1/agents/{agent}/preview", tag = "agents",
-    params(("agent" = String, Path, description = "Its name")), request_body = PreviewAgent, responses(
-    (status = 200, description = "What they would come to", body = AgentPreview),
-    (status = 400, description = "They could not be saved like this; `param` says which field", body = ErrorResponse),
+    params(("agent" = String, Path, description = "Name")), request_body = PreviewAgent, responses(
+    (status = 200, description = "The preview", body = AgentPreview),
+    (status = 400, description = "Invalid settings; `param` names the field", body = ErrorResponse),
     (status = 403, description = "The key lacks the scope `admin`", body = ErrorResponse),
-    (status = 404, description = "There is no such agent", body = ErrorResponse),
-    (status = 409, description = "An answer that is remembered cannot be read: `number` says which", body = ErrorResponse),
+    (status = 404, description = "Agent not found", body = ErrorResponse),
+    (status = 409, description = "A remembered approval cannot be read: `number` names it", body = ErrorResponse),
 ))]
 async fn preview(
     State(state): State<AppState>,

@@ -1,4 +1,4 @@
-//! Agents: those of the configuration, which nobody can change here, and those that users make. // R: O4, R4
+//! Agents of the configuration, which are read-only here, and agents of users. // R: O4, R4
 //!
 //! An agent made here has a prompt, models among the upstreams that there are, and rules for the tools that there are. What
 //! runs code or decides where keys are sent (upstreams, MCP servers, commands, HTTP tools, folders) is in the configuration
@@ -6,7 +6,7 @@
 
 use super::conversations::now_ms;
 use super::page::ListPage;
-use super::tools::{PromptPreview, ToolInfo, mode_and_protocol};
+use super::view::{PromptPreview, ToolInfo, mode_and_protocol};
 use crate::error::{ApiError, ErrorResponse};
 use crate::extract::{Json, Path, Query};
 use crate::principal::{KeyScope, Principal};
@@ -42,68 +42,68 @@ pub fn routes() -> OpenApiRouter<AppState> {
 /// An agent in short.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct AgentInfo {
-    /// Its name.
+    /// Name.
     #[schema(example = "researcher")]
     pub name: String,
-    /// `file` = of the configuration, `stored` = made over the API.
+    /// `file` if it is part of the configuration, `stored` if it was created over the API.
     #[schema(example = "stored")]
     pub origin: &'static str,
-    /// It cannot be changed here: duplicate it to have one that can.
+    /// True if it cannot be changed over the API; duplicate it instead.
     pub read_only: bool,
-    /// It answers when none is named.
+    /// True for the default agent.
     pub is_default: bool,
-    /// The first of its models, as `upstream/model`.
+    /// Its first model, as `upstream/model`.
     #[schema(example = "deepseek/deepseek-chat")]
     pub model: Option<String>,
-    /// How calls travel: `auto`, `native` or `text`.
+    /// Tool-calling mode: `auto`, `native` or `text`.
     pub mode: String,
-    /// Whether it has tools at all.
+    /// True if the agent has tools.
     pub tools_enabled: bool,
-    /// Grows with each change. Absent = it is of the configuration.
+    /// Version, which grows with each change. Absent for agents of the configuration.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<u64>,
-    /// Milliseconds since 1970. Absent = it is of the configuration.
+    /// Time of the last change in milliseconds since 1970. Absent for agents of the configuration.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub updated_at: Option<i64>,
-    /// Why it cannot be used now.
+    /// Reason why it is unusable.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fault: Option<String>,
-    /// What is most likely not meant: rules that fit no tool there is, each with the nearest name. Absent = nothing.
+    /// Likely mistakes: rules that match no tool, each with the nearest name. Absent if there are none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(required = false)]
     pub warnings: Vec<String>,
 }
 
-/// An agent with all that it is.
+/// An agent in detail.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct AgentDetail {
     /// In short.
     #[serde(flatten)]
     pub info: AgentInfo,
-    /// What `[agents.NAME]` would say, defaults included.
+    /// Settings in the form of `[agents.NAME]`, defaults included.
     #[schema(value_type = AgentSettings)]
     pub settings: Value,
 }
 
-/// What `[agents.NAME]` of the configuration may say, as JSON: the same fields, checks and messages. See
-/// docs/configuration.md for each of them.
+/// Settings of an agent as JSON: the fields, checks and messages of `[agents.NAME]` in the configuration. See
+/// docs/configuration.md for each field.
 #[derive(ToSchema)]
 #[allow(dead_code, reason = "a description only: settings are read by the configuration's own code")]
 pub struct AgentSettings {
-    /// `upstream/model`, at an upstream that there is.
+    /// Model as `upstream/model`; the upstream must exist.
     #[schema(example = "deepseek/deepseek-chat")]
     model: String,
-    /// Models to go on with when this one cannot be had, before the first token only.
+    /// Fallback models, used only before the first token.
     #[schema(required = false)]
     fallback: Vec<String>,
-    /// How calls travel: `auto`, `native` or `text`.
+    /// Tool-calling mode: `auto`, `native` or `text`.
     mode: Option<String>,
     /// Template of the system prompt.
     #[schema(example = "You are {{ agent }}. Today is {{ date }}.")]
     prompt: Option<String>,
-    /// 0 to 2.
+    /// Temperature, 0 to 2.
     temperature: Option<f64>,
-    /// Most tokens of one step.
+    /// Maximum number of tokens in one step.
     max_output_tokens: Option<u32>,
     /// Further fields of the request body.
     #[schema(required = false, value_type = Object)]
@@ -111,19 +111,19 @@ pub struct AgentSettings {
     /// Use of tools.
     #[schema(required = false)]
     tool_call: ToolCallSettings,
-    /// What may run unasked, and what may not run at all; the first rule that fits decides.
+    /// Rules that allow, ask about or deny tool calls; the first match decides.
     #[schema(required = false)]
     policy: Vec<Value>,
-    /// When the model goes in circles.
+    /// Loop guard.
     #[schema(required = false, value_type = Object)]
     guard: Value,
-    /// What becomes of a message in mid-turn: `next_step` or `after_turn`.
+    /// Delivery of messages sent while a turn runs: `next_step` or `after_turn`.
     #[schema(required = false)]
     steering: String,
-    /// What becomes of a turn whose process died, when another takes it over: `continue` or `end`.
+    /// Handling of a turn whose process died, when another takes it over: `continue` or `end`.
     #[schema(required = false)]
     on_interrupted: String,
-    /// Bounds that differ from those of all agents.
+    /// Limits that override those of the server.
     #[schema(required = false, value_type = Object)]
     limits: Value,
 }
@@ -132,36 +132,36 @@ pub struct AgentSettings {
 #[derive(ToSchema)]
 #[allow(dead_code, reason = "a description only")]
 pub struct ToolCallSettings {
-    /// Whether it has any. Default false.
+    /// True if the agent has tools. Default false.
     #[schema(required = false)]
     enabled: bool,
     /// `auto`, or `manual`: each call waits for a person.
     mode: Option<String>,
-    /// A group or one method, on or off; the more exact name wins.
+    /// Toggles by group or tool; the more specific name wins.
     #[schema(required = false)]
     tool_toggles: BTreeMap<String, bool>,
-    /// What is not named there. Default true.
+    /// Toggle of tools that are not listed. Default true.
     #[schema(required = false)]
     default_tool_enabled: bool,
-    /// Steps with calls in a turn. Default 5.
+    /// Maximum number of steps with calls in a turn. Default 5.
     #[schema(required = false)]
     max_iterations: u32,
-    /// Time limit of a tool that has none of its own, in milliseconds.
+    /// Default time limit of tools, in milliseconds.
     #[schema(required = false)]
     timeout_ms: u64,
     /// Ask before every call.
     #[schema(required = false)]
     require_confirmation: bool,
-    /// Run calls of a step beside each other.
+    /// Run the calls of a step in parallel.
     #[schema(required = false)]
     parallel_execution: bool,
     /// Protocol of text mode: `vcp` or `xml`.
     #[schema(required = false)]
     protocol: String,
-    /// When tools that change nothing start: `eager` or `after_stream`.
+    /// Start of tools without side effects: `eager` or `after_stream`.
     #[schema(required = false)]
     start: String,
-    /// Who says the results in text mode: `user` or `tool`.
+    /// Role of tool results in text mode: `user` or `tool`.
     #[schema(required = false)]
     results: String,
 }
@@ -173,19 +173,19 @@ pub struct CreateAgent {
     /// 1 to 64 letters, digits, `-`, `_` or `.`.
     #[schema(example = "researcher")]
     pub name: String,
-    /// What it is.
+    /// Settings of the new agent.
     #[schema(value_type = AgentSettings)]
     pub settings: Value,
 }
 
-/// An agent in place of the one there is.
+/// New settings of an agent.
 #[derive(Clone, Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ReplaceAgent {
-    /// What it is.
+    /// New settings, replacing all of the old ones.
     #[schema(value_type = AgentSettings)]
     pub settings: Value,
-    /// The version that was changed: another one there by now is a conflict. Absent = whatever is there is replaced.
+    /// Expected current version; a different one is a conflict. Absent to replace any version.
     #[serde(default)]
     pub version: Option<u64>,
 }
@@ -194,29 +194,29 @@ pub struct ReplaceAgent {
 #[derive(Clone, Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DuplicateAgent {
-    /// Its name.
+    /// Name.
     #[schema(example = "my-default")]
     pub name: String,
 }
 
-/// Switches of tools. `null` takes a switch away.
+/// Tool toggles. `null` removes a toggle.
 #[derive(Clone, Debug, Default, Deserialize, ToSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct UpdateToggles {
-    /// By name of a tool (`files.read`) or a group (`files`).
+    /// Toggles by tool (`files.read`) or group (`files`).
     pub tools: BTreeMap<String, Option<bool>>,
-    /// By source (`mcp:files`): every tool that it has now.
+    /// Toggles by source (`mcp:files`), applied to every tool that it has now.
     pub sources: BTreeMap<String, Option<bool>>,
 }
 
-/// In which way the tools are told.
+/// Tool-calling mode of a prompt.
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct PromptQuery {
-    /// `auto`, `native` or `text`; absent = as the agent says.
+    /// `auto`, `native` or `text`; absent for the agent's own.
     mode: Option<String>,
-    /// `vcp` or `xml`; absent = as the agent says. Naming one means text.
+    /// `vcp` or `xml`; absent for the agent's own. Implies `text`.
     protocol: Option<String>,
 }
 
@@ -251,7 +251,7 @@ fn default_name(state: &AppState) -> Option<String> {
     state.app.agent_for(None, &None).ok().map(|agent| agent.name.clone())
 }
 
-/// What an agent says of itself, in short; of one that cannot be read, what its settings say.
+/// An agent in short form; if its settings are invalid, the part of them that can be read.
 fn agent_info(name: &str, settings: &Value, default: Option<&str>) -> AgentInfo {
     let text = |pointer: &str| settings.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
     AgentInfo {
@@ -269,7 +269,7 @@ fn agent_info(name: &str, settings: &Value, default: Option<&str>) -> AgentInfo 
     }
 }
 
-/// What is most likely not meant by an agent that can be used.
+/// Likely mistakes in the settings of a valid agent.
 fn agent_warnings(state: &AppState, agent: &Agent) -> Vec<String> {
     state.app.toolbox().unmatched_rules(&agent.policy).iter().map(ToString::to_string).collect()
 }
@@ -302,7 +302,7 @@ fn stored_agent(state: &AppState, document: StoredDocument) -> AgentDetail {
 
 /// List agents: those of the configuration first, each by name.
 #[utoipa::path(get, path = "/v1/agents", tag = "agents", responses(
-    (status = 200, description = "All of them", body = ListPage<AgentInfo>),
+    (status = 200, description = "The complete list", body = ListPage<AgentInfo>),
 ))]
 async fn list(
     State(state): State<AppState>,
@@ -324,11 +324,11 @@ async fn list(
     Ok(axum::Json(ListPage::complete(items)))
 }
 
-/// An agent with its settings.
+/// Get an agent with its settings.
 #[utoipa::path(get, path = "/v1/agents/{agent}", tag = "agents",
-    params(("agent" = String, Path, description = "Its name")), responses(
-    (status = 200, description = "All that it is", body = AgentDetail),
-    (status = 404, description = "There is none", body = ErrorResponse),
+    params(("agent" = String, Path, description = "Name")), responses(
+    (status = 200, description = "The agent", body = AgentDetail),
+    (status = 404, description = "Not found", body = ErrorResponse),
 ))]
 async fn get(
     State(state): State<AppState>,
@@ -355,10 +355,10 @@ pub(super) async fn find_agent(
     Ok(stored_agent(state, document.ok_or_else(|| agent_not_found(name))?))
 }
 
-/// Make an agent. Turns that begin from now on may name it.
+/// Create an agent. New turns can use it.
 #[utoipa::path(post, path = "/v1/agents", tag = "agents", request_body = CreateAgent, responses(
-    (status = 201, description = "It is there", body = AgentDetail),
-    (status = 400, description = "It cannot be made like this; `param` says which field", body = ErrorResponse),
+    (status = 201, description = "Created", body = AgentDetail),
+    (status = 400, description = "Invalid settings; `param` names the field", body = ErrorResponse),
     (status = 403, description = "The key lacks the scope `admin`", body = ErrorResponse),
     (status = 409, description = "The name is taken", body = ErrorResponse),
 ))]
@@ -389,14 +389,14 @@ fn percent_encoded(name: &str) -> String {
     encoded
 }
 
-/// Put other settings in the place of an agent's.
+/// Replace the settings of an agent.
 #[utoipa::path(put, path = "/v1/agents/{agent}", tag = "agents",
-    params(("agent" = String, Path, description = "Its name")), request_body = ReplaceAgent, responses(
-    (status = 200, description = "As it is now", body = AgentDetail),
-    (status = 400, description = "It cannot be changed like this; `param` says which field", body = ErrorResponse),
+    params(("agent" = String, Path, description = "Name")), request_body = ReplaceAgent, responses(
+    (status = 200, description = "The new state", body = AgentDetail),
+    (status = 400, description = "Invalid settings; `param` names the field", body = ErrorResponse),
     (status = 403, description = "The key lacks the scope `admin`", body = ErrorResponse),
-    (status = 404, description = "There is none", body = ErrorResponse),
-    (status = 409, description = "It is of the configuration, or somebody else has changed it", body = ErrorResponse),
+    (status = 404, description = "Not found", body = ErrorResponse),
+    (status = 409, description = "The agent is part of the configuration, or was changed meanwhile", body = ErrorResponse),
 ))]
 async fn replace(
     State(state): State<AppState>,
@@ -496,13 +496,13 @@ pub(super) async fn set_model(
     save_agent(state, principal, name, Value::Object(settings), expect).await
 }
 
-/// Take an agent away. Turns that run keep it.
+/// Delete an agent. Running turns keep it.
 #[utoipa::path(delete, path = "/v1/agents/{agent}", tag = "agents",
-    params(("agent" = String, Path, description = "Its name")), responses(
-    (status = 204, description = "It is gone"),
+    params(("agent" = String, Path, description = "Name")), responses(
+    (status = 204, description = "Deleted"),
     (status = 403, description = "The key lacks the scope `admin`", body = ErrorResponse),
-    (status = 404, description = "There is none", body = ErrorResponse),
-    (status = 409, description = "It is of the configuration", body = ErrorResponse),
+    (status = 404, description = "Not found", body = ErrorResponse),
+    (status = 409, description = "The agent is part of the configuration", body = ErrorResponse),
 ))]
 async fn delete(
     State(state): State<AppState>,
@@ -516,13 +516,13 @@ async fn delete(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Make a copy that can be changed, of any agent.
+/// Duplicate any agent; the copy can be changed.
 #[utoipa::path(post, path = "/v1/agents/{agent}/duplicate", tag = "agents",
-    params(("agent" = String, Path, description = "What is copied")), request_body = DuplicateAgent, responses(
-    (status = 201, description = "The copy is there", body = AgentDetail),
-    (status = 400, description = "It cannot be copied like this", body = ErrorResponse),
+    params(("agent" = String, Path, description = "Name of the original")), request_body = DuplicateAgent, responses(
+    (status = 201, description = "Created", body = AgentDetail),
+    (status = 400, description = "Invalid request", body = ErrorResponse),
     (status = 403, description = "The key lacks the scope `admin`", body = ErrorResponse),
-    (status = 404, description = "There is none", body = ErrorResponse),
+    (status = 404, description = "Not found", body = ErrorResponse),
     (status = 409, description = "The name is taken", body = ErrorResponse),
 ))]
 async fn duplicate(
@@ -538,14 +538,14 @@ async fn duplicate(
         .map(created_response)
 }
 
-/// Switch tools of an agent on and off, by name, group or source.
+/// Toggle tools of an agent by name, group or source.
 #[utoipa::path(patch, path = "/v1/agents/{agent}/toggles", tag = "agents",
-    params(("agent" = String, Path, description = "Its name")), request_body = UpdateToggles, responses(
-    (status = 200, description = "As it is now", body = AgentDetail),
-    (status = 400, description = "There is no such tool, group or source", body = ErrorResponse),
+    params(("agent" = String, Path, description = "Name")), request_body = UpdateToggles, responses(
+    (status = 200, description = "The new state", body = AgentDetail),
+    (status = 400, description = "Unknown tool, group or source", body = ErrorResponse),
     (status = 403, description = "The key lacks the scope `admin`", body = ErrorResponse),
-    (status = 404, description = "There is none", body = ErrorResponse),
-    (status = 409, description = "It is of the configuration, or somebody else has changed it", body = ErrorResponse),
+    (status = 404, description = "Not found", body = ErrorResponse),
+    (status = 409, description = "The agent is part of the configuration, or was changed meanwhile", body = ErrorResponse),
 ))]
 async fn update_toggles(
     State(state): State<AppState>,
@@ -607,12 +607,12 @@ fn member_mut<'a>(of: &'a mut Value, name: &str) -> Option<&'a mut Value> {
     Some(of.as_object_mut()?.entry(name).or_insert_with(|| Value::Object(Map::new())))
 }
 
-/// What an agent would be told now, and what it costs in tokens.
+/// Get the prompt of an agent, with its cost in tokens.
 #[utoipa::path(get, path = "/v1/agents/{agent}/prompt", tag = "agents",
-    params(("agent" = String, Path, description = "Its name"), PromptQuery), responses(
+    params(("agent" = String, Path, description = "Name"), PromptQuery), responses(
     (status = 200, description = "Prompt, tools and tokens", body = PromptPreview),
-    (status = 400, description = "There is no such mode or protocol", body = ErrorResponse),
-    (status = 404, description = "There is none", body = ErrorResponse),
+    (status = 400, description = "Unknown mode or protocol", body = ErrorResponse),
+    (status = 404, description = "Not found", body = ErrorResponse),
 ))]
 async fn get_prompt(
     State(state): State<AppState>,
@@ -638,12 +638,12 @@ pub(super) async fn require_agent(
     state.app.agent_for(Some(name), &owner).map(drop).map_err(|_| agent_not_found(name))
 }
 
-/// The tools as an agent finds them: which it is offered, and why not the others.
+/// List all tools for an agent: those that it is offered, and the reason for each of the others.
 #[utoipa::path(get, path = "/v1/agents/{agent}/tools", tag = "agents",
-    params(("agent" = String, Path, description = "Its name"), PromptQuery), responses(
+    params(("agent" = String, Path, description = "Name"), PromptQuery), responses(
     (status = 200, description = "Every tool by name", body = ListPage<ToolInfo>),
-    (status = 400, description = "There is no such mode or protocol", body = ErrorResponse),
-    (status = 404, description = "There is none", body = ErrorResponse),
+    (status = 400, description = "Unknown mode or protocol", body = ErrorResponse),
+    (status = 404, description = "Not found", body = ErrorResponse),
 ))]
 async fn list_tools(
     State(state): State<AppState>,

@@ -29,46 +29,46 @@ pub fn routes() -> OpenApiRouter<AppState> {
     OpenApiRouter::new().routes(routes!(resolve))
 }
 
-/// An answer.
+/// Answer to a question.
 #[derive(Clone, Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ResolveApproval {
-    /// `resolve` or `deny`. A running tool's own question: `resolve` accepts it with what is in `arguments`, `deny` declines.
+    /// `approve` or `deny`. For a running tool's own question, `approve` submits the values in `arguments` and `deny` declines.
     #[schema(value_type = String)]
     pub decision: ApprovalDecision,
-    /// Why; a denial's reason is told to the model.
+    /// Reason; that of a denial is sent to the model.
     #[serde(default)]
     pub reason: Option<String>,
-    /// Run it with these arguments instead: a full replacement. Of a running tool's question: what is filled in.
+    /// Replacement for all arguments. For a running tool's question, the values of its form.
     #[serde(default)]
     #[schema(value_type = Option<Object>)]
     pub arguments: Option<Value>,
-    /// Hash of the arguments that were looked at, from the question: if they are others by now, the answer is refused.
+    /// Hash of the arguments from the question; the answer is refused if they have changed.
     #[serde(default)]
     pub arguments_hash: Option<String>,
-    /// For how long the answer holds, and for which arguments of the tool. Absent = for this call.
+    /// Scope and arguments for which the answer is remembered. Absent for this call only.
     #[serde(default)]
     pub remember: Option<RememberFor>,
 }
 
-/// For how long an answer holds, and for which arguments. It always holds for the tool as it is defined now, and no other.
+/// Scope and arguments of a remembered answer. It applies only to the tool's current definition.
 #[derive(Clone, Debug, Deserialize, ToSchema)]
 #[serde(
     untagged,
     expecting = "`remember` is `call`, `turn`, `conversation` or `always`, or {scope, arguments} with `these`, `any` or tests"
 )]
 pub enum RememberFor {
-    /// For these arguments exactly.
+    /// For exactly these arguments.
     Scope(RememberScope),
-    /// For these or others.
+    /// For any arguments.
     Chosen(RememberChoice),
 }
 
-/// For how long an answer holds.
+/// Scope of a remembered answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RememberScope {
-    /// For this call; nothing is kept.
+    /// For this call only.
     Call,
     /// For later calls of the turn.
     Turn,
@@ -78,39 +78,39 @@ pub enum RememberScope {
     Always,
 }
 
-/// For how long, and for which arguments.
+/// Scope and arguments of a remembered answer.
 #[derive(Clone, Debug, PartialEq, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RememberChoice {
-    /// For how long.
+    /// Scope.
     pub scope: RememberScope,
-    /// For which arguments. Absent = `these`.
+    /// Arguments. Absent for `these`.
     #[serde(default)]
     pub arguments: Option<RememberArguments>,
-    /// An older name of the same: `exact`, `any`, or `{"arguments": {…}}` with the tests.
+    /// Older name of `arguments`: `exact`, `any`, or `{"arguments": {…}}` with conditions.
     #[serde(default)]
     #[schema(value_type = Option<Object>)]
     pub constraints: Option<ArgumentConstraints>,
 }
 
-/// For which arguments an answer holds.
+/// Arguments for which an answer is remembered.
 #[derive(Clone, Debug, PartialEq, Deserialize, ToSchema)]
 #[serde(untagged)]
 pub enum RememberArguments {
-    /// In a word.
+    /// By keyword.
     Named(ArgumentsKeyword),
-    /// Those that pass all of these tests, by name or JSON pointer; others are not looked at.
+    /// Conditions by name or JSON pointer; other arguments may have any value.
     #[schema(value_type = Object)]
     Tests(BTreeMap<String, ArgumentTest>),
 }
 
-/// For which arguments an answer holds, in a word.
+/// Keyword for the arguments of a remembered answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ArgumentsKeyword {
-    /// Exactly those that were asked about.
+    /// Exactly the arguments in question.
     These,
-    /// Any: the answer is about the tool.
+    /// Any arguments.
     Any,
 }
 
@@ -146,27 +146,27 @@ impl RememberFor {
     }
 }
 
-/// What became of an answer.
+/// Receipt for an answered approval.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct ApprovalAck {
-    /// `resolved`: it is in the log. `queued`: the question has not been asked yet and will be answered so.
+    /// `resolved`: the answer is in the log. `queued`: the question has not been asked yet; this will be its answer.
     pub status: &'static str,
 }
 
-/// Answer a question, or `answer_all` that are open.
+/// Answer a question, or `all` that are open.
 ///
-/// The first answer counts; the same one again is as good. Of a cancel and an answer that race one wins, and everybody is
-/// told the same.
-#[utoipa::path(post, path = "/v1/turns/{turn_id}/approvals/{approval_id}", tag = "turns", request_body = ResolveApproval,
-    params(("turn_id" = String, Path, description = "Which turn"), ("approval_id" = String, Path, description = "Which question, or `all`")),
+/// The first answer counts; repeating it succeeds. If a cancellation and an answer race, one of them wins, and every
+/// client gets the same outcome.
+#[utoipa::path(post, path = "/v1/turns/{turn_id}/approvals/{approval_id}", tag = "approvals", request_body = ResolveApproval,
+    params(("turn_id" = String, Path, description = "Id of the turn"), ("approval_id" = String, Path, description = "Id of the question, or `all`")),
     responses(
-        (status = 200, description = "It is the answer", body = ApprovalAck),
-        (status = 202, description = "The question has not been asked yet; it will be answered so", body = ApprovalAck),
-        (status = 404, description = "There is no such turn or question", body = ErrorResponse),
-        (status = 409, description = "It was answered differently", body = ErrorResponse),
-        (status = 410, description = "Its time is over, or its call went away", body = ErrorResponse),
-        (status = 422, description = "What was filled in does not fit; the question is still open", body = ErrorResponse),
-        (status = 503, description = "Another server runs the turn: `owner` says which", body = ErrorResponse),
+        (status = 200, description = "Answered", body = ApprovalAck),
+        (status = 202, description = "Queued: the question has not been asked yet", body = ApprovalAck),
+        (status = 404, description = "Turn or question not found", body = ErrorResponse),
+        (status = 409, description = "Already answered differently", body = ErrorResponse),
+        (status = 410, description = "The question expired, or its call was cancelled", body = ErrorResponse),
+        (status = 422, description = "The values are invalid; the question is still open", body = ErrorResponse),
+        (status = 503, description = "Another server runs the turn: `owner` names it", body = ErrorResponse),
     ))]
 async fn resolve(
     State(state): State<AppState>,
@@ -219,7 +219,7 @@ impl ResolveApproval {
     }
 }
 
-/// What an answer is told.
+/// Response to an answered approval.
 pub fn approval_ack(
     outcome: ApprovalOutcome,
     question: &ApprovalId,
@@ -257,7 +257,7 @@ async fn answer_all(control: &TurnControl, body: ResolveApproval) -> (StatusCode
     (StatusCode::ACCEPTED, axum::Json(ApprovalAck { status: "queued" }))
 }
 
-/// What became of a question of a turn that is over.
+/// Outcome of an approval of a turn that has ended.
 pub async fn outcome_in_log(
     log: &dyn Log,
     turn: &TurnId,

@@ -22,23 +22,23 @@ pub fn routes() -> OpenApiRouter<AppState> {
     OpenApiRouter::new().routes(routes!(cancel_call)).routes(routes!(submit_call_result))
 }
 
-/// How a call ended that a client was asked to run.
+/// Result of a call that a client was asked to run.
 #[derive(Clone, Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CallResult {
-    /// Whether it worked.
+    /// Status of the call.
     #[schema(value_type = String)]
     pub status: ClientStatus,
-    /// What it produced, or what went wrong: a text as it is, anything else as JSON.
+    /// Output of the call, or its error: text as it is, anything else as JSON.
     #[serde(default)]
     #[schema(value_type = Object)]
     pub output: Value,
-    /// Whether it took effect where the user can see it.
+    /// True if the call took effect where the user can see it.
     #[serde(default)]
     pub applied: Option<bool>,
 }
 
-/// What became of it.
+/// Receipt for a call's result or cancellation.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct CallAck {
     /// `accepted`, `cancelling` or `ended`.
@@ -52,13 +52,13 @@ impl CallResult {
     }
 }
 
-/// Stop one call; the turn goes on.
+/// Cancel one call; the turn continues.
 #[utoipa::path(post, path = "/v1/turns/{turn_id}/calls/{tool_id}/cancel", tag = "turns",
-    params(("turn_id" = String, Path, description = "Which turn"), ("tool_id" = String, Path, description = "Which call")),
+    params(("turn_id" = String, Path, description = "Id of the turn"), ("tool_id" = String, Path, description = "Id of the call")),
     responses(
-        (status = 202, description = "It ends, or has ended before; its `tool_result` tells how", body = CallAck),
-        (status = 404, description = "There is no such turn or call", body = ErrorResponse),
-        (status = 503, description = "Another server runs the turn: `owner` says which", body = ErrorResponse),
+        (status = 202, description = "Accepted: the call is ending or has ended; its `tool_result` tells", body = CallAck),
+        (status = 404, description = "Turn or call not found", body = ErrorResponse),
+        (status = 503, description = "Another server runs the turn: `owner` names it", body = ErrorResponse),
     ))]
 async fn cancel_call(
     State(state): State<AppState>,
@@ -82,15 +82,15 @@ pub async fn stop_call(turn_state: TurnState, call: &str) -> Result<CallAck, Api
     }
 }
 
-/// Tell how a call ended that you were asked to run. The first answer in time counts.
+/// Submit the result of a call that the client was asked to run. The first result in time counts.
 #[utoipa::path(post, path = "/v1/turns/{turn_id}/calls/{tool_id}/result", tag = "turns", request_body = CallResult,
-    params(("turn_id" = String, Path, description = "Which turn"), ("tool_id" = String, Path, description = "Which call")),
+    params(("turn_id" = String, Path, description = "Id of the turn"), ("tool_id" = String, Path, description = "Id of the call")),
     responses(
-        (status = 200, description = "It is the call's outcome", body = CallAck),
-        (status = 404, description = "There is no such turn, or no client was asked to run such a call", body = ErrorResponse),
+        (status = 200, description = "Accepted as the call's outcome", body = CallAck),
+        (status = 404, description = "Turn not found, or no client was asked to run the call", body = ErrorResponse),
         (status = 409, description = "The call has an outcome already", body = ErrorResponse),
-        (status = 410, description = "The call's time is over", body = ErrorResponse),
-        (status = 503, description = "Another server runs the turn: `owner` says which", body = ErrorResponse),
+        (status = 410, description = "The call timed out", body = ErrorResponse),
+        (status = 503, description = "Another server runs the turn: `owner` names it", body = ErrorResponse),
     ))]
 async fn submit_call_result(
     State(state): State<AppState>,
@@ -104,7 +104,7 @@ async fn submit_call_result(
         .map(axum::Json)
 }
 
-/// What an answer is told.
+/// Response to a submitted result.
 pub fn call_ack(outcome: ClientAnswerResult, call: &str) -> Result<CallAck, ApiError> {
     match outcome {
         ClientAnswerResult::Accepted => Ok(CallAck { status: "accepted" }),

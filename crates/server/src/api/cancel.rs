@@ -16,13 +16,13 @@ pub fn routes() -> OpenApiRouter<AppState> {
     OpenApiRouter::new().routes(routes!(cancel))
 }
 
-/// Stop a turn. What is finished stays; a second time: without waiting for tools to say how they ended.
+/// Cancel a turn. Finished work stays. A second request does not wait for running tools to end.
 #[utoipa::path(post, path = "/v1/turns/{turn_id}/cancel", tag = "turns",
-    params(("turn_id" = String, Path, description = "Which turn")),
+    params(("turn_id" = String, Path, description = "Id of the turn")),
     responses(
-        (status = 202, description = "It will stop, or has ended before; its events tell which"),
-        (status = 404, description = "There is none", body = ErrorResponse),
-        (status = 503, description = "Another server runs the turn: `owner` says which", body = ErrorResponse),
+        (status = 202, description = "Accepted: the turn will stop or has already ended; its events tell"),
+        (status = 404, description = "Not found", body = ErrorResponse),
+        (status = 503, description = "Another server runs the turn: `owner` names it", body = ErrorResponse),
     ))]
 async fn cancel(
     State(state): State<AppState>,

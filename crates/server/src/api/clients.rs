@@ -19,7 +19,7 @@ pub fn routes() -> OpenApiRouter<AppState> {
     OpenApiRouter::new().routes(routes!(declare_tools))
 }
 
-/// What a client can do.
+/// Tools of a client.
 #[derive(Clone, Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DeclareTools {
@@ -32,24 +32,23 @@ pub struct DeclareTools {
 /// They are declared.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct ToolDeclaration {
-    /// Which client.
     pub client_id: String,
-    /// How many tools it has now.
+    /// Number of tools that the client has declared.
     pub tools: usize,
-    /// Say it again before this time is over, in milliseconds, or they are no longer offered.
+    /// Lifetime in milliseconds: declare the tools again before it ends, or they are no longer offered.
     pub valid_ms: u64,
 }
 
 /// Declare the tools that a client runs.
 ///
-/// They are offered in turns of the same user that begin from now on. A call is offered by its `tool_start` event, which
-/// names the client; answer it with `POST /v1/turns/{turn_id}/calls/{tool_id}/result`.
+/// They are offered in new turns of the same user. A `tool_start` event that names the client asks it to run a call; submit the
+/// result with `POST /v1/turns/{turn_id}/calls/{tool_id}/result`.
 #[utoipa::path(put, path = "/v1/clients/{client_id}/tools", tag = "clients", request_body = DeclareTools,
-    params(("client_id" = String, Path, description = "An id of the client's own choice")),
+    params(("client_id" = String, Path, description = "Id that the client chooses")),
     responses(
-        (status = 200, description = "They are offered from now on", body = ToolDeclaration),
-        (status = 400, description = "They cannot be declared so", body = ErrorResponse),
-        (status = 409, description = "No client can be called so", body = ErrorResponse),
+        (status = 200, description = "Declared", body = ToolDeclaration),
+        (status = 400, description = "Invalid declaration", body = ErrorResponse),
+        (status = 409, description = "Invalid client id", body = ErrorResponse),
     ))]
 async fn declare_tools(
     State(state): State<AppState>,
@@ -70,7 +69,7 @@ async fn declare_tools(
     Ok(axum::Json(ToolDeclaration { client_id, tools, valid_ms }))
 }
 
-/// Whether a client may call itself so.
+/// Checks that a client may use this id.
 pub fn check_client_id(client_id: &str) -> Result<(), ApiError> {
     match client_id.len() {
         1..=CLIENT_ID_BYTES_MAX => Ok(()),

@@ -39,7 +39,7 @@ pub fn routes() -> OpenApiRouter<AppState> {
 /// A conversation.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct ConversationInfo {
-    /// Its id.
+    /// Id.
     #[schema(example = "conv_01a1fe3a01c37659bcb2d47e8bf4ff6e")]
     pub id: String,
     /// Given, or the first words of the first input.
@@ -47,9 +47,9 @@ pub struct ConversationInfo {
     /// `given`, or `input` = the first words of the first input.
     #[schema(example = "input")]
     pub title_by: &'static str,
-    /// The turn that a new one continues if nothing else is said.
+    /// Turn that a new one continues by default.
     pub leaf_id: Option<String>,
-    /// How many turns it has, all branches counted.
+    /// Number of turns, all branches counted.
     pub turns: u64,
     /// The turn that runs in it now.
     pub running_turn_id: Option<String>,
@@ -78,7 +78,7 @@ impl From<ConversationSummary> for ConversationInfo {
     }
 }
 
-/// What a turn continues.
+/// Turn that another turn continues.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ParentTurn {
@@ -98,22 +98,22 @@ impl From<TurnParent> for ParentTurn {
 /// A turn in a tree. Turns with the same parent are siblings: with another input an edit, with the same a regeneration.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct TurnNode {
-    /// Its id.
+    /// Id.
     pub id: String,
-    /// What it continues; absent = it begins the conversation.
+    /// The turn before; absent for the first of a conversation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parent: Option<ParentTurn>,
     /// Id of the answer.
     pub message_id: String,
-    /// Which agent answered.
+    /// Agent that answered.
     pub agent: String,
-    /// Which model, as `upstream/model`.
+    /// Model that answered, as `upstream/model`.
     pub model: Option<String>,
     /// The beginning of the input.
     pub input: String,
     /// The beginning of the answer.
     pub answer: String,
-    /// `running`, or how it ended.
+    /// `running`, or the status at its end.
     pub status: String,
     /// Milliseconds since 1970.
     pub created_at: i64,
@@ -148,7 +148,7 @@ pub struct CreateConversation {
     pub title: Option<String>,
 }
 
-/// What is to be different. What is not named stays.
+/// Changes to a conversation. Absent fields stay as they are.
 #[derive(Clone, Debug, Default, Deserialize, ToSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct UpdateConversation {
@@ -161,7 +161,7 @@ pub struct UpdateConversation {
 /// A place where a text was found.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct SearchResult {
-    /// In which conversation.
+    /// Id of the conversation.
     pub conversation_id: String,
     /// Its title.
     pub title: String,
@@ -170,7 +170,7 @@ pub struct SearchResult {
     pub turn_id: Option<String>,
     /// `title`, `input` or `answer`.
     pub part: &'static str,
-    /// What stands around it.
+    /// Text around the match.
     pub snippet: String,
     /// Milliseconds since 1970.
     pub at: i64,
@@ -193,30 +193,30 @@ impl From<SearchHit> for SearchResult {
     }
 }
 
-/// Which conversations.
+/// Filter of a list of conversations.
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct ConversationsQuery {
     /// Only those with this text in title, input or answer, whatever its case.
     q: Option<String>,
-    /// `next` of the page before.
+    /// `next` of the previous page.
     cursor: Option<String>,
-    /// Most rows, 1 to 200. Default 50.
+    /// Maximum number of rows, 1 to 200. Default 50.
     #[param(minimum = 1, maximum = 200)]
     limit: Option<u32>,
 }
 
-/// What is looked for.
+/// Search query.
 #[derive(Clone, Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct SearchQuery {
     /// The text. `%`, `_` and `*` mean themselves.
     q: String,
-    /// `next` of the page before.
+    /// `next` of the previous page.
     cursor: Option<String>,
-    /// Most rows, 1 to 200. Default 50.
+    /// Maximum number of rows, 1 to 200. Default 50.
     #[param(minimum = 1, maximum = 200)]
     limit: Option<u32>,
 }
@@ -233,12 +233,12 @@ async fn find_conversation(
     state.catalog.conversation(&principal.user, id).await?.ok_or_else(|| conversation_not_found(id))
 }
 
-/// Make a conversation without turns.
+/// Create a conversation without turns.
 ///
-/// Not needed before a first turn: `POST /v1/turns` makes one too.
+/// Not needed before a first turn: `POST /v1/turns` creates one.
 #[utoipa::path(post, path = "/v1/conversations", tag = "conversations", request_body = CreateConversation, responses(
-    (status = 201, description = "It is there", body = ConversationInfo),
-    (status = 400, description = "It cannot be made like this", body = ErrorResponse),
+    (status = 201, description = "Created", body = ConversationInfo),
+    (status = 400, description = "Invalid request", body = ErrorResponse),
 ))]
 async fn create(
     State(state): State<AppState>,
@@ -258,11 +258,11 @@ async fn created_response(state: &AppState, principal: &Principal, id: &str) -> 
     Ok((StatusCode::CREATED, [(header::LOCATION, location)], axum::Json(conversation)).into_response())
 }
 
-/// List conversations, those with the latest events first.
+/// List conversations, most recently active first.
 #[utoipa::path(get, path = "/v1/conversations", tag = "conversations", params(ConversationsQuery), responses(
-    (status = 200, description = "A part of the list", body = ListPage<ConversationInfo>),
-    (status = 400, description = "A query that cannot be answered", body = ErrorResponse),
-    (status = 503, description = "With `q`: too many searches wait; ask again", body = ErrorResponse),
+    (status = 200, description = "One page", body = ListPage<ConversationInfo>),
+    (status = 400, description = "Invalid query", body = ErrorResponse),
+    (status = 503, description = "With `q`: too many searches are waiting; retry", body = ErrorResponse),
 ))]
 async fn list(
     State(state): State<AppState>,
@@ -275,11 +275,11 @@ async fn list(
     Ok(axum::Json(ListPage::from_page(rows, ConversationInfo::from)))
 }
 
-/// Look for a text in titles, inputs and answers.
+/// Search titles, inputs and answers.
 #[utoipa::path(get, path = "/v1/search", tag = "conversations", params(SearchQuery), responses(
-    (status = 200, description = "Places with what stands around them, newest first", body = ListPage<SearchResult>),
-    (status = 400, description = "A query that cannot be answered", body = ErrorResponse),
-    (status = 503, description = "Too many searches wait; ask again", body = ErrorResponse),
+    (status = 200, description = "Matches with the text around them, newest first", body = ListPage<SearchResult>),
+    (status = 400, description = "Invalid query", body = ErrorResponse),
+    (status = 503, description = "Too many searches are waiting; retry", body = ErrorResponse),
 ))]
 async fn search(
     State(state): State<AppState>,
@@ -292,12 +292,12 @@ async fn search(
     Ok(axum::Json(ListPage::from_page(hits, SearchResult::from)))
 }
 
-/// Rename a conversation, or go to another branch of it.
+/// Rename a conversation, or select another branch of it.
 #[utoipa::path(patch, path = "/v1/conversations/{conversation_id}", tag = "conversations",
-    params(("conversation_id" = String, Path, description = "Which conversation")), request_body = UpdateConversation, responses(
-    (status = 200, description = "As it is now", body = ConversationInfo),
-    (status = 400, description = "It cannot be changed like this", body = ErrorResponse),
-    (status = 404, description = "There is none, or no such turn in it", body = ErrorResponse),
+    params(("conversation_id" = String, Path, description = "Id of the conversation")), request_body = UpdateConversation, responses(
+    (status = 200, description = "The new state", body = ConversationInfo),
+    (status = 400, description = "Invalid request", body = ErrorResponse),
+    (status = 404, description = "Conversation or turn not found", body = ErrorResponse),
 ))]
 async fn update(
     State(state): State<AppState>,
@@ -319,12 +319,12 @@ async fn update(
     Ok(axum::Json(find_conversation(&state, &principal, &id).await?.into()))
 }
 
-/// Delete a conversation with its turns, their logs, calls, and the files that nothing else uses.
+/// Delete a conversation with its turns, their logs and calls, and files that nothing else uses.
 #[utoipa::path(delete, path = "/v1/conversations/{conversation_id}", tag = "conversations",
-    params(("conversation_id" = String, Path, description = "Which conversation")), responses(
-    (status = 204, description = "It is gone"),
-    (status = 404, description = "There is none", body = ErrorResponse),
-    (status = 409, description = "A turn of it runs", body = ErrorResponse),
+    params(("conversation_id" = String, Path, description = "Id of the conversation")), responses(
+    (status = 204, description = "Deleted"),
+    (status = 404, description = "Not found", body = ErrorResponse),
+    (status = 409, description = "A turn of it is running", body = ErrorResponse),
 ))]
 async fn delete(
     State(state): State<AppState>,

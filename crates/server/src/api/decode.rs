@@ -1,6 +1,6 @@
-//! A recorded reply of an upstream, decoded as turns decode theirs. Nothing of it is kept or run. // R: U3
+//! Decoding of a recorded response of an upstream, as in turns. Nothing is stored or run. // R: U3
 
-use super::tools::variant_name;
+use super::view::variant_name;
 use crate::error::{ApiError, ErrorResponse};
 use crate::extract::Query;
 use crate::language::UserLanguage;
@@ -26,7 +26,7 @@ pub fn routes() -> OpenApiRouter<AppState> {
     OpenApiRouter::new().routes(routes!(decode)).layer(DefaultBodyLimit::max(RECORDING_BYTES_MAX + (4 << 10)))
 }
 
-/// How it is read.
+/// Options for decoding a recording.
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
@@ -34,9 +34,9 @@ struct DecodeQuery {
     /// The wire format: `openai-chat`, `openai-responses`, `anthropic`, `gemini`, `ollama`, `cohere`, `bedrock-converse`,
     /// `bedrock-anthropic`. Absent = the one that fits best.
     api: Option<String>,
-    /// Whether `<think>` in the text is taken for thinking, as turns do. Default true.
+    /// Treat `<think>` in the text as thinking, as turns do. Default true.
     think: Option<bool>,
-    /// In which language findings are told: `en` or `zh-CN`. Default `en`.
+    /// Language of findings: `en` or `zh-CN`. Default `en`.
     language: Option<String>,
 }
 
@@ -49,21 +49,21 @@ struct DecodeForm {
     file: Vec<u8>,
 }
 
-/// What a recording holds.
+/// Decoded content of a recording.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct DecodedRecording {
     /// The wire format that it was read as.
     #[schema(example = "openai-chat")]
     pub api: &'static str,
-    /// How large it is.
+    /// Size of the recording in bytes.
     pub bytes: usize,
     /// `complete`, `truncated` or `error`.
     #[schema(example = "complete")]
     pub end: &'static str,
-    /// What the upstream said, if it reported an error.
+    /// Error that the upstream reported.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// Why the model stopped, as the upstream said it.
+    /// Finish reason of the upstream.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub finish: Option<String>,
     /// Tokens.
@@ -76,13 +76,13 @@ pub struct DecodedRecording {
     pub thinking: String,
     /// The calls, in order.
     pub calls: Vec<DecodedCall>,
-    /// What was wrong, in order.
+    /// Problems in the stream, in order.
     pub problems: Vec<DecodedProblem>,
-    /// What the recording may be instead of a stream, and what helps.
+    /// Guesses at other content that the recording may be, each with a remedy.
     pub mistakes: Vec<DecodedMistake>,
-    /// What a viewer would have been told, piece by piece.
+    /// Frames that a viewer would have received.
     pub pieces: Vec<DecodedFrame>,
-    /// There are more than 20,000 events: those beyond are not told one by one.
+    /// True if there are more than 20,000 events; the rest is left out.
     pub pieces_cut: bool,
 }
 
@@ -106,28 +106,28 @@ pub struct DecodedCall {
 /// A finding in a recording.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct DecodedProblem {
-    /// A stable word.
+    /// Stable code.
     #[schema(example = "invalid_event")]
     pub kind: String,
-    /// From 1.
+    /// Line, from 1.
     pub line: usize,
     /// In bytes of the recording.
     pub at: u64,
-    /// A sentence.
+    /// Message.
     pub message: String,
     /// The bytes concerned, at most 200.
     pub excerpt: String,
 }
 
-/// What a recording may be instead of a stream.
+/// Content, other than a stream, that a recording may be.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct DecodedMistake {
-    /// A stable word.
+    /// Stable code.
     #[schema(example = "compressed")]
     pub code: &'static str,
-    /// What it is.
+    /// Description of that content.
     pub what: &'static str,
-    /// What helps.
+    /// Remedy.
     pub remedy: &'static str,
 }
 
@@ -147,15 +147,14 @@ pub struct DecodedFrame {
     pub events: Vec<Event>,
 }
 
-/// Decode a recorded reply of an upstream: what it says, what is wrong with it and where, and the events that a viewer
-/// would have seen.
+/// Decode a recorded response of an upstream into its reply, its problems, and the events that a viewer would have seen.
 ///
-/// The body is the recording, streamed or whole, or a form with it. Nothing of it is kept or run.
-#[utoipa::path(post, path = "/v1/decode", tag = "tools", params(DecodeQuery),
+/// The body is the recording, streamed or whole, or a form with it. Nothing is stored or run.
+#[utoipa::path(post, path = "/v1/decode", tag = "recordings", params(DecodeQuery),
     request_body(content((DecodeForm = "multipart/form-data"), (String = "application/octet-stream"))), responses(
-    (status = 200, description = "What it holds", body = DecodedRecording),
-    (status = 400, description = "There is no such wire format, or no recording", body = ErrorResponse),
-    (status = 413, description = "It is larger than 8 MiB", body = ErrorResponse),
+    (status = 200, description = "The result", body = DecodedRecording),
+    (status = 400, description = "Unknown wire format, or no recording", body = ErrorResponse),
+    (status = 413, description = "The recording is larger than 8 MiB", body = ErrorResponse),
 ))]
 async fn decode(
     State(state): State<AppState>,

@@ -23,10 +23,10 @@ use utoipa::IntoParams;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-/// How long a browser waits before it connects anew, in milliseconds: at least this, and less than twice.
+/// Lower bound of a browser's reconnect delay, in milliseconds. The upper bound is twice as much.
 const RETRY_MS: u32 = 1_000;
 
-/// `/v1/turns/{turn_id}/follow`.
+/// `/v1/turns/{turn_id}/events`.
 pub fn routes() -> OpenApiRouter<AppState> {
     OpenApiRouter::new().routes(routes!(follow))
 }
@@ -38,7 +38,7 @@ pub struct SseFrame {
     /// Its number in the turn, for `Last-Event-ID`; absent where there is nothing to come back to.
     #[schema(required = false)]
     id: Option<String>,
-    /// What it is: the `type` of the event; absent in chat completions.
+    /// Type of the event; absent in chat completions.
     #[schema(required = false)]
     event: Option<String>,
     /// An `Event` as JSON, a `chat.completion.chunk`, or `[DONE]`.
@@ -63,7 +63,7 @@ pub struct EventsQuery {
     ticket: Option<String>,
 }
 
-/// What to begin with.
+/// First event of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum StartFrom {
@@ -72,16 +72,16 @@ pub enum StartFrom {
 }
 
 /// Follow a turn, from any place in it.
-#[utoipa::path(get, path = "/v1/turns/{turn_id}/events", tag = "turns",
-    params(EventsQuery, ("turn_id" = String, Path, description = "Which turn"),
-        ("Last-Event-ID" = Option<u64>, Header, description = "As `after`; browsers send it when they connect anew")),
+#[utoipa::path(get, path = "/v1/turns/{turn_id}/events", tag = "events",
+    params(EventsQuery, ("turn_id" = String, Path, description = "Id of the turn"),
+        ("Last-Event-ID" = Option<u64>, Header, description = "Like `after`; browsers send it when they reconnect")),
     responses(
-        (status = 200, description = "Its events, to the last one", content_type = "text/event-stream", body = SseFrame),
-        (status = 204, description = "It has ended, and everything has been seen"),
-        (status = 400, description = "The place is no number", body = ErrorResponse),
-        (status = 404, description = "There is no such turn", body = ErrorResponse),
+        (status = 200, description = "The events, to the last one", content_type = "text/event-stream", body = SseFrame),
+        (status = 204, description = "The turn has ended, and `after` is its last event"),
+        (status = 400, description = "Invalid sequence number", body = ErrorResponse),
+        (status = 404, description = "Turn not found", body = ErrorResponse),
         (status = 410, description = "Its events are no longer kept", body = ErrorResponse),
-        (status = 429, description = "Too many streams are open", body = ErrorResponse),
+        (status = 429, description = "Too many open streams", body = ErrorResponse),
     ))]
 async fn follow(
     State(state): State<AppState>,
@@ -93,10 +93,11 @@ async fn follow(
 ) -> Result<Response, ApiError> {
     let from = resume_from(&query, &headers)?;
     let viewer = state.hub.viewer(&principal, &TurnId::new(turn), from).await?;
-    match viewer.has_ended() {
+    if viewer.has_ended() {
         // A browser's `EventSource` stops connecting at a 204.
-        true => Ok(StatusCode::NO_CONTENT.into_response()),
-        false => Ok(event_stream(&state.hub, viewer, canceller_of(connection))),
+        Ok(StatusCode::NO_CONTENT.into_response())
+    } else {
+        Ok(event_stream(&state.hub, viewer, canceller_of(connection)))
     }
 }
 

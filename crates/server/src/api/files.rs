@@ -51,13 +51,13 @@ pub struct FileInfo {
     /// Its id: `{"type": "file", "file_id": …}` in the input of a turn.
     #[schema(example = "file_01a1fe3a01c37659bcb2d47e8bf4ff6e")]
     pub id: String,
-    /// As its maker calls it.
+    /// File name as uploaded.
     #[schema(example = "report.pdf")]
     pub name: String,
-    /// What it is, by its content.
+    /// Media type, detected from the content.
     #[schema(example = "application/pdf")]
     pub media_type: String,
-    /// How large it is.
+    /// Size in bytes.
     pub bytes: u64,
     /// BLAKE3 of its content, in hex.
     pub hash: String,
@@ -78,12 +78,12 @@ impl From<FileRow> for FileInfo {
     }
 }
 
-/// What the file is called, for a body that is the file itself.
+/// Query of an upload whose body is the file itself.
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct UploadQuery {
-    /// Its name. Not needed for `multipart/form-data`, which brings one along.
+    /// File name. Not needed for `multipart/form-data`, which has its own.
     name: Option<String>,
 }
 
@@ -98,14 +98,14 @@ pub struct UploadForm {
 
 /// Upload a file: a form with one file in it, or the file itself as the body.
 ///
-/// What it is, is found out from its content. A declared type that the content contradicts is refused.
+/// The media type is detected from the content. A declared type that the content contradicts is refused.
 #[utoipa::path(post, path = "/v1/files", tag = "files", params(UploadQuery),
     request_body(content((UploadForm = "multipart/form-data"), (String = "application/octet-stream"))), responses(
-    (status = 201, description = "It is there", body = FileInfo),
-    (status = 400, description = "There is no file in it", body = ErrorResponse),
-    (status = 413, description = "It is too large, or all files together are", body = ErrorResponse),
-    (status = 415, description = "It is not what it is said to be", body = ErrorResponse),
-    (status = 507, description = "There is no room on the disk", body = ErrorResponse),
+    (status = 201, description = "Created", body = FileInfo),
+    (status = 400, description = "The request contains no file", body = ErrorResponse),
+    (status = 413, description = "The file is too large, or all files together are", body = ErrorResponse),
+    (status = 415, description = "The content contradicts the declared type", body = ErrorResponse),
+    (status = 507, description = "The disk is full", body = ErrorResponse),
 ))]
 async fn upload(
     State(state): State<AppState>,
@@ -200,8 +200,8 @@ async fn store_upload(
 
 /// List files, newest first.
 #[utoipa::path(get, path = "/v1/files", tag = "files", params(PageQuery), responses(
-    (status = 200, description = "A part of the list", body = ListPage<FileInfo>),
-    (status = 400, description = "A query that cannot be answered", body = ErrorResponse),
+    (status = 200, description = "One page", body = ListPage<FileInfo>),
+    (status = 400, description = "Invalid query", body = ErrorResponse),
 ))]
 async fn list(
     State(state): State<AppState>,
@@ -214,11 +214,11 @@ async fn list(
     Ok(axum::Json(ListPage::from_page(files, FileInfo::from)))
 }
 
-/// What is known of a file.
+/// Get the metadata of a file.
 #[utoipa::path(get, path = "/v1/files/{file_id}", tag = "files",
-    params(("file_id" = String, Path, description = "Which file")), responses(
-    (status = 200, description = "All but its content", body = FileInfo),
-    (status = 404, description = "There is none", body = ErrorResponse),
+    params(("file_id" = String, Path, description = "Id of the file")), responses(
+    (status = 200, description = "The metadata", body = FileInfo),
+    (status = 404, description = "Not found", body = ErrorResponse),
 ))]
 async fn get(
     State(state): State<AppState>,
@@ -233,12 +233,12 @@ async fn find_file(state: &AppState, principal: &Principal, id: &str) -> Result<
     state.catalog.file(&principal.user, id).await?.ok_or_else(|| ApiError::not_found("file", id))
 }
 
-/// The content of a file, always as an attachment.
+/// Download the content of a file, always as an attachment.
 #[utoipa::path(get, path = "/v1/files/{file_id}/content", tag = "files",
-    params(("file_id" = String, Path, description = "Which file")), responses(
-    (status = 200, description = "Its bytes, as what they are", body = String, content_type = "*/*"),
-    (status = 304, description = "`If-None-Match` has it already"),
-    (status = 404, description = "There is none", body = ErrorResponse),
+    params(("file_id" = String, Path, description = "Id of the file")), responses(
+    (status = 200, description = "The bytes with their media type", body = String, content_type = "*/*"),
+    (status = 304, description = "Unchanged: `If-None-Match` matches"),
+    (status = 404, description = "Not found", body = ErrorResponse),
 ))]
 async fn download(
     State(state): State<AppState>,
@@ -272,13 +272,13 @@ async fn download(
     Ok(response)
 }
 
-/// Delete a file, used or not: with its content, wherever a conversation speaks of it. Models are told that it is gone.
+/// Delete a file and its content, even if conversations use it. Models are told that it was deleted.
 ///
-/// Only files of at most `media_inline_bytes_max` stand in the conversation itself, and stay there.
+/// Files of at most `media_inline_bytes_max` are part of the conversation itself and stay there.
 #[utoipa::path(delete, path = "/v1/files/{file_id}", tag = "files",
-    params(("file_id" = String, Path, description = "Which file")), responses(
-    (status = 204, description = "It is gone"),
-    (status = 404, description = "There is none", body = ErrorResponse),
+    params(("file_id" = String, Path, description = "Id of the file")), responses(
+    (status = 204, description = "Deleted"),
+    (status = 404, description = "Not found", body = ErrorResponse),
 ))]
 async fn delete(
     State(state): State<AppState>,

@@ -1,4 +1,4 @@
-//! Whether the server lives, and whether it takes new work. Neither tells anything of anybody, so neither takes a key. // R: O2
+//! Liveness and readiness. Neither reveals user data, so neither needs a key. // R: O2
 
 use crate::net::ConnectionInfo;
 use crate::state::AppState;
@@ -17,10 +17,10 @@ use utoipa_axum::routes;
 
 /// A store that takes longer to read and write a row is none that turns can count on.
 const PROBE_MS_MAX: Duration = Duration::from_millis(1_000);
-/// How long an answer holds: whoever asks more often asks nothing of the store.
+/// Time for which a readiness result is reused, so that frequent probes do not load the store.
 const ANSWER_MS: Duration = Duration::from_millis(1_000);
 
-/// What the store was like when it was asked last.
+/// Last readiness result of the store.
 #[derive(Debug, Default)]
 pub struct ReadinessProbe(Mutex<Option<(Instant, Result<(), LogError>)>>);
 
@@ -51,7 +51,7 @@ pub(super) fn routes() -> OpenApiRouter<AppState> {
     OpenApiRouter::new().routes(routes!(check_health)).routes(routes!(check_readiness))
 }
 
-/// How it is.
+/// Health of the server.
 #[derive(Debug, Serialize, ToSchema)]
 struct HealthStatus {
     /// `ok`, `draining`, `no_room` (turns that run can finish) or `store_unavailable`.
@@ -61,16 +61,16 @@ struct HealthStatus {
     why: Option<String>,
 }
 
-/// Whether the server lives.
-#[utoipa::path(get, path = "/healthz", tag = "server", security(()), responses((status = 200, description = "It does", body = HealthStatus)))]
+/// Check that the server process is alive.
+#[utoipa::path(get, path = "/healthz", tag = "server", security(()), responses((status = 200, description = "Healthy", body = HealthStatus)))]
 async fn check_health() -> axum::Json<HealthStatus> {
     axum::Json(HealthStatus { status: "ok", why: None })
 }
 
-/// Whether the server takes new turns: something is read from the store and something written, at most once a second.
+/// Check that the server accepts new turns: reads from and writes to the store at most once a second.
 #[utoipa::path(get, path = "/readyz", tag = "server", security(()), responses(
-    (status = 200, description = "It does", body = HealthStatus),
-    (status = 503, description = "No more", body = HealthStatus),
+    (status = 200, description = "Healthy", body = HealthStatus),
+    (status = 503, description = "Not ready", body = HealthStatus),
 ))]
 async fn check_readiness(
     State(state): State<AppState>,

@@ -31,7 +31,7 @@ use utoipa_axum::routes;
 /// Most calls of one export, the newest: what a spreadsheet opens.
 pub const EXPORTED_CALLS_MAX: usize = 100_000;
 
-/// `/v1/history` and `/v1/turns/{turn_id}/get_waterfall`.
+/// `/v1/history` and `/v1/turns/{turn_id}/waterfall`.
 pub fn routes() -> OpenApiRouter<AppState> {
     OpenApiRouter::new()
         .routes(routes!(list_calls))
@@ -45,38 +45,38 @@ pub fn routes() -> OpenApiRouter<AppState> {
 /// A tool call in short.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct CallInfo {
-    /// Its id.
+    /// Id.
     #[schema(example = "turn_01a1fe3a01c37659bcb2d47dd61a216d.1")]
     pub tool_id: String,
-    /// In which turn.
+    /// Id of the turn.
     pub turn_id: String,
-    /// In which conversation.
+    /// Id of the conversation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub conversation_id: Option<String>,
-    /// In which step, from 1.
+    /// Number of the step, from 1.
     pub step: u32,
     /// Name of the tool.
     #[schema(example = "time.now")]
     pub tool_name: String,
-    /// Where the tool comes from.
+    /// Source of the tool.
     pub source: String,
-    /// What the tool may do.
+    /// Effect of the tool.
     pub effect: String,
-    /// As in `tool_result`, or what it is doing now.
+    /// Status: that of `tool_result`, or the current activity.
     pub status: String,
-    /// As JSON, or the text that is not JSON; its beginning if it is long.
+    /// Arguments as JSON, or the raw text if it is not JSON; cut if it is long.
     pub arguments: String,
     /// The same for people: nothing in it is invisible, and JSON reads as the same value.
     pub arguments_text: String,
-    /// What came out, in short.
+    /// Output in short.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output_summary: Option<String>,
-    /// Why it failed.
+    /// Error of a failed call.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// When it began to run, or was announced if it never ran; milliseconds since 1970.
+    /// Start time, or time of announcement if it never ran, in milliseconds since 1970.
     pub started_at: i64,
-    /// How long it ran, in milliseconds.
+    /// Run time in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub duration_ms: Option<i64>,
 }
@@ -102,33 +102,33 @@ impl From<CallRow> for CallInfo {
     }
 }
 
-/// Which calls; what is absent matches all.
+/// Filter of calls; an absent field matches all.
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct CallsQuery {
-    /// Of this tool.
+    /// Name of the tool.
     tool: Option<String>,
-    /// Of tools from this source.
+    /// Source of the tool.
     source: Option<String>,
-    /// With this status, or with one of several, a comma between.
+    /// Status, or several separated by commas.
     #[param(example = "error,timeout")]
     status: Option<String>,
-    /// Of this conversation.
+    /// Id of the conversation.
     conversation_id: Option<String>,
-    /// Of this turn.
+    /// Id of the turn.
     turn_id: Option<String>,
-    /// Begun then or later, in milliseconds since 1970.
+    /// Started at this time or later, in milliseconds since 1970.
     from: Option<i64>,
-    /// Begun before, in milliseconds since 1970.
+    /// Started before this time, in milliseconds since 1970.
     until: Option<i64>,
-    /// That ran longer than so many milliseconds.
+    /// Minimum run time in milliseconds, exclusive.
     longer_than_ms: Option<i64>,
-    /// With this text in name, arguments, summary or error, whatever its case.
+    /// Text in name, arguments, summary or error; case-insensitive.
     q: Option<String>,
-    /// `next` of the page before.
+    /// `next` of the previous page.
     cursor: Option<String>,
-    /// Most rows, 1 to 200. Default 50.
+    /// Maximum number of rows, 1 to 200. Default 50.
     #[param(minimum = 1, maximum = 200)]
     limit: Option<u32>,
 }
@@ -151,8 +151,8 @@ impl CallsQuery {
 
 /// List tool calls, newest first.
 #[utoipa::path(get, path = "/v1/history/calls", tag = "history", params(CallsQuery), responses(
-    (status = 200, description = "A part of the list", body = ListPage<CallInfo>),
-    (status = 400, description = "A query that cannot be answered", body = ErrorResponse),
+    (status = 200, description = "One page", body = ListPage<CallInfo>),
+    (status = 400, description = "Invalid query", body = ErrorResponse),
 ))]
 async fn list_calls(
     State(state): State<AppState>,
@@ -165,23 +165,22 @@ async fn list_calls(
     Ok(axum::Json(ListPage::from_page(page_rows, CallInfo::from)))
 }
 
-/// How many of something.
+/// Count of one value.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 pub struct CountInfo {
-    /// Of what.
+    /// The value.
     pub name: String,
-    /// How many.
     pub count: u64,
 }
 
-/// How many calls there are.
+/// Counts of calls.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct CallCountsInfo {
-    /// All.
+    /// Number of all calls.
     pub total: u64,
-    /// By status, the most frequent first.
+    /// Number by status, most frequent first.
     pub by_status: Vec<CountInfo>,
-    /// By tool, the most frequent first.
+    /// Number by tool, most frequent first.
     pub by_tool: Vec<CountInfo>,
 }
 
@@ -196,8 +195,8 @@ impl From<CallCounts> for CallCountsInfo {
 
 /// Count tool calls by status and tool.
 #[utoipa::path(get, path = "/v1/history/counts", tag = "history", params(CallsQuery), responses(
-    (status = 200, description = "How many there are", body = CallCountsInfo),
-    (status = 400, description = "A query that cannot be answered", body = ErrorResponse),
+    (status = 200, description = "The counts", body = CallCountsInfo),
+    (status = 400, description = "Invalid query", body = ErrorResponse),
 ))]
 async fn count_calls(
     State(state): State<AppState>,
@@ -210,26 +209,26 @@ async fn count_calls(
     Ok(axum::Json(state.catalog.count_calls(&principal.user, &query.filter()).await?.into()))
 }
 
-/// A moment of a call.
+/// An event of a call's timeline.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct TimelineEntry {
     /// Number of the event.
     pub seq: u64,
     /// Milliseconds since 1970.
     pub at: i64,
-    /// Since the moment before, in milliseconds.
+    /// Time since the previous entry, in milliseconds.
     pub after_ms: u64,
     /// The event's type.
     #[schema(example = "tool_start")]
     pub event: String,
-    /// How many such events in a row it stands for.
+    /// Number of consecutive events that the entry stands for.
     pub count: u64,
     /// The event without what every event has; of several in a row, the last.
     #[schema(value_type = Object)]
     pub detail: Value,
 }
 
-/// A call with all that is known of it.
+/// A call in detail.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct CallDetail {
     /// In short.
@@ -238,20 +237,20 @@ pub struct CallDetail {
     /// Its block in the message.
     #[schema(value_type = crate::api::openapi::ToolCallSchema)]
     pub call: ToolCallBlock,
-    /// What it produced, for people: nothing in it is invisible.
+    /// Output for people, with invisible characters spelled out.
     pub output_text: String,
-    /// What happened to it, in order.
+    /// Events of the call, in order.
     pub timeline: Vec<TimelineEntry>,
-    /// What the model was told about it; absent = it was told nothing (yet).
+    /// Text that the model received as the result; absent if it has received none (yet).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seen_by_model: Option<String>,
 }
 
-/// A call with its arguments, output and everything that happened to it.
+/// Get a call with its arguments, output and events.
 #[utoipa::path(get, path = "/v1/history/calls/{tool_id}", tag = "history",
-    params(("tool_id" = String, Path, description = "Which call")), responses(
-    (status = 200, description = "All that is known of it", body = CallDetail),
-    (status = 404, description = "There is none", body = ErrorResponse),
+    params(("tool_id" = String, Path, description = "Id of the call")), responses(
+    (status = 200, description = "The details", body = CallDetail),
+    (status = 404, description = "Not found", body = ErrorResponse),
 ))]
 async fn get_call(
     State(state): State<AppState>,
@@ -277,7 +276,7 @@ async fn get_call(
     Ok(axum::Json(CallDetail { info, call, output_text, timeline, seen_by_model }))
 }
 
-/// What the model reads in place of a result: derived from how the call ended, as the engine does it.
+/// Text that the model reads as the result, derived from the outcome as the engine derives it.
 fn result_for_model(call: &ToolCallBlock, events: &[&Event]) -> Option<String> {
     let result = events.iter().rev().find_map(|event| match &event.kind {
         EventKind::ToolResult(result) => Some(result),
@@ -318,21 +317,22 @@ fn timeline(events: &[&Event]) -> Vec<TimelineEntry> {
     entries
 }
 
-/// A stretch of time with one name.
+/// A time segment of a turn.
 #[derive(Clone, Debug, Serialize, ToSchema)]
+#[schema(as = WaterfallSegment)]
 pub struct SegmentInfo {
     /// `first_token`, `thinking`, `text`, `arguments`, `approval_wait`, `tool`, `retry` or `engine`.
     #[schema(example = "tool")]
     pub kind: String,
-    /// In which step.
+    /// Number of the step.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub step: Option<u32>,
-    /// Which call, for tools and approvals.
+    /// Call id, for tools and approvals.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool_id: Option<String>,
     /// Milliseconds since 1970.
     pub start: i64,
-    /// How long, in milliseconds.
+    /// Duration in milliseconds.
     pub ms: u64,
 }
 
@@ -349,27 +349,27 @@ impl From<TimeSegment> for SegmentInfo {
     }
 }
 
-/// Where the time of a turn went.
+/// Time of a turn by activity.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct WaterfallInfo {
-    /// `running`, or how it ended.
+    /// `running`, or the status at its end.
     pub status: String,
-    /// From its beginning to its end, or to now; in milliseconds.
+    /// Time from start to end, or to now, in milliseconds.
     pub wall_ms: u64,
-    /// From its beginning to the first content, in milliseconds.
+    /// Time from start to the first content, in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first_content_ms: Option<u64>,
-    /// Tool time that ran beside the model's stream and so cost nothing, in milliseconds.
+    /// Tool time that overlapped with the model's stream, in milliseconds.
     pub saved_by_eager_ms: u64,
-    /// Without gaps; their sum is `wall_ms`.
+    /// Segments without gaps; their sum is `wall_ms`.
     pub segments: Vec<SegmentInfo>,
 }
 
-/// Where the wall time of a turn went, to the millisecond.
-#[utoipa::path(get, path = "/v1/turns/{turn_id}/waterfall", tag = "history",
-    params(("turn_id" = String, Path, description = "Which turn")), responses(
-    (status = 200, description = "Stretches of time without gaps", body = WaterfallInfo),
-    (status = 404, description = "There is none", body = ErrorResponse),
+/// Get the waterfall of a turn: its wall time by activity, to the millisecond.
+#[utoipa::path(get, path = "/v1/turns/{turn_id}/waterfall", tag = "turns",
+    params(("turn_id" = String, Path, description = "Id of the turn")), responses(
+    (status = 200, description = "Segments without gaps", body = WaterfallInfo),
+    (status = 404, description = "Not found", body = ErrorResponse),
 ))]
 async fn get_waterfall(
     State(state): State<AppState>,
@@ -396,18 +396,18 @@ async fn get_waterfall(
     }))
 }
 
-/// How calls are written down.
+/// Format of exported calls.
 #[derive(Clone, Copy, Debug, Default, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CallsExportFormat {
-    /// One object a line, as in the list.
+    /// One object per line, as in the list.
     #[default]
     Jsonl,
-    /// RFC 4180, with a header. What a spreadsheet would take for a formula begins with `'`.
+    /// RFC 4180 with a header. Values that a spreadsheet would read as formulas begin with `'`.
     Csv,
 }
 
-/// Which calls, and how they are written down. The same filters as of the list, without pages.
+/// Filter and format of exported calls. The filters are those of the list, without pages.
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
@@ -416,30 +416,30 @@ pub struct CallsExportQuery {
     #[serde(default)]
     #[param(inline)]
     format: CallsExportFormat,
-    /// Of this tool.
+    /// Name of the tool.
     tool: Option<String>,
-    /// Of tools from this source.
+    /// Source of the tool.
     source: Option<String>,
-    /// With this status, or with one of several, a comma between.
+    /// Status, or several separated by commas.
     status: Option<String>,
-    /// Of this conversation.
+    /// Id of the conversation.
     conversation_id: Option<String>,
-    /// Of this turn.
+    /// Id of the turn.
     turn_id: Option<String>,
-    /// Begun then or later, in milliseconds since 1970.
+    /// Started at this time or later, in milliseconds since 1970.
     from: Option<i64>,
-    /// Begun before, in milliseconds since 1970.
+    /// Started before this time, in milliseconds since 1970.
     until: Option<i64>,
-    /// That ran longer than so many milliseconds.
+    /// Minimum run time in milliseconds, exclusive.
     longer_than_ms: Option<i64>,
-    /// With this text in name, arguments, summary or error, whatever its case.
+    /// Text in name, arguments, summary or error; case-insensitive.
     q: Option<String>,
 }
 
-/// Write tool calls down, newest first: JSON Lines or CSV, at most 100,000.
+/// Export tool calls, newest first, as JSON Lines or CSV; at most 100,000.
 #[utoipa::path(get, path = "/v1/history/export", tag = "history", params(CallsExportQuery), responses(
     (status = 200, description = "The file", content((String = "application/jsonl"), (String = "text/csv"))),
-    (status = 400, description = "A query that cannot be answered", body = ErrorResponse),
+    (status = 400, description = "Invalid query", body = ErrorResponse),
 ))]
 async fn export_calls(
     State(state): State<AppState>,

@@ -1,4 +1,4 @@
-//! Keys: made, listed and revoked by whoever has `admin`. The secret of a key is in one answer, once. // R: R4
+//! Keys: created, listed and revoked with the scope `admin`. Only the response to the creation has the secret. // R: R4
 
 use crate::error::{ApiError, ErrorResponse};
 use crate::extract::{Json, Path};
@@ -25,9 +25,9 @@ pub(super) fn routes() -> OpenApiRouter<AppState> {
 #[derive(Clone, Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct CreateKey {
-    /// What its owner calls it.
+    /// Name that the owner gives the key.
     name: String,
-    /// What it allows. Default: `chat`.
+    /// Scopes of the key. Default: `chat`.
     #[serde(default)]
     scopes: Option<Vec<ScopeName>>,
     /// From then on it is worth nothing; milliseconds since 1970. Default: never.
@@ -35,7 +35,7 @@ struct CreateKey {
     expires_at: Option<i64>,
 }
 
-/// What a key may be used for.
+/// Scope of a key.
 #[derive(Clone, Copy, Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 enum ScopeName {
@@ -73,16 +73,16 @@ struct KeyList {
 /// A ticket.
 #[derive(Debug, Serialize, ToSchema)]
 struct CreatedTicket {
-    /// For `?create_ticket=`, once.
+    /// For `?ticket=`, once.
     ticket: String,
-    /// How long it can be used, in milliseconds.
+    /// Lifetime in milliseconds.
     expires_in_ms: u64,
 }
 
-/// Keys, without their secrets.
+/// List keys, without their secrets.
 #[utoipa::path(get, path = "/v1/keys", tag = "keys", responses(
-    (status = 200, description = "All of them, revoked ones too", body = KeyList),
-    (status = 403, description = "It takes the scope `admin`", body = ErrorResponse),
+    (status = 200, description = "All keys, including revoked ones", body = KeyList),
+    (status = 403, description = "The key lacks the scope `admin`", body = ErrorResponse),
 ))]
 async fn list(
     Extension(gate): Extension<Gate>,
@@ -91,11 +91,11 @@ async fn list(
     Ok(axum::Json(KeyList { data: gate.keys(&principal.user).await? }))
 }
 
-/// Make a key. The answer is the only place where it can be seen.
+/// Create a key. Only this response shows its secret.
 #[utoipa::path(post, path = "/v1/keys", tag = "keys", request_body = CreateKey, responses(
-    (status = 201, description = "It can be used", body = CreatedKey),
-    (status = 400, description = "It would be none", body = ErrorResponse),
-    (status = 403, description = "It takes the scope `admin`", body = ErrorResponse),
+    (status = 201, description = "Created", body = CreatedKey),
+    (status = 400, description = "Invalid key", body = ErrorResponse),
+    (status = 403, description = "The key lacks the scope `admin`", body = ErrorResponse),
 ))]
 async fn create(
     Extension(gate): Extension<Gate>,
@@ -114,26 +114,27 @@ async fn create(
     Ok((StatusCode::CREATED, axum::Json(CreatedKey { key: key.reveal(), pass })).into_response())
 }
 
-/// Make a key worthless. Its streams and sockets end within a second.
-#[utoipa::path(delete, path = "/v1/keys/{key_id}", tag = "keys", params(("key_id" = String, Path, description = "Its id")), responses(
-    (status = 204, description = "It is worth nothing any more"),
-    (status = 404, description = "There is none, or it was revoked before", body = ErrorResponse),
+/// Revoke a key. Its streams and sockets end within a second.
+#[utoipa::path(delete, path = "/v1/keys/{key_id}", tag = "keys", params(("key_id" = String, Path, description = "Id")), responses(
+    (status = 204, description = "Revoked"),
+    (status = 404, description = "Not found, or already revoked", body = ErrorResponse),
 ))]
 async fn revoke(
     Extension(gate): Extension<Gate>,
     principal: Principal,
     Path(key_id): Path<String>,
 ) -> Result<StatusCode, ApiError> {
-    match gate.revoke(&principal.user, &key_id).await? {
-        true => Ok(StatusCode::NO_CONTENT),
-        false => Err(ApiError::not_found("key", &key_id)),
+    if gate.revoke(&principal.user, &key_id).await? {
+        Ok(StatusCode::NO_CONTENT)
+    } else {
+        Err(ApiError::not_found("key", &key_id))
     }
 }
 
-/// A ticket in place of the key, for browsers' `EventSource` and `WebSocket`, which cannot send one.
-#[utoipa::path(post, path = "/v1/tickets", tag = "keys", responses(
-    (status = 201, description = "It is good once", body = CreatedTicket),
-    (status = 429, description = "Too many are open", body = ErrorResponse),
+/// Create a one-time ticket for `EventSource` and `WebSocket`, which cannot send a key.
+#[utoipa::path(post, path = "/v1/tickets", tag = "auth", responses(
+    (status = 201, description = "Created", body = CreatedTicket),
+    (status = 429, description = "Too many open tickets", body = ErrorResponse),
 ))]
 async fn create_ticket(Extension(gate): Extension<Gate>, principal: Principal) -> Result<Response, ApiError> {
     let (ticket, lifetime) = gate.ticket(&principal)?;
@@ -141,18 +142,18 @@ async fn create_ticket(Extension(gate): Extension<Gate>, principal: Principal) -
     Ok((StatusCode::CREATED, axum::Json(created)).into_response())
 }
 
-/// What stands behind `#sign-in=` of the link that `throughline serve` prints.
+/// Code after `#sign-in=` in the link that `throughline serve` prints.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct SignInRequest {
-    /// As it stands there.
+    /// The code from the link.
     ticket: String,
 }
 
-/// Get a key for a browser, once, for the link that `throughline serve` prints at its start. Needs no key.
-#[utoipa::path(post, path = "/v1/sign-in", tag = "keys", request_body = SignInRequest, responses(
-    (status = 201, description = "It can be used", body = CreatedKey),
-    (status = 401, description = "There is no such link, or it was used, or is too old", body = ErrorResponse),
+/// Exchange a sign-in link for a key, once. `throughline serve` prints the link at its start. Needs no key.
+#[utoipa::path(post, path = "/v1/sign-in", tag = "auth", request_body = SignInRequest, responses(
+    (status = 201, description = "Created", body = CreatedKey),
+    (status = 401, description = "The link is unknown, used or expired", body = ErrorResponse),
 ))]
 async fn sign_in(
     Extension(gate): Extension<Gate>,

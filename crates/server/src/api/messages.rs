@@ -1,4 +1,4 @@
-//! What the user says while a turn runs: queued, listed, taken back. // R: T14
+//! Messages that users send while a turn runs: send, list, retract. // R: T14
 
 use super::turns::{InputPart, input_parts};
 use crate::error::{ApiError, ErrorResponse};
@@ -21,11 +21,11 @@ pub fn routes() -> OpenApiRouter<AppState> {
     OpenApiRouter::new().routes(routes!(send_message, list_messages)).routes(routes!(retract_message))
 }
 
-/// Something to be said to a running turn.
+/// Message to a running turn.
 #[derive(Clone, Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SendMessage {
-    /// What.
+    /// Content of the message.
     pub input: Vec<InputPart>,
     /// `next_step` (default): the model answers it in this turn. `after_turn`: the next turn begins with it.
     #[serde(default)]
@@ -44,7 +44,7 @@ pub struct QueuedMessageInfo {
     /// Its parts.
     #[schema(value_type = Vec<Object>)]
     pub input: Vec<UserPart>,
-    /// What it waits for.
+    /// Point at which the message is delivered.
     #[schema(value_type = String)]
     pub when: MessageTiming,
 }
@@ -63,15 +63,15 @@ pub struct SentMessage {
     pub id: String,
 }
 
-/// Say something while the turn runs.
+/// Send a message to a running turn.
 #[utoipa::path(post, path = "/v1/turns/{turn_id}/messages", tag = "turns", request_body = SendMessage,
-    params(("turn_id" = String, Path, description = "Which turn")),
+    params(("turn_id" = String, Path, description = "Id of the turn")),
     responses(
-        (status = 202, description = "It waits for its time; a `user_message` event tells when it is taken in", body = SentMessage),
-        (status = 404, description = "There is no such turn", body = ErrorResponse),
-        (status = 409, description = "The turn is over: begin another one with it", body = ErrorResponse),
-        (status = 429, description = "Too many wait already", body = ErrorResponse),
-        (status = 503, description = "Another server runs the turn: `owner` says which", body = ErrorResponse),
+        (status = 202, description = "Queued; a `user_message` event reports the delivery", body = SentMessage),
+        (status = 404, description = "Turn not found", body = ErrorResponse),
+        (status = 409, description = "The turn has ended: start another one", body = ErrorResponse),
+        (status = 429, description = "Too many queued messages", body = ErrorResponse),
+        (status = 503, description = "Another server runs the turn: `owner` names it", body = ErrorResponse),
     ))]
 async fn send_message(
     State(state): State<AppState>,
@@ -87,7 +87,7 @@ async fn send_message(
     Ok((StatusCode::ACCEPTED, axum::Json(sent)))
 }
 
-/// What is said to a turn that runs; its files stay as long as the turn does. // R: T12
+/// Input of a message to a running turn; its files stay as long as the turn does. // R: T12
 pub async fn message_input(
     state: &AppState,
     user: &str,
@@ -119,13 +119,13 @@ pub async fn queue_message(
     }
 }
 
-/// What waits to be taken in.
+/// List queued messages.
 #[utoipa::path(get, path = "/v1/turns/{turn_id}/messages", tag = "turns",
-    params(("turn_id" = String, Path, description = "Which turn")),
+    params(("turn_id" = String, Path, description = "Id of the turn")),
     responses(
         (status = 200, description = "Oldest first", body = QueuedMessageList),
-        (status = 404, description = "There is no such turn", body = ErrorResponse),
-        (status = 503, description = "Another server runs the turn: `owner` says which", body = ErrorResponse),
+        (status = 404, description = "Turn not found", body = ErrorResponse),
+        (status = 503, description = "Another server runs the turn: `owner` names it", body = ErrorResponse),
     ))]
 async fn list_messages(
     State(state): State<AppState>,
@@ -144,14 +144,14 @@ async fn list_messages(
     Ok(axum::Json(QueuedMessageList { messages: queued.collect() }))
 }
 
-/// Take a message back that was not taken in yet.
+/// Retract a queued message.
 #[utoipa::path(delete, path = "/v1/turns/{turn_id}/messages/{message_id}", tag = "turns",
-    params(("turn_id" = String, Path, description = "Which turn"), ("message_id" = String, Path, description = "Which message")),
+    params(("turn_id" = String, Path, description = "Id of the turn"), ("message_id" = String, Path, description = "Id of the message")),
     responses(
-        (status = 200, description = "It will not be taken in; these are its parts", body = Object),
-        (status = 404, description = "There is no such turn", body = ErrorResponse),
-        (status = 409, description = "It was taken in, or never sent", body = ErrorResponse),
-        (status = 503, description = "Another server runs the turn: `owner` says which", body = ErrorResponse),
+        (status = 200, description = "Retracted; returns its parts", body = Object),
+        (status = 404, description = "Turn not found", body = ErrorResponse),
+        (status = 409, description = "Already delivered, or never sent", body = ErrorResponse),
+        (status = 503, description = "Another server runs the turn: `owner` names it", body = ErrorResponse),
     ))]
 async fn retract_message(
     State(state): State<AppState>,

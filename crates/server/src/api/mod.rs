@@ -27,6 +27,7 @@ mod remembered_approvals;
 pub mod tools;
 pub mod turns;
 pub mod upstreams;
+mod view;
 pub mod ws;
 
 use crate::state::AppState;

@@ -5,7 +5,6 @@ use crate::state::AppState;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use serde_json::{Map, Value, json};
-use std::collections::BTreeSet;
 use std::sync::LazyLock;
 use utoipa::ToSchema;
 use utoipa::openapi::OpenApi;
@@ -17,7 +16,7 @@ const SCHEMAS: &str = include_str!("schemas.json");
 /// Methods that a path may have in the document.
 const METHODS: [&str; 5] = ["get", "put", "post", "delete", "patch"];
 
-/// `/v1/get_openapi.json`.
+/// `/v1/openapi.json`.
 pub fn routes() -> OpenApiRouter<AppState> {
     OpenApiRouter::new().routes(routes!(get_openapi))
 }
@@ -42,7 +41,7 @@ pub struct EventSchema {}
 #[schema(as = Usage)]
 pub struct UsageSchema {}
 
-/// What the routes say of themselves, and what holds for all of them.
+/// The complete document: the description that the routes derive, and everything that holds for all of them.
 pub fn document(api: OpenApi) -> Value {
     let mut document = serde_json::to_value(api).unwrap_or_default();
     document["openapi"] = json!("3.1.0");
@@ -58,16 +57,24 @@ pub fn document(api: OpenApi) -> Value {
     });
     document["servers"] = json!([{"url": "/", "description": "This server"}]);
     document["tags"] = json!([
-        {"name": "turns", "description": "One user input and all that answers it."},
-        {"name": "events", "description": "Follow a turn: SSE and WebSocket."},
-        {"name": "conversations", "description": "Trees of turns: branches, search, export, import."},
-        {"name": "files", "description": "Uploads, and what tools have made."},
-        {"name": "agents", "description": "Who answers: prompt, models, tools and rules under a name."},
-        {"name": "tools", "description": "What models may call, tried out by hand."},
-        {"name": "history", "description": "Which calls there were, and where the time went."},
-        {"name": "openai", "description": "What OpenAI clients speak."},
-        {"name": "keys", "description": "Who may come in."},
-        {"name": "server", "description": "How the server is, and this document."},
+        {"name": "turns", "description": "Start, read and cancel turns. A turn is one user input and everything that answers it."},
+        {"name": "events", "description": "Follow turns over server-sent events or a WebSocket."},
+        {"name": "approvals", "description": "Answer questions about tool calls, and manage remembered answers."},
+        {"name": "conversations", "description": "Conversations as trees of turns: branches, search, export and import."},
+        {"name": "files", "description": "Uploaded files and files that tools produced."},
+        {"name": "agents", "description": "Named sets of prompt, models, tools and rules."},
+        {"name": "tools", "description": "List tools, call them manually, and parse replies that contain calls."},
+        {"name": "clients", "description": "Tools that run in connected clients."},
+        {"name": "upstreams", "description": "Model servers: known ones, configured ones and their keys."},
+        {"name": "recordings", "description": "Decode recorded model responses."},
+        {"name": "history", "description": "Past tool calls and their metrics."},
+        {"name": "chat", "description": "OpenAI-compatible chat completions."},
+        {"name": "completions", "description": "OpenAI-compatible text completions."},
+        {"name": "embeddings", "description": "OpenAI-compatible embeddings."},
+        {"name": "models", "description": "OpenAI-compatible list of models."},
+        {"name": "auth", "description": "Sign-in links and one-time tickets."},
+        {"name": "keys", "description": "API keys."},
+        {"name": "server", "description": "Health, metrics and this document."},
     ]);
     let components = member(&mut document, "components");
     member(components, "securitySchemes")["bearer"] = json!({
@@ -81,13 +88,14 @@ pub fn document(api: OpenApi) -> Value {
     }
     document["security"] = json!([{"bearer": []}]);
     strip_wildcards(&mut document);
+    name_pages(&mut document);
     narrow_schemas(&mut document);
     add_default_errors(&mut document);
     name_operations(&mut document);
     document
 }
 
-/// `{*id}` takes slashes too, which a path of OpenAPI cannot say: there it is `{id}`.
+/// `{*id}` matches slashes too, which OpenAPI cannot express: there it is `{id}`.
 fn strip_wildcards(document: &mut Value) {
     let Some(Value::Object(paths)) = document.get_mut("paths").map(Value::take) else { return };
     let plain: Map<String, Value> =
@@ -95,32 +103,49 @@ fn strip_wildcards(document: &mut Value) {
     document["paths"] = Value::Object(plain);
 }
 
-/// Handlers are called as their files need it (`list`, `get`); generated clients need a name for each: `files_list`.
-fn name_operations(document: &mut Value) {
-    let Some(paths) = document["paths"].as_object_mut() else { return };
-    let mut names = BTreeSet::new();
-    for (path, item) in paths {
-        for method in METHODS {
-            let Some(operation) = item.get_mut(method) else { continue };
-            let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-            let (tag, handler) = (text(&operation["tags"][0]), text(&operation["operationId"]));
-            let mut name = format!("{tag}_{handler}");
-            if !names.insert(name.clone()) {
-                let path_words: Vec<&str> =
-                    path.split(['/', '{', '}', '.']).filter(|part| !part.is_empty()).collect();
-                name = format!("{method}_{}", path_words.join("_"));
-                names.insert(name.clone());
+/// Generic pages by their row: utoipa writes `ListPage_FileInfo`, generated clients get `FileInfoPage`.
+fn name_pages(document: &mut Value) {
+    const GENERIC: &str = "ListPage_";
+    fn page_name(generic: &str) -> Option<String> {
+        generic.strip_prefix(GENERIC).map(|row| format!("{row}Page"))
+    }
+    fn rename_references(value: &mut Value) {
+        const SCHEMA: &str = "#/components/schemas/";
+        match value {
+            Value::Object(members) => {
+                if let Some(Value::String(target)) = members.get_mut("$ref")
+                    && let Some(name) = target.strip_prefix(SCHEMA).and_then(page_name)
+                {
+                    *target = format!("{SCHEMA}{name}");
+                }
+                members.values_mut().for_each(rename_references);
             }
-            operation["operationId"] = Value::from(name);
+            Value::Array(items) => items.iter_mut().for_each(rename_references),
+            _ => {}
         }
+    }
+    rename_references(document);
+    let schemas = member(member(document, "components"), "schemas").take();
+    let Value::Object(schemas) = schemas else { return };
+    let named = schemas.into_iter().map(|(name, schema)| (page_name(&name).unwrap_or(name), schema));
+    document["components"]["schemas"] = Value::Object(named.collect());
+}
+
+/// Operation ids as `{tag}_{handler}`: handlers have names that are unique in their file (`list`, `get`), generated clients
+/// need names that are unique in the document (`files_list`).
+fn name_operations(document: &mut Value) {
+    for operation in operations(document) {
+        let (tag, handler) = (&operation["tags"][0], &operation["operationId"]);
+        let (tag, handler) = (tag.as_str().unwrap_or_default(), handler.as_str().unwrap_or_default());
+        operation["operationId"] = Value::from(format!("{tag}_{handler}"));
     }
 }
 
-/// What the handlers take, where the types that they are written with say less: the place of a schema, and what is true of
-/// it besides.
+/// Constraints of request bodies that the handlers' Rust types do not express: a JSON pointer to a schema, and the
+/// keywords to add there.
 const NARROWER: [(&str, &str); 26] = [
-    ("/components/schemas/Approve/properties/decision", r#"{"enum": ["approve", "deny"]}"#),
-    ("/components/schemas/AnswerToLink/properties/decision", r#"{"enum": ["approve", "deny"]}"#),
+    ("/components/schemas/ResolveApproval/properties/decision", r#"{"enum": ["approve", "deny"]}"#),
+    ("/components/schemas/AnswerLink/properties/decision", r#"{"enum": ["approve", "deny"]}"#),
     // An empty recording is explained, not refused.
     ("/paths/~1v1~1decode/post/requestBody", r#"{"required": false}"#),
     ("/components/schemas/CallResult/properties/status", r#"{"enum": ["success", "error"]}"#),
@@ -137,17 +162,17 @@ const NARROWER: [(&str, &str); 26] = [
         r#"{"enum": ["next_step", "after_turn", null]}"#,
     ),
     ("/components/schemas/AgentSettings/properties/on_interrupted", r#"{"enum": ["continue", "end", null]}"#),
-    ("/components/schemas/KeyWanted/properties/name", r#"{"minLength": 1, "maxLength": 200}"#),
+    ("/components/schemas/CreateKey/properties/name", r#"{"minLength": 1, "maxLength": 200}"#),
     ("/components/schemas/ParseText/properties/protocol", r#"{"enum": ["vcp", "xml", null]}"#),
     (
-        "/components/schemas/Say/properties/input",
+        "/components/schemas/SendMessage/properties/input",
         r#"{"minItems": 1, "examples": [[{"type": "text", "text": "And in Paris?"}]]}"#,
     ),
     (
         "/components/schemas/DeclareTools/properties/tools",
         r#"{"examples": [[{"name": "client.open", "description": "Opens a page", "effect": "cosmetic"}]]}"#,
     ),
-    ("/components/schemas/Say/properties/when", r#"{"enum": ["next_step", "after_turn"]}"#),
+    ("/components/schemas/SendMessage/properties/when", r#"{"enum": ["next_step", "after_turn"]}"#),
     ("/components/schemas/ToolCallSettings/properties/mode", r#"{"enum": ["auto", "manual", null]}"#),
     ("/components/schemas/ToolCallSettings/properties/protocol", r#"{"enum": ["vcp", "xml"]}"#),
     ("/components/schemas/ToolCallSettings/properties/start", r#"{"enum": ["eager", "after_stream"]}"#),
@@ -223,19 +248,15 @@ fn operations(document: &mut Value) -> impl Iterator<Item = &mut Value> {
     operations.filter(|(name, _)| METHODS.contains(&name.as_str())).map(|(_, operation)| operation)
 }
 
-/// Whatever else an operation answers with (no key, too fast, store gone) is an error in the one shape.
+/// All other errors of an operation (no key, rate limit, store unavailable) have the same schema.
 fn add_default_errors(document: &mut Value) {
     let other = json!({
-        "description": "Anything else: why not, in the one shape of errors",
-        "content": {"application/json": {"schema": {"$ref": "#/components/schemas/ErrorBody"}}},
+        "description": "Any other error",
+        "content": {"application/json": {"schema": {"$ref": "#/components/schemas/ErrorResponse"}}},
     });
-    let Some(paths) = document["paths"].as_object_mut() else { return };
-    for item in paths.values_mut() {
-        for method in METHODS {
-            if let Some(responses) = item.get_mut(method).and_then(|operation| operation.get_mut("responses"))
-            {
-                responses["default"] = other.clone();
-            }
+    for operation in operations(document) {
+        if let Some(responses) = operation.get_mut("responses") {
+            responses["default"] = other.clone();
         }
     }
 }
@@ -254,16 +275,17 @@ static SERVED: LazyLock<(String, String)> = LazyLock::new(|| {
     (text, tag)
 });
 
-/// This document. Needs no key: it says what there is, and nothing of anybody.
+/// Get this document. Needs no key.
 #[utoipa::path(get, path = "/v1/openapi.json", tag = "server", security(()), responses(
     (status = 200, description = "OpenAPI 3.1", body = Object, content_type = "application/json"),
-    (status = 304, description = "`If-None-Match` has it already"),
+    (status = 304, description = "Unchanged: `If-None-Match` matches"),
 ))]
 async fn get_openapi(headers: HeaderMap) -> Response {
     let (text, tag) = &*SERVED;
-    let mut response = match headers.get(header::IF_NONE_MATCH).is_some_and(|known| known == tag.as_str()) {
-        true => StatusCode::NOT_MODIFIED.into_response(),
-        false => ([(header::CONTENT_TYPE, "application/json")], text.as_str()).into_response(),
+    let mut response = if headers.get(header::IF_NONE_MATCH).is_some_and(|known| known == tag.as_str()) {
+        StatusCode::NOT_MODIFIED.into_response()
+    } else {
+        ([(header::CONTENT_TYPE, "application/json")], text.as_str()).into_response()
     };
     if let Ok(tag) = HeaderValue::try_from(tag.as_str()) {
         response.headers_mut().insert(header::ETAG, tag);
@@ -277,7 +299,7 @@ mod tests {
 
     // R: E5
     #[test]
-    fn what_is_said_besides_is_said_of_something() {
+    fn narrowed_schemas_exist() {
         let document = document(crate::openapi());
         for (pointer, more) in NARROWER {
             let more: Map<String, Value> = serde_json::from_str(more).expect(pointer);

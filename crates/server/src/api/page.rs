@@ -5,14 +5,14 @@ use serde::{Deserialize, Serialize};
 use throughline_store::catalog::{PAGE_ROWS_DEFAULT, PAGE_ROWS_MAX, PageRequest, ResultPage};
 use utoipa::{IntoParams, ToSchema};
 
-/// Which part of a list.
+/// Page of a list.
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct PageQuery {
-    /// `next` of the page before.
+    /// `next` of the previous page.
     pub cursor: Option<String>,
-    /// Most rows, 1 to 200. Default 50.
+    /// Maximum number of rows, 1 to 200. Default 50.
     #[param(minimum = 1, maximum = 200)]
     pub limit: Option<u32>,
 }
@@ -33,16 +33,16 @@ impl PageQuery {
     }
 }
 
-/// Some rows of a list, and where the next ones begin.
+/// Page of a list.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct ListPage<T> {
     /// Newest first, unless the list says otherwise.
     pub items: Vec<T>,
-    /// `cursor` of the next page; absent = there is nothing more.
+    /// `cursor` of the next page; absent on the last page.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next: Option<String>,
-    /// Not everything that comes before `next` could be looked at in the time that a search may take, or something just
-    /// said is not in the index yet: ask for `next`, or again. There may be no items although there are more.
+    /// True if the search ran out of time before `next`, or if new text is not indexed yet: request `next`, or repeat the
+    /// request. `items` may be empty although there are more.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub partial: bool,
 }

@@ -3,7 +3,7 @@
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 
-/// What a page may do: its own files, and requests to this server.
+/// Content security policy of a page: its own files, and requests to this server.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; \
     base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
@@ -18,7 +18,7 @@ pub struct StaticFile {
 }
 
 impl StaticFile {
-    /// The file, or that whoever asks has it already.
+    /// The file, or 304 if the client has it.
     pub fn respond(&self, request_headers: &HeaderMap) -> Response {
         let mut response = with_etag(self.content.as_bytes(), request_headers);
         let headers = response.headers_mut();
@@ -35,14 +35,12 @@ impl StaticFile {
     }
 }
 
-/// The content under a tag of its own; nothing but that tag for whoever asks with it and so has the content already.
+/// The content with its `ETag`, or 304 if `If-None-Match` has the same one.
 pub fn with_etag(content: &'static [u8], request_headers: &HeaderMap) -> Response {
     let tag = format!("\"{}\"", blake3::hash(content).to_hex());
     let is_known = request_headers.get(header::IF_NONE_MATCH).is_some_and(|known| known == tag.as_str());
-    let mut response = match is_known {
-        true => StatusCode::NOT_MODIFIED.into_response(),
-        false => content.into_response(),
-    };
+    let mut response =
+        if is_known { StatusCode::NOT_MODIFIED.into_response() } else { content.into_response() };
     if let Ok(tag) = HeaderValue::try_from(tag) {
         response.headers_mut().insert(header::ETAG, tag);
     }

@@ -1,4 +1,4 @@
-//! The page of a link that a chat shows beside a question, and what it asks the server. The link is its key: good for the
+//! The page behind an approval link of a chat, and its API. The link is its key: good for the
 //! questions of one answer, once. // R: A3, A5
 
 use super::page_file::{HTML, JAVASCRIPT, StaticFile};
@@ -34,55 +34,55 @@ pub fn routes() -> OpenApiRouter<AppState> {
     OpenApiRouter::new().routes(routes!(get_link)).routes(routes!(answer_link))
 }
 
-/// A link that a chat shows beside a question.
+/// A link from a question in a chat.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct QuestionLink {
-    /// What stands behind `#`.
+    /// Code after `#` in the link.
     link: String,
 }
 
-/// What a link asks.
+/// Questions behind a link.
 #[derive(Debug, Serialize, ToSchema)]
 struct LinkedQuestions {
     /// One for each call.
     questions: Vec<LinkedQuestion>,
 }
 
-/// Whether a call may run.
+/// A call that needs approval.
 #[derive(Debug, Serialize, ToSchema)]
 struct LinkedQuestion {
     /// In words, with nothing in them that cannot be seen.
     question: String,
-    /// What it would run with, whole, as JSON text with nothing in it that cannot be seen.
+    /// Complete arguments as JSON text, with invisible characters spelled out.
     arguments: String,
 }
 
-/// An answer.
+/// Answer to a question.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct AnswerLink {
-    /// What stands behind `#`.
+    /// Code after `#` in the link.
     link: String,
     /// `approve` or `deny`.
     #[schema(value_type = String)]
     decision: ApprovalDecision,
-    /// Why; a denial's reason is told to the model.
+    /// Reason; that of a denial is sent to the model.
     #[serde(default)]
     reason: Option<String>,
 }
 
-/// What became of it.
+/// Receipt for an answered link.
 #[derive(Debug, Serialize, ToSchema)]
 struct LinkAck {
     /// `resolved`: it is in the log.
     status: &'static str,
 }
 
-/// Look at what the link beside a question in a chat asks. Needs no key.
-#[utoipa::path(post, path = "/v1/question-links", tag = "turns", security(()), request_body = QuestionLink, responses(
-    (status = 200, description = "It is open", body = LinkedQuestions),
-    (status = 410, description = "There is no such link, or it was used, or its question is closed", body = ErrorResponse),
+/// Get the question behind an approval link. Needs no key.
+#[utoipa::path(post, path = "/v1/question-links", tag = "approvals", security(()), request_body = QuestionLink, responses(
+    (status = 200, description = "The open question", body = LinkedQuestions),
+    (status = 410, description = "The link is unknown or used, or its question is closed", body = ErrorResponse),
 ))]
 async fn get_link(
     State(state): State<AppState>,
@@ -96,10 +96,10 @@ async fn get_link(
     Ok(axum::Json(LinkedQuestions { questions: questions.into_iter().map(read).collect() }))
 }
 
-/// Answer what the link beside a question in a chat asks, once. The chat goes on with its next message. Needs no key.
-#[utoipa::path(post, path = "/v1/question-links/answer", tag = "turns", security(()), request_body = AnswerLink, responses(
-    (status = 200, description = "It is the answer", body = LinkAck),
-    (status = 410, description = "There is no such link, or it was used, or its question is closed", body = ErrorResponse),
+/// Answer an approval link, once. The chat continues with its next message. Needs no key.
+#[utoipa::path(post, path = "/v1/question-links/answer", tag = "approvals", security(()), request_body = AnswerLink, responses(
+    (status = 200, description = "Answered", body = LinkAck),
+    (status = 410, description = "The link is unknown or used, or its question is closed", body = ErrorResponse),
 ))]
 async fn answer_link(
     State(state): State<AppState>,

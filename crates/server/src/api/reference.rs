@@ -8,7 +8,7 @@ use axum::response::Redirect;
 use axum::routing::get;
 use http::HeaderMap;
 
-/// `/docs`, beside the described routes: it describes them.
+/// `/docs`, which is not part of the API that it describes.
 pub fn routes() -> Router<AppState> {
     Router::new()
         .route("/docs", get(|headers: HeaderMap| async move { PAGE.respond(&headers) }))

@@ -15,7 +15,7 @@ use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-/// `/v1/list_remembered`.
+/// `/v1/remembered`.
 pub fn routes() -> OpenApiRouter<AppState> {
     OpenApiRouter::new().routes(routes!(list_remembered)).routes(routes!(forget_remembered))
 }
@@ -34,7 +34,7 @@ pub struct RememberedApproval {
     /// is taken back.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rule: Option<RememberedRule>,
-    /// The same as it is kept: `decision`, `scope`, `tool`, `fingerprint`, `arguments_hash`, `arguments`, `reason`, `question`.
+    /// The stored form: `decision`, `scope`, `tool`, `fingerprint`, `arguments_hash`, `arguments`, `reason`, `question`.
     #[schema(value_type = Object)]
     pub answer: Value,
 }
@@ -54,7 +54,7 @@ pub struct RememberedRule {
     /// Why it was denied.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// The question that was answered so; absent in what earlier releases kept.
+    /// The question that was answered; absent in approvals from earlier releases.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub question: Option<String>,
     /// The turn that asked it.
@@ -99,7 +99,7 @@ impl From<RememberedRow> for RememberedApproval {
     }
 }
 
-/// Which answers.
+/// Filter of remembered approvals.
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
@@ -110,17 +110,17 @@ pub struct RememberedQuery {
     #[serde(default)]
     #[param(required = false)]
     everywhere: bool,
-    /// `next` of the page before.
+    /// `next` of the previous page.
     cursor: Option<String>,
-    /// Most rows, 1 to 200. Default 200.
+    /// Maximum number of rows, 1 to 200. Default 200.
     #[param(minimum = 1, maximum = 200)]
     limit: Option<u32>,
 }
 
-/// List answers that are remembered, oldest first.
-#[utoipa::path(get, path = "/v1/remembered", tag = "agents", params(RememberedQuery), responses(
-    (status = 200, description = "A part of the list", body = ListPage<RememberedApproval>),
-    (status = 400, description = "A query that cannot be answered", body = ErrorResponse),
+/// List remembered approvals, oldest first.
+#[utoipa::path(get, path = "/v1/remembered", tag = "approvals", params(RememberedQuery), responses(
+    (status = 200, description = "One page", body = ListPage<RememberedApproval>),
+    (status = 400, description = "Invalid query", body = ErrorResponse),
 ))]
 async fn list_remembered(
     State(state): State<AppState>,
@@ -154,11 +154,11 @@ async fn list_remembered(
     }))
 }
 
-/// Take an answer back: the next such call asks again.
-#[utoipa::path(delete, path = "/v1/remembered/{number}", tag = "agents",
-    params(("number" = u64, Path, description = "Which answer")), responses(
-    (status = 204, description = "It is forgotten"),
-    (status = 404, description = "There is none", body = ErrorResponse),
+/// Forget a remembered approval: the next such call asks again.
+#[utoipa::path(delete, path = "/v1/remembered/{number}", tag = "approvals",
+    params(("number" = u64, Path, description = "Number of the approval")), responses(
+    (status = 204, description = "Deleted"),
+    (status = 404, description = "Not found", body = ErrorResponse),
 ))]
 async fn forget_remembered(
     State(state): State<AppState>,

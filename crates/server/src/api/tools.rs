@@ -2,6 +2,10 @@
 
 use super::agents::require_agent;
 use super::page::ListPage;
+use super::view::{
+    PROMPT_MODES, ParsedReply, PromptPreview, SourceFaultInfo, ToolInfo, ToolList, ToolSourceInfo,
+    mode_and_protocol, variant_name,
+};
 use crate::approval_store::stored_approval;
 use crate::error::{ApiError, ErrorResponse};
 use crate::extract::{Json, Path, Query};
@@ -14,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use throughline::approval_store::ApprovalStoreError;
-use throughline::config::{TextProtocolKind, ToolMode};
+use throughline::config::ToolMode;
 use throughline::inspect::{self, InspectionContext, ProtocolFilter};
 use throughline::views::{InspectionDescription, PromptDescription, ToolDescription};
 use throughline::{
@@ -32,7 +36,7 @@ use utoipa_axum::routes;
 /// Longest text that is looked through for calls, in bytes.
 pub const PARSED_BYTES_MAX: usize = 1 << 20;
 
-/// `/v1/tools`, `/v1/list_prompts` and `/v1/parse`.
+/// `/v1/tools`, `/v1/prompts` and `/v1/parse`.
 pub fn routes() -> OpenApiRouter<AppState> {
     OpenApiRouter::new()
         .routes(routes!(list))
@@ -42,119 +46,19 @@ pub fn routes() -> OpenApiRouter<AppState> {
         .routes(routes!(parse))
 }
 
-/// A tool, and whether an agent is offered it.
-#[derive(Clone, Debug, Serialize, ToSchema)]
-pub struct ToolInfo {
-    /// `group.method`.
-    #[schema(example = "files.read")]
-    pub name: String,
-    /// What people call it.
-    pub title: String,
-    /// What it does, for the model.
-    pub description: String,
-    /// What it may do: `pure`, `read`, `cosmetic`, `idempotent`, `write` or `external`.
-    #[schema(example = "read")]
-    pub effect: String,
-    /// Where it comes from: `builtin`, `mcp:files`, ...
-    #[schema(example = "builtin")]
-    pub source: String,
-    /// Whether models may call it at all.
-    pub callable: bool,
-    /// Whether the agent is offered it.
-    pub offered: bool,
-    /// Why not.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub why_not: Option<String>,
-    /// Whether it asks first where no rule says otherwise.
-    pub asks: bool,
-    /// Its name at upstreams.
-    pub wire_name: String,
-    /// `here`, or `client` = in a connected page or app.
-    pub runs_on: &'static str,
-    /// Its time limit, in milliseconds.
-    pub timeout_ms: u64,
-    /// JSON Schema of its arguments.
-    #[schema(value_type = Object)]
-    pub parameters: Value,
-}
-
-impl From<ToolDescription> for ToolInfo {
-    fn from(tool: ToolDescription) -> Self {
-        Self {
-            name: tool.name.as_str().to_owned(),
-            title: visible::escape(&tool.title).into_owned(),
-            description: tool.description,
-            effect: variant_name(&tool.effect),
-            source: tool.source,
-            callable: tool.callable,
-            offered: tool.offered,
-            why_not: tool.why_not,
-            asks: tool.asks,
-            wire_name: tool.wire_name.as_str().to_owned(),
-            runs_on: tool.runs_on,
-            timeout_ms: tool.timeout_ms,
-            parameters: tool.parameters,
-        }
-    }
-}
-
-/// The name of a variant on the wire.
-pub(super) fn variant_name(value: &impl Serialize) -> String {
-    match serde_json::to_value(value) {
-        Ok(Value::String(word)) => word,
-        Ok(Value::Object(members)) => members.keys().next().cloned().unwrap_or_default(),
-        _ => String::new(),
-    }
-}
-
-/// Where tools come from.
-#[derive(Clone, Debug, Serialize, ToSchema)]
-pub struct ToolSourceInfo {
-    /// `builtin`, `mcp:files`, ...
-    pub name: String,
-    /// How many tools it has now.
-    pub tools: usize,
-    /// What is not as it should be.
-    pub faults: Vec<SourceFaultInfo>,
-}
-
-/// Something of a source that is not as it should be. The rest works on.
-#[derive(Clone, Debug, Serialize, ToSchema)]
-pub struct SourceFaultInfo {
-    /// Which of its tools; absent = all of it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub tool: Option<String>,
-    /// What is wrong.
-    pub message: String,
-    /// What can be done about it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub remedy: Option<String>,
-}
-
-/// The tools that there are.
-#[derive(Clone, Debug, Serialize, ToSchema)]
-pub struct ToolList {
-    /// By name.
-    pub tools: Vec<ToolInfo>,
-    /// By name, those without tools too.
-    pub sources: Vec<ToolSourceInfo>,
-    /// Switches of the agent that switch nothing now.
-    pub unknown_toggles: Vec<String>,
-}
-
-/// Whose tools.
+/// Selection of an agent's tools.
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct ToolsQuery {
-    /// As this agent finds them; absent = the server's own agent.
+    /// Name of the agent; absent for the server's default agent.
     agent: Option<String>,
 }
 
-/// List tools with where they come from, and what is wrong with their sources.
+/// List tools with their sources and the faults of those.
 #[utoipa::path(get, path = "/v1/tools", tag = "tools", params(ToolsQuery), responses(
-    (status = 200, description = "All of them", body = ToolList),
-    (status = 404, description = "There is no such agent", body = ErrorResponse),
+    (status = 200, description = "The complete list", body = ToolList),
+    (status = 404, description = "Agent not found", body = ErrorResponse),
 ))]
 async fn list(
     State(state): State<AppState>,
@@ -208,11 +112,11 @@ pub(super) fn tool_list(
     }
 }
 
-/// One tool with its definition.
+/// Get a tool with its definition.
 #[utoipa::path(get, path = "/v1/tools/{tool}", tag = "tools",
     params(("tool" = String, Path, description = "Its name: `group.method`")), responses(
-    (status = 200, description = "All that it is", body = ToolInfo),
-    (status = 404, description = "There is none", body = ErrorResponse),
+    (status = 200, description = "The tool", body = ToolInfo),
+    (status = 404, description = "Not found", body = ErrorResponse),
 ))]
 async fn get(
     State(state): State<AppState>,
@@ -240,18 +144,18 @@ fn tool_not_found<S: AsRef<str>>(name: &str, suggestions: &[S]) -> ApiError {
     }
 }
 
-/// A tool to be run by hand.
+/// A manual tool call.
 #[derive(Clone, Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CallTool {
-    /// What it is given: an object that fits its schema.
+    /// Arguments: an object that matches the tool's schema.
     #[schema(value_type = Object)]
     #[serde(default = "no_arguments")]
     pub arguments: Value,
-    /// Whose rules hold; absent = the server's own agent.
+    /// Agent whose rules apply; absent for the server's default agent.
     #[serde(default)]
     pub agent: Option<String>,
-    /// It may change something, or a rule asks, and that is wanted. Needed for everything but reading.
+    /// Confirmation that a tool with side effects may run, or one that a rule asks about.
     #[serde(default)]
     pub confirm: bool,
 }
@@ -260,13 +164,13 @@ pub(super) fn no_arguments() -> Value {
     Value::Object(serde_json::Map::new())
 }
 
-/// How a tool ended.
+/// Result of a manual call.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct ToolCallResult {
     /// `success`, `error`, `timed_out`, `cancelled`, `not_started` or `unknown`.
     #[schema(example = "success")]
     pub status: String,
-    /// What it produced, cut to its head and tail if it is long.
+    /// Output, cut to its head and tail if it is long.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output: Option<String>,
     /// The structured form.
@@ -280,29 +184,29 @@ pub struct ToolCallResult {
     /// Bytes of the whole output.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output_size: Option<u64>,
-    /// What a model would be told.
+    /// Text that a model would receive.
     #[serde(rename = "told_to_model")]
     pub model_text: String,
-    /// The rule that let it run, or that asked for `confirm`.
+    /// Rule that allowed the call or required `confirm`.
     #[schema(example = "effect:read")]
     pub rule: String,
     /// Milliseconds since 1970.
     pub started_at: i64,
-    /// How long it ran, in milliseconds.
+    /// Run time in milliseconds.
     pub duration_ms: u64,
 }
 
-/// Run a tool by hand, under the rules of an agent. Nothing of it goes into a conversation.
+/// Call a tool manually, under the rules of an agent. The call is not part of any conversation.
 ///
-/// What may change something needs `confirm: true`. What a rule denies stays denied. When the request is given up, the tool
-/// is stopped.
+/// A tool that may change something needs `confirm: true`. A tool that a rule denies stays denied. If the request is
+/// aborted, the tool is stopped.
 #[utoipa::path(post, path = "/v1/tools/{tool}/call", tag = "tools",
     params(("tool" = String, Path, description = "Its name: `group.method`")), request_body = CallTool, responses(
-    (status = 200, description = "It ran, and this is how it ended", body = ToolCallResult),
-    (status = 400, description = "The arguments do not fit", body = ErrorResponse),
+    (status = 200, description = "The call's outcome", body = ToolCallResult),
+    (status = 400, description = "Invalid arguments", body = ErrorResponse),
     (status = 403, description = "A rule denies it, or the key lacks the scope `tools`", body = ErrorResponse),
-    (status = 404, description = "There is none", body = ErrorResponse),
-    (status = 409, description = "It needs `confirm: true`, or runs in a page only", body = ErrorResponse),
+    (status = 404, description = "Not found", body = ErrorResponse),
+    (status = 409, description = "The call needs `confirm: true`, or the tool runs only in a page", body = ErrorResponse),
 ))]
 async fn call(
     State(state): State<AppState>,
@@ -342,7 +246,7 @@ async fn call(
     }))
 }
 
-/// What the user has said before and always holds. What cannot be read is refused and named: it may be a denial.
+/// Remembered approvals of a user. Unreadable ones are refused by name: one of them may be a denial.
 pub(super) async fn load_remembered(
     state: &AppState,
     principal: &Principal,
@@ -387,125 +291,10 @@ fn outcome_status(outcome: &CallOutcome) -> &'static str {
     }
 }
 
-/// What an agent is told in one way of telling it.
-#[derive(Clone, Debug, Serialize, ToSchema)]
-pub struct PromptPreview {
-    /// Which agent.
-    pub agent: String,
-    /// How calls travel.
-    pub mode: &'static str,
-    /// The text protocol, if they travel as text.
-    pub protocol: Option<&'static str>,
-    /// The system prompt, tools included if they travel as text.
-    pub prompt: String,
-    /// What `{{ tools }}` stands for; empty if tools travel natively.
-    pub tools_text: String,
-    /// Names of the offered tools.
-    pub tools: Vec<String>,
-    /// Tools that are not offered, and why.
-    pub left_out: Vec<OmittedTool>,
-    /// `tools("…")` of the prompt that mean nothing.
-    pub unmatched: Vec<String>,
-    /// What it costs.
-    pub tokens: PromptTokensInfo,
-}
-
-/// A tool that is not offered.
-#[derive(Clone, Debug, Serialize, ToSchema)]
-pub struct OmittedTool {
-    /// The tool.
-    pub name: String,
-    /// The first reason that holds.
-    pub why: String,
-}
-
-/// Tokens of everything that is sent before the conversation.
-#[derive(Clone, Debug, Serialize, ToSchema)]
-pub struct PromptTokensInfo {
-    /// All of it.
-    pub total: usize,
-    /// The prompt alone.
-    pub prompt: usize,
-    /// The tools by their source.
-    pub sources: Vec<SourceTokensInfo>,
-    /// `exact` or `estimated`.
-    pub counting: &'static str,
-}
-
-/// What the tools of one source cost.
-#[derive(Clone, Debug, Serialize, ToSchema)]
-pub struct SourceTokensInfo {
-    /// The source.
-    pub source: String,
-    /// How many of its tools are offered.
-    pub tools: usize,
-    /// Tokens of their definitions.
-    pub tokens: usize,
-}
-
-impl From<PromptDescription> for PromptPreview {
-    fn from(prompt: PromptDescription) -> Self {
-        let source = |row: throughline::SourceTokens| SourceTokensInfo {
-            source: row.source,
-            tools: row.tools,
-            tokens: row.tokens,
-        };
-        Self {
-            agent: prompt.agent,
-            mode: prompt.mode,
-            protocol: prompt.protocol,
-            prompt: prompt.prompt,
-            tools_text: prompt.tools_text,
-            tools: prompt.tools.iter().map(|name| name.as_str().to_owned()).collect(),
-            left_out: prompt
-                .left_out
-                .into_iter()
-                .map(|left| OmittedTool { name: left.name.as_str().to_owned(), why: left.why })
-                .collect(),
-            unmatched: prompt.unmatched,
-            tokens: PromptTokensInfo {
-                total: prompt.tokens.total,
-                prompt: prompt.tokens.prompt,
-                sources: prompt.tokens.sources.into_iter().map(source).collect(),
-                counting: prompt.tokens.counting,
-            },
-        }
-    }
-}
-
-/// Mode and protocol by name. Whoever names a protocol wants to see text.
-pub(super) fn mode_and_protocol(
-    mode: Option<&str>,
-    protocol: Option<&str>,
-) -> Result<(Option<ToolMode>, Option<TextProtocolKind>), ApiError> {
-    let unknown = |param: &str, given: &str, names: &[&str]| {
-        ApiError::bad_request("unknown_value", format!("there is no {param} `{given}`"))
-            .param(param)
-            .remedy(names.join(", "))
-    };
-    let protocol = protocol
-        .map(|name| {
-            TextProtocolKind::from_name(name)
-                .ok_or_else(|| unknown("protocol", name, &TextProtocolKind::NAMES))
-        })
-        .transpose()?;
-    let mode = mode
-        .map(|name| ToolMode::from_name(name).ok_or_else(|| unknown("mode", name, &ToolMode::NAMES)))
-        .transpose()?;
-    Ok((mode.or(protocol.map(|_| ToolMode::Text)), protocol))
-}
-
-/// Every way of telling tools: natively, and in each text protocol.
-pub(super) const PROMPT_MODES: [(ToolMode, Option<TextProtocolKind>); 3] = [
-    (ToolMode::Native, None),
-    (ToolMode::Text, Some(TextProtocolKind::Vcp)),
-    (ToolMode::Text, Some(TextProtocolKind::Xml)),
-];
-
-/// What the tools of an agent look like and cost in each way of telling them: native, and every text protocol.
+/// List prompts of an agent with their cost in tokens: native, and every text protocol.
 #[utoipa::path(get, path = "/v1/prompts", tag = "tools", params(ToolsQuery), responses(
-    (status = 200, description = "One for each way", body = ListPage<PromptPreview>),
-    (status = 404, description = "There is no such agent", body = ErrorResponse),
+    (status = 200, description = "One per mode", body = ListPage<PromptPreview>),
+    (status = 404, description = "Agent not found", body = ErrorResponse),
 ))]
 async fn list_prompts(
     State(state): State<AppState>,
@@ -525,114 +314,27 @@ async fn list_prompts(
     Ok(axum::Json(ListPage::complete(previews)))
 }
 
-/// A reply to be looked through.
+/// A reply to parse.
 #[derive(Clone, Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ParseText {
     /// The reply, at most 1 MiB.
     pub text: String,
-    /// Whose rules hold; absent = the server's own agent.
+    /// Agent whose rules apply; absent for the server's default agent.
     #[serde(default)]
     pub agent: Option<String>,
-    /// `vcp` or `xml`; absent = each where it finds something.
+    /// `vcp` or `xml`; absent to try all protocols.
     #[serde(default)]
     pub protocol: Option<String>,
 }
 
-/// What a reply holds.
-#[derive(Clone, Debug, Serialize, ToSchema)]
-pub struct ParsedReply {
-    /// Calls and refused blocks, in the order of the text.
-    pub requests: Vec<ParsedRequest>,
-    /// What else there is to know, in the order of the text.
-    pub warnings: Vec<ParsedWarning>,
-    /// What a reader would see: all but markup.
-    pub text: String,
-}
-
-/// A call in a text, or a block that is none.
-#[derive(Clone, Debug, Serialize, ToSchema)]
-pub struct ParsedRequest {
-    /// The text protocol, or the format of a leaked call.
-    pub format: &'static str,
-    /// It is another model's markup, and not of a text protocol.
-    pub leaked: bool,
-    /// As it was written.
-    pub name: String,
-    /// The tool that it means.
-    pub tool: Option<String>,
-    /// The arguments, if they could be read.
-    #[schema(value_type = Option<Object>)]
-    pub arguments: Option<Value>,
-    /// The same as JSON text for people: nothing in it is invisible, and it reads as the same value.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub arguments_text: Option<String>,
-    /// `runs`, `asks`, `denied` or `not_started`.
-    pub outlook: &'static str,
-    /// The rule that decides.
-    pub rule: Option<String>,
-    /// Why it would not run.
-    pub why: Option<String>,
-    /// From 1.
-    pub line: u32,
-    /// In characters, from 1.
-    pub column: u32,
-    /// First byte of the block.
-    pub start: usize,
-    /// The byte behind it.
-    pub end: usize,
-}
-
-/// A finding in a text.
-#[derive(Clone, Debug, Serialize, ToSchema)]
-pub struct ParsedWarning {
-    /// A stable word.
-    pub kind: String,
-    /// From 1.
-    pub line: u32,
-    /// In characters, from 1.
-    pub column: u32,
-    /// In bytes of the text.
-    pub at: usize,
-    /// A sentence.
-    pub message: String,
-}
-
-impl From<InspectionDescription> for ParsedReply {
-    fn from(inspection: InspectionDescription) -> Self {
-        let requests = inspection.requests.into_iter().map(|request| ParsedRequest {
-            format: request.format,
-            leaked: request.leaked,
-            name: request.name,
-            tool: request.tool.map(|tool| tool.as_str().to_owned()),
-            arguments_text: request.arguments.as_ref().map(visible::json),
-            arguments: request.arguments,
-            outlook: request.outlook,
-            rule: request.rule,
-            why: request.why,
-            line: request.line,
-            column: request.column,
-            start: request.start,
-            end: request.end,
-        });
-        let warnings = inspection.warnings.into_iter().map(|warning| ParsedWarning {
-            kind: variant_name(&warning.kind),
-            line: warning.line,
-            column: warning.column,
-            at: warning.at,
-            message: warning.message,
-        });
-        Self { requests: requests.collect(), warnings: warnings.collect(), text: inspection.text }
-    }
-}
-
-/// Look for calls in a reply, and say what would become of each. Runs nothing.
+/// Parse a reply for tool calls, with the outlook of each. Runs nothing.
 #[utoipa::path(post, path = "/v1/parse", tag = "tools", request_body = ParseText, responses(
-    (status = 200, description = "What it holds", body = ParsedReply),
-    (status = 400, description = "There is no such protocol", body = ErrorResponse),
-    (status = 404, description = "There is no such agent", body = ErrorResponse),
+    (status = 200, description = "The result", body = ParsedReply),
+    (status = 400, description = "Unknown protocol", body = ErrorResponse),
+    (status = 404, description = "Agent not found", body = ErrorResponse),
     (status = 413, description = "The text is too long", body = ErrorResponse),
-    (status = 409, description = "An answer that is remembered cannot be read: `number` says which", body = ErrorResponse),
+    (status = 409, description = "A remembered approval cannot be read: `number` names it", body = ErrorResponse),
 ))]
 async fn parse(
     State(state): State<AppState>,

@@ -5,12 +5,13 @@ mod list;
 use super::events::{SseFrame, canceller_of, event_stream};
 use crate::error::{ApiError, ErrorResponse};
 use crate::extract::{JsonText, Path, parse_json};
-use crate::hub::{ConversationRef, IdempotentReplay, OnDisconnect, ParentRef, StartedTurn, TurnSpec};
+use crate::hub::{ConversationRef, OnDisconnect, ParentRef, StartedTurn, TurnSpec};
 use crate::net::ConnectionInfo;
 use crate::principal::Principal;
 use crate::state::AppState;
 use crate::telemetry::TraceParent;
-use crate::viewer::{ResumeFrom, fold_message};
+use crate::turn_log::fold_message;
+use crate::viewer::ResumeFrom;
 use axum::Extension;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
@@ -27,7 +28,7 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-/// Longest `IdempotencyKey-FileKey`, in bytes.
+/// Longest `Idempotency-Key`, in bytes.
 const KEY_BYTES_MAX: usize = 255;
 
 /// `/v1/turns`.
@@ -35,41 +36,41 @@ pub fn routes() -> OpenApiRouter<AppState> {
     OpenApiRouter::new().routes(routes!(start, list::list)).routes(routes!(get))
 }
 
-/// A turn to be started.
+/// Request to start a turn.
 #[derive(Clone, Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct StartTurn {
-    /// What the user says.
+    /// Input of the user.
     pub input: Vec<InputPart>,
-    /// Who answers; absent = the server's own agent.
+    /// Name of the agent that answers; absent for the server's default agent.
     #[serde(default)]
     pub agent: Option<String>,
-    /// `upstream/model` in place of the agent's.
+    /// Model as `upstream/model`, instead of the agent's.
     #[serde(default)]
     pub model: Option<String>,
-    /// `native`, `text` or `auto`: how calls travel to the model. Absent = as the agent says.
+    /// Tool-calling mode: `native`, `text` or `auto`. Absent for the agent's own.
     #[serde(default)]
     pub mode: Option<String>,
-    /// The conversation to go on with. Absent, and without `messages`: a new one.
+    /// Conversation to continue. Absent, and without `messages`, for a new one.
     #[serde(default)]
     pub conversation_id: Option<String>,
-    /// The turn to go on from. Absent = the branch that was last gone on with; `null` = none: begin the conversation anew
-    /// beside what is there.
+    /// Turn to continue from. Absent for the branch that was continued last; `null` to start a new branch at the beginning of the
+    /// conversation.
     #[serde(default, deserialize_with = "given")]
     #[schema(value_type = Option<String>)]
     pub parent_id: Option<Option<String>>,
-    /// Go on from this event of the parent instead of from its end: a fork.
+    /// Event of the parent to continue from, instead of its end.
     #[serde(default)]
     pub parent_seq: Option<u64>,
-    /// What was said before, in place of a conversation: the turn stands alone then.
+    /// Earlier messages of a turn that stands alone, outside any conversation.
     #[serde(default)]
     pub messages: Option<Vec<PastMessage>>,
-    /// What happens when the last viewer is gone. Default `continue`.
+    /// Behaviour when the last viewer disconnects. Default `continue`.
     #[serde(default)]
     pub on_disconnect: OnDisconnect,
 }
 
-/// A part of what the user says.
+/// Part of the user's input.
 #[derive(Clone, Debug, Deserialize, ToSchema)]
 #[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
 pub enum InputPart {
@@ -78,29 +79,27 @@ pub enum InputPart {
         /// The text.
         text: String,
     },
-    /// A picture that was uploaded.
+    /// An uploaded picture.
     Image {
-        /// From `POST /v1/files`.
+        /// Id from `POST /v1/files`.
         file_id: String,
     },
-    /// Any other file that was uploaded.
+    /// Any other uploaded file.
     File {
-        /// From `POST /v1/files`.
+        /// Id from `POST /v1/files`.
         file_id: String,
     },
 }
 
-/// Something that was said before.
+/// Earlier message of a turn that stands alone.
 #[derive(Clone, Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PastMessage {
-    /// Who said it.
     pub role: PastMessageRole,
-    /// What.
     pub content: String,
 }
 
-/// Who said something.
+/// Author of a past message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PastMessageRole {
@@ -110,17 +109,16 @@ pub enum PastMessageRole {
     Assistant,
 }
 
-/// A turn that runs now.
+/// A started turn.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct TurnStarted {
-    /// Which turn.
     pub turn_id: String,
-    /// The message that it writes.
+    /// Id of the answer's message.
     pub message_id: String,
-    /// The conversation that it belongs to.
+    /// Id of the conversation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub conversation_id: Option<String>,
-    /// Where its events are.
+    /// Path of its events.
     pub events_url: String,
 }
 
@@ -136,14 +134,14 @@ impl std::convert::From<StartedTurn> for TurnStarted {
     }
 }
 
-/// A turn as it stands.
+/// Current state of a turn.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct TurnSnapshot {
-    /// `running`, or how it ended: `completed`, `length`, `limit`, `error`, `cancelled`, `interrupted`.
+    /// `running`, or the status at its end: `completed`, `length`, `limit`, `error`, `cancelled`, `interrupted`.
     pub status: String,
-    /// The last event that is in it: go on with `events?after=<last_seq>`.
+    /// Number of its last event: continue with `events?after=<last_seq>`.
     pub last_seq: u64,
-    /// The message with its blocks: the fold of the events.
+    /// The message with its blocks.
     #[schema(value_type = crate::api::openapi::MessageSchema)]
     pub message: throughline::AssistantMessage,
     /// Tokens of all steps.
@@ -153,23 +151,23 @@ pub struct TurnSnapshot {
 
 /// Start a turn.
 ///
-/// With `Accept: text/event-stream` the answer is the turn's event stream itself, and `Location` names the turn. The same
-/// `IdempotencyKey-FileKey` with the same body gives the same turn, for 24 hours.
+/// With `Accept: text/event-stream` the response is the turn's event stream, and `Location` names the turn. For 24 hours,
+/// the same `Idempotency-Key` with the same body gives the same turn.
 #[utoipa::path(post, path = "/v1/turns", tag = "turns", request_body = StartTurn,
-    params(("Idempotency-Key" = Option<String>, Header, description = "Makes a request safe to send again"),
+    params(("Idempotency-Key" = Option<String>, Header, description = "Makes a request safe to retry"),
         ("traceparent" = Option<String>, Header, description = "The span of whoever asks (W3C Trace Context): the turn's \
             trace goes on from it. What cannot be read counts as none")),
     responses(
-        (status = 201, description = "It runs", body = TurnStarted),
-        (status = 200, description = "Its events, if they were asked for at once; or the turn of an earlier request with this key",
+        (status = 201, description = "Started", body = TurnStarted),
+        (status = 200, description = "The event stream if `Accept` asks for it, or the turn of an earlier request with this key",
             content((SseFrame = "text/event-stream"), (TurnStarted = "application/json"))),
-        (status = 400, description = "It cannot be begun like this", body = ErrorResponse),
-        (status = 404, description = "There is no such conversation, parent or file", body = ErrorResponse),
-        (status = 409, description = "A turn of the conversation runs: `turn_id` says which", body = ErrorResponse),
-        (status = 413, description = "It says too much", body = ErrorResponse),
-        (status = 422, description = "The key was used for another request", body = ErrorResponse),
+        (status = 400, description = "Invalid request", body = ErrorResponse),
+        (status = 404, description = "Conversation, parent or file not found", body = ErrorResponse),
+        (status = 409, description = "A turn of the conversation is running: `turn_id` names it", body = ErrorResponse),
+        (status = 413, description = "The input is too large", body = ErrorResponse),
+        (status = 422, description = "The idempotency key was used for another request", body = ErrorResponse),
         (status = 429, description = "Too many turns", body = ErrorResponse),
-        (status = 503, description = "The server is stopping, or its store is away", body = ErrorResponse),
+        (status = 503, description = "The server is stopping, or its store is unavailable", body = ErrorResponse),
     ))]
 async fn start(
     State(state): State<AppState>,
@@ -192,21 +190,18 @@ async fn start(
         }
         return Ok(response);
     }
-    let status = match started.replay {
-        IdempotentReplay::No => StatusCode::CREATED,
-        IdempotentReplay::Yes => StatusCode::OK,
-    };
+    let status = if started.is_replay { StatusCode::OK } else { StatusCode::CREATED };
     Ok((status, [(header::LOCATION, location)], axum::Json(TurnStarted::from(started))).into_response())
 }
 
-/// A turn as it stands now. Its message and the events behind `last_seq` add up to what all events add up to.
+/// Get the current state of a turn. Its message plus the events after `last_seq` equal all of its events.
 #[utoipa::path(get, path = "/v1/turns/{turn_id}", tag = "turns",
-    params(("turn_id" = String, Path, description = "Which turn")),
+    params(("turn_id" = String, Path, description = "Id of the turn")),
     responses(
-        (status = 200, description = "As it stands", body = TurnSnapshot),
-        (status = 404, description = "There is none", body = ErrorResponse),
+        (status = 200, description = "The current state", body = TurnSnapshot),
+        (status = 404, description = "Not found", body = ErrorResponse),
         (status = 410, description = "Its events are no longer kept", body = ErrorResponse),
-        (status = 503, description = "It has not begun yet", body = ErrorResponse),
+        (status = 503, description = "The turn has not started yet", body = ErrorResponse),
     ))]
 async fn get(
     State(state): State<AppState>,
@@ -235,7 +230,7 @@ async fn get(
 /// A turn as the hub takes it.
 ///
 /// # Errors
-/// What makes no sense, is too large, or is not there.
+/// Input that is invalid, too large or missing.
 pub async fn new_turn(state: &AppState, user: &str, body: StartTurn) -> Result<TurnSpec, ApiError> {
     let mode = body.mode.as_deref().map(parse_mode).transpose()?;
     let conversation = conversation_ref(&body)?;
@@ -297,10 +292,10 @@ fn past_messages(messages: Vec<PastMessage>, bytes_max: u32) -> Result<Vec<Messa
     Ok(messages.into_iter().map(of).collect())
 }
 
-/// What the user says, with its files, and the ids of those. // R: T12
+/// Input parts with their files, and the ids of those files. // R: T12
 ///
 /// # Errors
-/// Nothing or too much is said; a file is not there, or is no picture.
+/// Too little or too much input; a file is missing or is no picture.
 pub async fn input_parts(
     state: &AppState,
     user: &str,

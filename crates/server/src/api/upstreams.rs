@@ -1,4 +1,4 @@
-//! Upstreams: where models are, and whether each can be used. A key itself is never told. // R: R4
+//! Configured upstreams and their readiness. Keys are never shown. // R: R4
 
 mod connect;
 
@@ -26,7 +26,7 @@ pub struct UpstreamInfo {
     /// The part before the `/` of `upstream/model`.
     #[schema(example = "deepseek")]
     pub name: String,
-    /// How it is spoken to.
+    /// Dialect of its API.
     #[schema(example = "openai-chat")]
     pub dialect: String,
     /// `present`, `missing`, or `not_needed`.
@@ -36,25 +36,25 @@ pub struct UpstreamInfo {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(example = "environment")]
     pub key_from: Option<&'static str>,
-    /// The environment variable that should hold the key, for whoever runs the server (scope `admin`).
+    /// Environment variable for the key. Only for keys with the scope `admin`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub key_variable: Option<String>,
-    /// Where it is, for whoever runs the server (scope `admin`).
+    /// Base URL. Only for keys with the scope `admin`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub address: Option<String>,
-    /// Whether it was connected while the server ran, and so can be forgotten; for whoever runs the server (scope `admin`).
+    /// True if it was connected while the server ran and can be removed here. Only for keys with the scope `admin`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub is_stored: Option<bool>,
     /// Models that agents of yours use there.
     pub models: Vec<String>,
-    /// What is known of these: how much they read and write, and what they take.
+    /// Known properties of these models: context size, output size and modalities.
     #[schema(value_type = Object)]
     pub model_facts: BTreeMap<String, ModelFacts>,
 }
 
-/// List upstreams: where models are, and whether a key is there. Never the key.
-#[utoipa::path(get, path = "/v1/upstreams", tag = "tools", responses(
-    (status = 200, description = "All of them, by name", body = ListPage<UpstreamInfo>),
+/// List upstreams with their addresses and whether each has a key, but never the key.
+#[utoipa::path(get, path = "/v1/upstreams", tag = "upstreams", responses(
+    (status = 200, description = "All upstreams, by name", body = ListPage<UpstreamInfo>),
 ))]
 async fn list(
     State(state): State<AppState>,
@@ -77,7 +77,7 @@ async fn list(
     Ok(axum::Json(ListPage::complete(state.app.upstreams().iter().map(describe).collect())))
 }
 
-/// `runs_it`: told to whoever runs the server.
+/// `runs_it` adds the fields for operators.
 fn upstream_info(app: &Throughline, upstream: &Upstream, agents: &[Agent], is_admin: bool) -> UpstreamInfo {
     let used = agents.iter().flat_map(|agent| &agent.models);
     let models: BTreeSet<&str> =

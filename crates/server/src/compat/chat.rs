@@ -52,7 +52,7 @@ const IGNORED_HEADER: &str = "throughline-ignored";
 /// Says `ask` or `deny`, for clients that can set headers and no fields.
 pub const APPROVAL_HEADER: &str = "throughline-approval";
 
-/// What a call is told that would ask a person, where nobody can be asked.
+/// Output of a call that needs approval where nobody can approve it.
 const NO_APPROVER_TEXT: &str = "nobody can be asked in this chat: its client does not show questions. The user can allow the \
     tool by a rule, have tools shown in the text (`render`), or answer on Throughline's own page";
 
@@ -61,14 +61,14 @@ pub fn routes() -> OpenApiRouter<AppState> {
     OpenApiRouter::new().routes(routes!(complete)).routes(routes!(complete_rendered))
 }
 
-/// Answer a chat, as OpenAI Chat Completions. Streamed (`text/event-stream`) if `stream` is true.
-#[utoipa::path(post, path = "/v1/chat/completions", tag = "openai", request_body(content = Object,
-    description = "As OpenAI's; `model` is an agent or `upstream/model`. What only this server knows is in `throughline`."),
+/// Create a chat completion in the format of OpenAI. Streamed (`text/event-stream`) if `stream` is true.
+#[utoipa::path(post, path = "/v1/chat/completions", tag = "chat", request_body(content = Object,
+    description = "OpenAI's format; `model` is an agent or `upstream/model`. Extensions of this server are in `throughline`."),
     responses(
         (status = 200, description = "A `chat.completion`, or its chunks",
             content((Object = "application/json"), (SseFrame = "text/event-stream"))),
-        (status = 400, description = "It cannot be answered like this", body = ErrorResponse),
-        (status = 502, description = "The model could not be asked, or broke off", body = ErrorResponse),
+        (status = 400, description = "Invalid request", body = ErrorResponse),
+        (status = 502, description = "The model cannot be reached, or its reply broke off", body = ErrorResponse),
     ))]
 async fn complete(
     State(state): State<AppState>,
@@ -78,17 +78,17 @@ async fn complete(
     run_completion(state, principal, request).await
 }
 
-/// The same for a client that is configured with `/render/{render}/v1` as its address: the address says how tools are shown,
-/// unless the request or the model's name does.
-#[utoipa::path(post, path = "/render/{render}/v1/chat/completions", tag = "openai", request_body(content = Object,
+/// Create a chat completion at the base URL `/render/{render}/v1`, which selects how tools are shown unless the request or the
+/// model's name does.
+#[utoipa::path(post, path = "/render/{render}/v1/chat/completions", tag = "chat", request_body(content = Object,
     description = "As at `/v1/chat/completions`."),
     params(("render" = String, Path, description = "`none`, `text`, `details`, `reasoning` or `owui_event`")),
     responses(
         (status = 200, description = "A `chat.completion`, or its chunks",
             content((Object = "application/json"), (SseFrame = "text/event-stream"))),
-        (status = 400, description = "It cannot be answered like this", body = ErrorResponse),
-        (status = 404, description = "There is no such rendering or model", body = ErrorResponse),
-        (status = 502, description = "The model could not be asked, or broke off", body = ErrorResponse),
+        (status = 400, description = "Invalid request", body = ErrorResponse),
+        (status = 404, description = "Unknown rendering or model", body = ErrorResponse),
+        (status = 502, description = "The model cannot be reached, or its reply broke off", body = ErrorResponse),
     ))]
 async fn complete_rendered(
     State(state): State<AppState>,
@@ -264,7 +264,7 @@ fn new_turn(
     })
 }
 
-/// Who is asked; `None` = as the server is set up.
+/// Approval mode of the request; `None` for the server's own.
 fn approval_mode(
     state: &AppState,
     requested: Option<ApprovalPreference>,
@@ -289,9 +289,9 @@ fn input_modalities(upstream: &Upstream) -> InputModalities {
     }
 }
 
-/// Whether the client sends a failed request again by itself. Then the first model call is made once and its failure told as it
-/// is, so that its tries and ours do not multiply: OpenAI's SDKs, and what is built on them, say so in a header; the AI SDK and
-/// async-openai say who they are.
+/// Detects clients that retry failed requests by themselves. For those the first model call is made once and its
+/// failure reported as it is, so that their retries and ours do not multiply. OpenAI's SDKs, and libraries built on
+/// them, send a header; the AI SDK and async-openai are identified by their user agent.
 fn client_retries(headers: &HeaderMap) -> bool {
     let agent = headers.get(header::USER_AGENT).and_then(|agent| agent.to_str().ok()).unwrap_or_default();
     headers.contains_key("x-stainless-retry-count")

@@ -1,4 +1,4 @@
-//! `GET /v1/model_entries`, and what a model's name means: an agent, or a model at an upstream.
+//! `GET /v1/models`, and what a model's name means: an agent, or a model at an upstream.
 
 use crate::error::{ApiError, ErrorResponse};
 use crate::extract::Path;
@@ -16,7 +16,7 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-/// `/v1/model_entries`.
+/// `/v1/models`.
 pub fn routes() -> OpenApiRouter<AppState> {
     OpenApiRouter::new().routes(routes!(list)).routes(routes!(list_rendered)).routes(routes!(get))
 }
@@ -26,7 +26,7 @@ pub fn routes() -> OpenApiRouter<AppState> {
 pub struct ModelList {
     /// `list`
     object: &'static str,
-    /// Agents by name, as `agent:parse_rendering` too where the server lists these, then models as `upstream_of/model`.
+    /// Agents by name, as `agent:rendering` too where the server lists these, then models as `upstream/model`.
     data: Vec<ModelEntry>,
 }
 
@@ -41,12 +41,12 @@ pub struct ModelEntry {
     created: i64,
     /// `throughline` for agents, else the upstream.
     owned_by: String,
-    /// What is known of the model, of an agent's first one.
+    /// Known properties of the model; of an agent, those of its first model.
     #[serde(flatten)]
     facts: ModelProperties,
 }
 
-/// What is known of a model. Absent = not known.
+/// Known properties of a model. Absent if unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, ToSchema)]
 pub struct ModelProperties {
     /// Tokens that it reads.
@@ -73,8 +73,8 @@ impl From<ModelFacts> for ModelProperties {
     }
 }
 
-/// The agents and the models that can be asked.
-#[utoipa::path(get, path = "/v1/models", tag = "openai", responses(
+/// List agents and models.
+#[utoipa::path(get, path = "/v1/models", tag = "models", responses(
     (status = 200, description = "Agents by name, then models", body = ModelList),
 ))]
 async fn list(State(state): State<AppState>, principal: Principal) -> Result<Json<ModelList>, ApiError> {
@@ -83,12 +83,12 @@ async fn list(State(state): State<AppState>, principal: Principal) -> Result<Jso
     Ok(Json(ModelList { object: "list", data: model_entries(&state.app, &agents, &state.listed_renders) }))
 }
 
-/// The same for a client that is configured with `/render/{render}/v1` as its address: the address has chosen already.
-#[utoipa::path(get, path = "/render/{render}/v1/models", tag = "openai",
+/// List agents and models at the base URL `/render/{render}/v1`, which selects how tools are shown.
+#[utoipa::path(get, path = "/render/{render}/v1/models", tag = "models",
     params(("render" = String, Path, description = "`none`, `text`, `details`, `reasoning` or `owui_event`")),
     responses(
         (status = 200, description = "Agents by name, then models", body = ModelList),
-        (status = 404, description = "There is no such rendering", body = ErrorResponse),
+        (status = 404, description = "Unknown rendering", body = ErrorResponse),
     ))]
 async fn list_rendered(
     State(state): State<AppState>,
@@ -111,12 +111,12 @@ pub(super) fn parse_rendering(name: &str) -> Result<ToolRendering, ApiError> {
         .ok_or_else(|| ApiError::not_found("rendering", name).remedy(format!("there are {names}")))
 }
 
-/// One of them. Models have slashes in their names.
-#[utoipa::path(get, path = "/v1/models/{*id}", tag = "openai",
+/// Get an agent or model. Names of models contain slashes.
+#[utoipa::path(get, path = "/v1/models/{*id}", tag = "models",
     params(("id" = String, Path, description = "An agent, or `upstream/model`")),
     responses(
-        (status = 200, description = "There is one", body = ModelEntry),
-        (status = 404, description = "There is none", body = ErrorResponse),
+        (status = 200, description = "The model", body = ModelEntry),
+        (status = 404, description = "Not found", body = ErrorResponse),
     ))]
 async fn get(
     State(state): State<AppState>,
@@ -180,12 +180,12 @@ fn properties_of(app: &Throughline, agent: &Agent) -> ModelProperties {
     first.map(|first| app.model_facts(&first.name, &first.model).into()).unwrap_or_default()
 }
 
-/// Who is asked under a model's name.
+/// Agent and model that a model's name selects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ModelSelector {
     /// The agent; `None` = the server's own.
     pub agent: Option<String>,
-    /// `upstream_of/model` in place of the agent's.
+    /// `upstream/model` in place of the agent's.
     pub model: Option<String>,
     /// As the name's suffix says.
     pub render: Option<ToolRendering>,
@@ -202,7 +202,7 @@ impl ModelSelector {
     }
 }
 
-/// `agent`, `agent:parse_rendering`, `upstream_of/model`, or a model's name where there is one upstream.
+/// `agent`, `agent:rendering`, `upstream/model`, or a model's name where there is one upstream.
 pub(super) fn parse_selector(agents: &[Agent], name: &str) -> ModelSelector {
     let agent = |agent: &str, render| ModelSelector { agent: Some(agent.to_owned()), model: None, render };
     if agents.iter().any(|known| known.name == name) {

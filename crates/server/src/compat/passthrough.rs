@@ -22,15 +22,16 @@ pub fn routes() -> OpenApiRouter<AppState> {
     OpenApiRouter::new().routes(routes!(completions)).routes(routes!(embeddings))
 }
 
-/// Complete a text, as the model's upstream does it. Streamed if it streams.
-#[utoipa::path(post, path = "/v1/completions", tag = "openai", request_body(content = Object,
-    description = "As OpenAI's; `model` is `upstream/model`, or an agent, whose model is meant."),
+/// Create a text completion at the model's upstream. Streamed if the upstream streams.
+#[utoipa::path(post, path = "/v1/completions", operation_id = "create", tag = "completions",
+    request_body(content = Object,
+    description = "OpenAI's format; `model` is `upstream/model`, or an agent, whose model is used."),
     responses(
-        (status = 200, description = "What the upstream answers", body = Object),
-        (status = 400, description = "The upstream refuses it, or has nothing of the kind", body = ErrorResponse),
-        (status = 404, description = "There is no such model", body = ErrorResponse),
-        (status = 429, description = "The upstream takes no more for now", body = ErrorResponse),
-        (status = 502, description = "The upstream could not be asked", body = ErrorResponse),
+        (status = 200, description = "The upstream's response", body = Object),
+        (status = 400, description = "The upstream refuses the request or does not support it", body = ErrorResponse),
+        (status = 404, description = "Model not found", body = ErrorResponse),
+        (status = 429, description = "The upstream limits the rate", body = ErrorResponse),
+        (status = 502, description = "The upstream cannot be reached", body = ErrorResponse),
     ))]
 async fn completions(
     State(state): State<AppState>,
@@ -40,15 +41,16 @@ async fn completions(
     forward(&state, &principal, "/completions", body).await
 }
 
-/// Embed texts, as the model's upstream does it.
-#[utoipa::path(post, path = "/v1/embeddings", tag = "openai", request_body(content = Object,
-    description = "As OpenAI's; `model` is `upstream/model`."),
+/// Create embeddings at the model's upstream.
+#[utoipa::path(post, path = "/v1/embeddings", operation_id = "create", tag = "embeddings",
+    request_body(content = Object,
+    description = "OpenAI's format; `model` is `upstream/model`."),
     responses(
-        (status = 200, description = "What the upstream answers", body = Object),
-        (status = 400, description = "The upstream refuses it, or has nothing of the kind", body = ErrorResponse),
-        (status = 404, description = "There is no such model", body = ErrorResponse),
-        (status = 429, description = "The upstream takes no more for now", body = ErrorResponse),
-        (status = 502, description = "The upstream could not be asked", body = ErrorResponse),
+        (status = 200, description = "The upstream's response", body = Object),
+        (status = 400, description = "The upstream refuses the request or does not support it", body = ErrorResponse),
+        (status = 404, description = "Model not found", body = ErrorResponse),
+        (status = 429, description = "The upstream limits the rate", body = ErrorResponse),
+        (status = 502, description = "The upstream cannot be reached", body = ErrorResponse),
     ))]
 async fn embeddings(
     State(state): State<AppState>,

@@ -6,13 +6,13 @@ use std::fmt;
 use subtle::ConstantTimeEq;
 use throughline_store::catalog::KeyRow;
 
-/// What every key begins with, so that scanners for leaked secrets find it.
+/// Prefix of every key, so that scanners for leaked secrets find it.
 const PREFIX: &str = "tl_";
 /// Bytes of an id; it is no secret.
 const ID_BYTES: usize = 16;
 /// Bytes of a secret. So much cannot be guessed, so it needs no slow hash.
 const SECRET_BYTES: usize = 32;
-/// What the hash is for: that of another use of the same bytes is another.
+/// Context of the hash: another use of the same bytes has another hash.
 const HASH_CONTEXT: &str = "throughline 2026-11-21 secret of an API key";
 /// A key that is longer than any of ours is not looked at further.
 const KEY_BYTES_MAX: usize = 128;
@@ -64,7 +64,7 @@ impl ApiKey {
         format!("{PREFIX}{}_{}", self.id, self.secret)
     }
 
-    /// What is kept of the secret.
+    /// Hash of the secret, as stored.
     pub fn hash(&self) -> String {
         blake3::Hasher::new_derive_key(HASH_CONTEXT)
             .update(self.secret.as_bytes())
@@ -73,7 +73,7 @@ impl ApiKey {
             .to_string()
     }
 
-    /// Whether it is this one. Takes as long for any other.
+    /// Compares the secret in constant time.
     pub fn matches(&self, row: &KeyRow) -> bool {
         self.hash().as_bytes().ct_eq(row.hash.as_bytes()).into()
     }

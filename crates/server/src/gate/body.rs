@@ -1,4 +1,4 @@
-//! What a request's body may be while it is read: its size, its time, its depth. Nothing is gathered here. R: R2, R4
+//! Limits on a request's body while it is read: size, time, depth. Nothing is buffered here. R: R2, R4
 
 use crate::error::ApiError;
 use axum::body::{Body, Bytes, HttpBody};
@@ -12,7 +12,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::time::{Instant, Sleep};
 
-/// What is wrong with a body, as far as it was read. The handler that read it knows only that it broke off.
+/// Violation in the part of the body that was read. The handler that read it sees only that it broke off.
 #[derive(Debug, Default)]
 pub(super) struct BodyStatus(AtomicU8);
 
@@ -25,14 +25,14 @@ const TOO_DEEP: u8 = 3;
 pub(super) struct BodyLimits {
     pub(super) bytes_max: u64,
     pub(super) time_max: Duration,
-    /// How deep it may nest, if it is JSON.
+    /// Maximum nesting, if it is JSON.
     pub(super) depth_max: Option<u32>,
-    /// What the limit of its size is called.
+    /// Name of the size limit.
     pub(super) name: &'static str,
 }
 
-/// How much of a body that is too large is read all the same, in bytes, and for how long: clients that are still sending when
-/// the connection is closed see that it broke, and not why.
+/// Number of bytes of an oversized body that are read and discarded, and the timeout for it: clients that are still
+/// sending when the connection is closed see a broken connection instead of the reason.
 const DRAINED_BYTES_MAX: u64 = 16 << 20;
 const DRAINED_MAX: Duration = Duration::from_secs(5);
 
@@ -161,7 +161,7 @@ impl HttpBody for LimitedBody {
     }
 }
 
-/// How deep a JSON text is at the place that was reached. What is no JSON is the reader's affair.
+/// Nesting depth of a JSON text at the position that was reached. Invalid JSON is left to the parser.
 #[derive(Clone, Copy, Debug, Default)]
 struct JsonDepth {
     depth: u32,

@@ -9,10 +9,10 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::Path;
 
-/// What its owner sees in the list of keys.
+/// Name in the list of keys.
 const FIRST_KEY_NAME: &str = "first start";
 
-/// Whether a key had to be made.
+/// Result of creating the first key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FirstKey {
     /// This one, which is in the file now, too. It is not shown again.
@@ -35,7 +35,7 @@ pub enum FirstKeyError {
     File {
         /// The file.
         path: String,
-        /// What the system says.
+        /// Error of the system.
         source: io::Error,
     },
 }

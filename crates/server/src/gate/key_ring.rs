@@ -16,15 +16,15 @@ use utoipa::ToSchema;
 
 /// Whose everything is on a server that has one user.
 pub const LOCAL_USER: &str = "local";
-/// How long a key that was looked up is believed. What is revoked here is forgotten at once; what another program revokes
-/// counts after this.
+/// Lifetime of a cached key. A key revoked here is forgotten at once; a key revoked by another program is refused after
+/// this time.
 const CACHE_TTL: Duration = Duration::from_millis(500);
 /// Keys remembered at once.
 const CACHED_KEYS_MAX: usize = 10_000;
 /// The longest name of a key, in characters.
 const NAME_CHARS_MAX: usize = 200;
 
-/// Where keys are kept.
+/// Store of keys.
 #[async_trait]
 pub trait KeyStore: Send + Sync {
     /// Adds one.
@@ -33,7 +33,7 @@ pub trait KeyStore: Send + Sync {
     async fn keys(&self, user: &str) -> Result<Vec<KeyRow>, StoreError>;
     /// Makes one worthless. `false`: this user has no such key, or it was revoked before.
     async fn revoke_key(&self, user: &str, id: &str, now: i64) -> Result<bool, StoreError>;
-    /// One by its id, whoever has it.
+    /// A key by its id, of any user.
     async fn key(&self, id: &str) -> Result<Option<KeyRow>, StoreError>;
     /// Notes that one was used.
     async fn touch_key(&self, id: &str, now: i64) -> Result<bool, StoreError>;
@@ -65,9 +65,8 @@ impl KeyStore for Arc<dyn Catalog> {
 /// A key that is to be made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewApiKey {
-    /// What its owner calls it.
+    /// Name that the owner gave it.
     pub name: String,
-    /// What it allows.
     pub scopes: KeyScopes,
     /// From then on it is worth nothing; milliseconds since 1970.
     pub expires_at: Option<i64>,
@@ -93,16 +92,16 @@ pub enum MintError {
     Store(#[from] StoreError),
 }
 
-/// What is known of a key, without its secret.
+/// A key without its secret.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 pub struct KeyInfo {
     /// The part of the key that is no secret.
     pub id: String,
     /// Whose it is.
     pub user: String,
-    /// What its owner calls it.
+    /// Name that the owner gave it.
     pub name: String,
-    /// What it allows: `chat`, `tools`, `admin`.
+    /// Scopes: `chat`, `tools`, `admin`.
     pub scopes: Vec<String>,
     /// Milliseconds since 1970, as all times here.
     pub created_at: i64,
@@ -137,7 +136,7 @@ impl KeyRing {
         Self { store, cache: Mutex::default() }
     }
 
-    /// Who shows this text as a key.
+    /// Principal of the key with this text.
     pub(super) async fn principal(&self, text: &str) -> Result<Principal, ApiError> {
         let Some(key) = ApiKey::parse(text) else { return Err(ApiError::unauthenticated()) };
         let row = self.lookup(key.id()).await?;
@@ -148,7 +147,7 @@ impl KeyRing {
         }
     }
 
-    /// Who the owner of a key is that was shown before.
+    /// Principal of a key that was shown before.
     pub(super) async fn principal_of(&self, key_id: &str) -> Result<Principal, ApiError> {
         match self.lookup(key_id).await? {
             Some(row) => self.authenticate(row).await,
@@ -156,7 +155,7 @@ impl KeyRing {
         }
     }
 
-    /// Whether a key is worth something now, as far as the store can say: if it cannot be asked, nothing has changed.
+    /// True while the key is valid. If the store cannot be read, nothing has changed.
     pub(super) async fn is_valid(&self, key_id: &str) -> bool {
         match self.store.key(key_id).await {
             Ok(row) => row.is_some_and(|row| row.is_valid(now_ms())),

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-/// How long a WebSocket may take to say why it ends, before it is cut.
+/// Timeout for a WebSocket's close frame before its connection is reset.
 const CLOSE_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// All of them, by key.
@@ -21,7 +21,7 @@ pub(super) struct LiveStreams {
 /// One of them: how it ends, and by what.
 type LiveStream = (CloseMode, Weak<ConnectionCanceller>);
 
-/// How something ends.
+/// Manner in which a stream closes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CloseMode {
     /// A body, which can say nothing: it breaks off.

@@ -1,7 +1,7 @@
-//! What every request passes before a handler sees it: whose name it came under, which page sent it, whose key it shows and
-//! what that may do; and what every answer carries. R: R4
+//! Checks that every request passes before a handler sees it: host name, origin, API key and its scopes; and the
+//! headers that every response carries. R: R4
 //!
-//! One layer around all routes. Nothing is open because somebody forgot to close it: a route without a rule is refused.
+//! One layer around all routes. It denies by default: a route without a rule is refused.
 
 mod api_key;
 mod body;
@@ -17,7 +17,7 @@ pub use first_key::{FirstKey, FirstKeyError};
 pub use key_ring::{KeyInfo, KeyStore, LOCAL_USER, MintError, NewApiKey};
 
 use crate::error::ApiError;
-use crate::media_type;
+use crate::extract::is_json;
 use crate::net::ConnectionInfo;
 use crate::principal::{KeyScopes, Principal};
 use axum::Router;
@@ -54,13 +54,13 @@ const X_API_KEY: HeaderName = HeaderName::from_static("x-api-key");
 const API_KEY: HeaderName = HeaderName::from_static("api-key");
 /// The longest id of a request that is taken over from a proxy.
 const REQUEST_ID_BYTES_MAX: usize = 64;
-/// How long a link that signs a browser in can be used; it dies with the process, too.
+/// Lifetime of a link that signs a browser in. It also ends with the process.
 const SIGN_IN_LINK_TTL: Duration = Duration::from_secs(24 * 60 * 60);
-/// How long a browser stays signed in.
+/// Lifetime of a browser's key.
 const BROWSER_KEY_TTL: Duration = Duration::from_secs(90 * 24 * 60 * 60);
-/// What the owner of a browser's key sees in the list of keys.
+/// Name of a browser's key in the list of keys.
 const BROWSER_KEY_NAME: &str = "browser";
-/// How often keys with open streams are looked at again, so that one that is revoked or expires closes them within a second.
+/// Interval for checking keys with open streams again, so that a revoked or expired key closes them within a second.
 const KEY_CHECK_INTERVAL: Duration = Duration::from_millis(500);
 
 /// The gate. Cheap to clone; all clones are one.
@@ -74,7 +74,7 @@ struct GateInner {
     /// Tickets of links that sign a browser in.
     sign_in_tickets: TicketStore,
     live_streams: LiveStreams,
-    /// What a new configuration can change.
+    /// Settings that a reload can change.
     settings: RwLock<Arc<GateSettings>>,
 }
 
@@ -107,7 +107,7 @@ impl GateSettings {
     }
 }
 
-/// What a request was found to be.
+/// A request that was admitted.
 struct AdmittedRequest {
     principal: Option<Principal>,
     body_limits: BodyLimits,
@@ -160,7 +160,7 @@ impl Gate {
         }
     }
 
-    /// What stands behind `#sign-in=` of a link that signs one browser in, for whoever runs this server and sees its terminal.
+    /// Code after `#sign-in=` of a link that signs one browser in, for the operator at the server's terminal.
     ///
     /// # Errors
     /// The system has no random bytes.
@@ -290,7 +290,7 @@ impl Gate {
         Ok(AdmittedRequest { principal: Some(principal), body_limits })
     }
 
-    /// Whether a request shows a key in a header that is good. A ticket is none: it stands in an address.
+    /// True if a header of the request has a valid key. A ticket does not count: it is part of an address.
     async fn has_valid_key(&self, parts: &Parts) -> bool {
         match (self.0.auth, credential_of(parts)) {
             (AuthMode::Keys, Ok(ShownCredential::Key(text))) => {
@@ -300,7 +300,7 @@ impl Gate {
         }
     }
 
-    /// Who asks. There is one way, whatever the key came in.
+    /// Principal of a request, for every kind of credential.
     async fn principal(&self, credential: ShownCredential) -> Result<Principal, ApiError> {
         match (self.0.auth, credential) {
             (AuthMode::Off, _) => Ok(Principal::local(LOCAL_USER)),
@@ -319,7 +319,7 @@ impl Gate {
     }
 }
 
-/// What a request shows of who it is.
+/// Credential of a request.
 enum ShownCredential {
     Nothing,
     Key(String),
@@ -340,9 +340,10 @@ fn credential_of(parts: &Parts) -> Result<ShownCredential, ApiError> {
     for name in [AUTHORIZATION, X_API_KEY, API_KEY] {
         for value in parts.headers.get_all(&name) {
             let text = value.to_str().map_err(|_| ApiError::unauthenticated())?;
-            let key = match name == AUTHORIZATION {
-                true => bearer(text).ok_or_else(ApiError::unauthenticated)?,
-                false => text.trim(),
+            let key = if name == AUTHORIZATION {
+                bearer(text).ok_or_else(ApiError::unauthenticated)?
+            } else {
+                text.trim()
             };
             match &credential {
                 Some(other) if other != key => return Err(ambiguous()),
@@ -388,12 +389,12 @@ fn plain_body_limits(limits: &ServerLimits, headers: &HeaderMap) -> BodyLimits {
     BodyLimits {
         bytes_max: limits.body_bytes_max.into(),
         time_max: Duration::from_millis(limits.body_ms_max),
-        depth_max: media_type::is_json(headers).then_some(limits.json_depth_max),
+        depth_max: is_json(headers).then_some(limits.json_depth_max),
         name: "body_bytes_max",
     }
 }
 
-/// What says that it is too large is not read at all, whoever sends it.
+/// Refuses a declared length over the limit before anything is read.
 fn check_content_length(headers: &HeaderMap, body_limits: BodyLimits) -> Result<(), ApiError> {
     let length = headers
         .get(http::header::CONTENT_LENGTH)
@@ -466,12 +467,11 @@ impl Gate {
             parts.extensions.insert(principal);
         }
         parts.extensions.insert(self.clone());
-        let (body, body_status) = match body.is_end_stream() {
-            true => (body, None),
-            false => {
-                let (limited_body, body_status) = LimitedBody::new(body, body_limits);
-                (Body::new(limited_body), Some(body_status))
-            }
+        let (body, body_status) = if body.is_end_stream() {
+            (body, None)
+        } else {
+            let (limited_body, body_status) = LimitedBody::new(body, body_limits);
+            (Body::new(limited_body), Some(body_status))
         };
         let response = next.run(Request::from_parts(parts, body)).await;
         if let Some(error) = body_status.and_then(|body_status| body_status.error(body_limits)) {
@@ -521,7 +521,7 @@ fn request_id(headers: &HeaderMap) -> HeaderValue {
     }
 }
 
-/// What every answer carries, unless its handler knows better: a file that is downloaded has a policy of its own.
+/// Headers of every response, unless its handler set them: a downloaded file has a policy of its own.
 fn set_default_headers(headers: &mut HeaderMap, request_id: &HeaderValue) {
     for (name, value) in [
         (CONTENT_SECURITY_POLICY, CONTENT_POLICY),

@@ -1,5 +1,5 @@
-//! Which names and which pages may reach the server: `Host`, `Origin` and CORS. Any page in the user's browser can send
-//! requests to this machine; what it may not do is decided here, before anything else. R: R4
+//! Checks of `Host` and `Origin`, and CORS. Any page in the user's browser can send requests to this machine; its
+//! permissions are decided here, before anything else. R: R4
 
 use crate::error::ApiError;
 use crate::net::ConnectionInfo;
@@ -13,7 +13,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use std::net::{IpAddr, Ipv6Addr};
 use throughline::config::ServerSettings;
 
-/// How long a browser may keep the answer to a preflight, in seconds.
+/// Time for which a browser may cache a preflight response, in seconds.
 const PREFLIGHT_S: &str = "600";
 const METHODS: &str = "GET, POST, PUT, PATCH, DELETE";
 const REQUEST_HEADERS: &str = "authorization, x-api-key, api-key, content-type, accept, last-event-id, idempotency-key, \
@@ -40,7 +40,7 @@ pub(super) enum RequestOrigin {
     Other(HeaderValue),
 }
 
-/// What a request that got past is.
+/// Result of the check for an admitted request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum SiteAdmission {
     /// To be answered.
@@ -49,8 +49,8 @@ pub(super) enum SiteAdmission {
     Preflight(RequestOrigin),
 }
 
-/// Whether a request shows a key that is good. Who has one is no page that let its name point here, since such a page does
-/// not know it; nor is it a page of anybody's, since browsers send no key of their own accord.
+/// Presence of a valid key. A request with a valid key is not the work of a page that lets its host name point here,
+/// since such a page does not know the key; nor of another site's page, since browsers do not send keys by themselves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum KeyProof {
     Valid,
@@ -78,9 +78,10 @@ impl AllowedSites {
         Ok(if is_preflight { SiteAdmission::Preflight(origin) } else { SiteAdmission::Request(origin) })
     }
 
-    /// The name under which the request came, if it is one of ours or a good key is shown (programs in containers call this
-    /// machine `host.docker.internal`). A page that let its own name point here (DNS rebinding) still says its own name.
-    fn host<'r>(&self, parts: &'r Parts, key: KeyProof) -> Result<(&'r str, OwnHost), ApiError> {
+    /// The host name of the request and whether it is one of the server's own. Another name needs a valid key (programs in
+    /// containers call this machine `host.docker.internal`): a page that lets its own name point here (DNS rebinding) sends
+    /// its own name.
+    fn host<'r>(&self, parts: &'r Parts, key: KeyProof) -> Result<(&'r str, bool), ApiError> {
         let refused = |name: &str| {
             let name: String = name.chars().take(100).collect();
             ApiError::forbidden("unknown_host", format!("this server is not known as `{name}`"))
@@ -100,10 +101,10 @@ impl AllowedSites {
         };
         let local_ip = parts.extensions.get::<ConnectionInfo>().map(|connection| connection.local.ip());
         if self.is_own_host(host, local_ip) {
-            return Ok((host, OwnHost::Yes));
+            return Ok((host, true));
         }
         if key == KeyProof::Valid && split_host(host).is_some() {
-            Ok((host, OwnHost::No))
+            Ok((host, false))
         } else {
             Err(refused(host))
         }
@@ -128,12 +129,12 @@ impl AllowedSites {
         })
     }
 
-    /// Who sends the request, as the browser says it; other programs say nothing.
+    /// Sender of the request according to the browser; other programs send no `Origin`.
     fn origin_of(
         &self,
         parts: &Parts,
         host: &str,
-        own_host: OwnHost,
+        is_own_host: bool,
         key: KeyProof,
         is_preflight: bool,
     ) -> Result<RequestOrigin, ApiError> {
@@ -144,19 +145,22 @@ impl AllowedSites {
         };
         let mut origins = parts.headers.get_all(ORIGIN).iter();
         match (origins.next(), origins.next()) {
-            (None, _) => match is_foreign_fetch(&parts.headers) {
-                true => Err(refused()),
-                false => Ok(RequestOrigin::Own),
-            },
+            (None, _) => {
+                if is_foreign_fetch(&parts.headers) {
+                    Err(refused())
+                } else {
+                    Ok(RequestOrigin::Own)
+                }
+            }
             (Some(origin), None) => {
                 let text = origin.to_str().map_err(|_| refused())?;
-                if self.origins.iter().any(|own_host| own_host == text) {
+                if self.origins.iter().any(|origin| origin == text) {
                     return Ok(RequestOrigin::Other(origin.clone()));
                 }
                 // A proxy in front may speak HTTPS, so the scheme is not compared; host and port are.
                 let web = ["http://", "https://"].iter().find_map(|scheme| text.strip_prefix(scheme));
                 match web {
-                    Some(of_page) if own_host == OwnHost::Yes && of_page.eq_ignore_ascii_case(host) => {
+                    Some(of_page) if is_own_host && of_page.eq_ignore_ascii_case(host) => {
                         Ok(RequestOrigin::Own)
                     }
                     Some(_) => Err(refused()),
@@ -172,13 +176,6 @@ impl AllowedSites {
             _ => Err(refused()),
         }
     }
-}
-
-/// Whether a request came under a name of ours.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum OwnHost {
-    Yes,
-    No,
 }
 
 /// An origin that no page of the web has. `null` is none: a page can make itself one.
@@ -227,7 +224,8 @@ fn ip_literal(name: &str) -> Option<IpAddr> {
 }
 
 impl RequestOrigin {
-    /// What a page of another origin needs to be given the answer. Never `*`, and never with the browser's own credentials.
+    /// CORS headers of the response to a page of another origin. Never `*`, and never with the browser's own
+    /// credentials.
     pub(super) fn headers(&self, headers: &mut HeaderMap) {
         if let RequestOrigin::Other(origin) = self {
             headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin.clone());
@@ -236,7 +234,7 @@ impl RequestOrigin {
         }
     }
 
-    /// What a browser is told before it sends a request of such a page.
+    /// CORS headers of a preflight response.
     pub(super) fn preflight_headers(&self, headers: &mut HeaderMap) {
         self.headers(headers);
         if let RequestOrigin::Other(_) = self {

@@ -1,10 +1,9 @@
-//! Which route needs what. A route that is not here is refused, so that a new one is open to nobody until somebody has
-//! thought about it. R: R4
+//! Access rules of all routes. A route without a rule is refused, so a new route is closed until it has one. R: R4
 
 use crate::principal::KeyScope;
 use http::Method;
 
-/// What a request must show.
+/// Access that a route requires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RouteAccess {
     /// Nothing: it tells nothing of anybody.
@@ -13,7 +12,7 @@ pub(super) enum RouteAccess {
     Scope(KeyScope),
 }
 
-/// What counts against the new turns of a key, and what may be large.
+/// Kind of request, for rate limits and body limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RequestKind {
     Plain,
@@ -104,13 +103,13 @@ const CHAT_BODY: [&str; 2] = ["/v1/chat/completions", "/render/{render}/v1/chat/
 /// Routes whose body is a file.
 const UPLOAD: [&str; 3] = ["/v1/files", "/v1/conversations/import", "/v1/decode"];
 
-/// What a request to the route of this pattern needs; `None`: there is no rule.
+/// Access that the route of this pattern requires; `None` if it has no rule.
 pub(super) fn required_access(pattern: &str, method: &Method) -> Option<RouteAccess> {
     let rule = RULES.iter().filter(|rule| is_below(pattern, rule.path)).max_by_key(|rule| rule.path.len())?;
     Some(if is_read(method) { rule.reads } else { rule.writes })
 }
 
-/// Whether a route is at this path or below it. `{}` is any parameter, however the route calls it.
+/// True for this path and everything below it. `{}` matches any parameter, whatever its name in the route.
 fn is_below(pattern: &str, path: &str) -> bool {
     let mut parts = pattern.split('/');
     path.split('/').all(|wanted| {
@@ -118,12 +117,11 @@ fn is_below(pattern: &str, path: &str) -> bool {
     })
 }
 
-/// Whether a method only looks.
+/// True for methods that only read.
 pub(super) fn is_read(method: &Method) -> bool {
     matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS)
 }
 
-/// What kind of request it is.
 pub(super) fn request_kind(pattern: &str, method: &Method) -> RequestKind {
     match *method {
         Method::POST if CHAT_BODY.contains(&pattern) => RequestKind::Chat,

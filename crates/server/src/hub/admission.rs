@@ -1,5 +1,5 @@
-//! Whether a key may have one more turn. Looking and taking the place are one step, under one lock: however many requests
-//! come at once, no more turns run than the limit says. // R: R4
+//! Limit of running turns per key. Checking and reserving are one step under one lock: however many requests arrive at
+//! once, no more turns run than the limit allows. // R: R4
 
 use super::Hub;
 use super::running_turns::TurnEntry;
@@ -19,7 +19,8 @@ pub(super) struct TurnTable {
 }
 
 impl TurnTable {
-    /// How many turns count against a limit: those that run and those that are being started. A parked turn runs nothing.
+    /// Number of turns that count against a limit: running ones and those that are being started. A parked turn runs
+    /// nothing and does not count.
     fn count_for(&self, limit_key: &str) -> usize {
         let runs = |running: &&TurnEntry| {
             running.parked.is_none() && running.info.counted_as.as_deref() == Some(limit_key)
@@ -28,7 +29,7 @@ impl TurnTable {
         self.by_id.values().filter(runs).count() + starting as usize
     }
 
-    /// Whether one more may run.
+    /// Checks that one more turn may run.
     ///
     /// # Errors
     /// 429 `too_many_turns`.

@@ -1,12 +1,12 @@
-//! How the server stops: turns finish, or are handed over to whoever opens the store next. R: O2
+//! Graceful shutdown: turns finish, or are handed over to the next process that opens the store. R: O2
 
 use super::Hub;
 use std::time::Duration;
 
-/// How often is looked at what still runs.
+/// Interval for checking running turns.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// What became of the turns that were running.
+/// Result of draining.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DrainSummary {
     /// Those that were still running when the time was over. They are not ended: the next start goes on with them.
@@ -14,9 +14,9 @@ pub struct DrainSummary {
 }
 
 impl Hub {
-    /// Starts no more turns, gives those that run this much time, and closes their viewers, which come back elsewhere.
-    /// What still runs then is stopped by the end of the process, and by nothing else: no turn gets an end that its model
-    /// or user did not give it.
+    /// Starts no more turns, gives running ones this much time, and closes their viewers, which reconnect elsewhere. A
+    /// turn that still runs then is stopped only by the end of the process: no turn gets an end that its model or user
+    /// did not give it.
     pub async fn drain(&self, time: Duration) -> DrainSummary {
         let inner = &self.0;
         inner.stopping.cancel();

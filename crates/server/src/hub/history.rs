@@ -1,4 +1,4 @@
-//! What was said before a turn: the way through its conversation, as what each turn on it adds. R: S4
+//! History of a turn: the path through its conversation, and the messages that each turn on it adds. R: S4
 
 use super::Hub;
 use crate::error::ApiError;
@@ -27,7 +27,7 @@ impl<E: Into<ApiError>> std::convert::From<E> for HistoryError {
 }
 
 impl Hub {
-    /// What was said up to a turn, or up to an event of it; `None` = nothing.
+    /// Messages up to and including a turn, or up to an event of it; `None` for none.
     pub(super) async fn history(
         &self,
         user: &str,
@@ -46,7 +46,7 @@ impl Hub {
         Ok(history)
     }
 
-    /// What was said before a turn that exists.
+    /// Messages before an existing turn.
     pub(super) async fn history_before(&self, user: &str, turn: &str) -> Result<Vec<Message>, HistoryError> {
         let mut path = self.0.catalog.path(user, turn).await?;
         path.pop();
@@ -65,7 +65,7 @@ impl Hub {
         }
     }
 
-    /// What a turn had added when an event of it happened. A turn that runs can be forked.
+    /// Messages that a turn had added at one of its events. A running turn can be forked.
     async fn turn_messages_up_to(
         &self,
         user: &str,

@@ -8,8 +8,8 @@ use throughline_engine::TurnId;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::time::Instant;
 
-/// How long after its end a turn is merged, if it is at all. Whoever looked at it is at its end by then: a cursor in the middle
-/// of what was merged gets a snapshot instead of events.
+/// Delay between the end of a turn and the merging of its deltas. Its viewers have reached the end by then: a cursor in
+/// the middle of merged events gets a snapshot instead.
 pub const MERGE_AFTER: Duration = Duration::from_secs(60);
 
 /// Turns that wait to be merged, in the order of their ends.

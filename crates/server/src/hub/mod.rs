@@ -1,8 +1,7 @@
-//! The turns that are running: who may steer them, where their viewers begin, and what becomes of them at their end, when
-//! the server starts, and when it stops.
+//! The running turns: start, steering, viewers, end; resume after a start of the server, and hand-over when it stops.
 //!
-//! It decides nothing about a turn and holds nothing that a restart would lose: what is here are addresses of turns whose
-//! truth is in the log, and whose place is in the catalog.
+//! It decides nothing about a turn and holds nothing that a restart would lose: the state of a turn is in the log and in the
+//! catalog, and the hub only has handles.
 
 mod admission;
 mod drain;
@@ -23,12 +22,11 @@ pub use merge_queue::MERGE_AFTER;
 pub use parked::{UnparkOutcome, WaitsFor};
 pub use resume::ResumeSummary;
 pub use running_turns::RunningTurn;
-pub use start::{ConversationRef, IdempotentReplay, OnDisconnect, ParentRef, StartedTurn, TurnSpec};
-pub use viewer_slots::ViewerSlot;
+pub use start::{ConversationRef, OnDisconnect, ParentRef, StartedTurn, TurnSpec};
 
 use crate::error::ApiError;
 use crate::principal::Principal;
-use crate::telemetry::{CallHistory, Telemetry, ViewerResume as CameBack};
+use crate::telemetry::{CallHistory, Telemetry, TelemetryCell, ViewerResume};
 use crate::viewer::{ResumeFrom, Viewer, ViewerWatchdog};
 use admission::TurnTable;
 use idempotency::IdempotencyLocks;
@@ -58,7 +56,7 @@ struct HubInner {
     viewer_slots: ViewerSlots,
     watchdog: ViewerWatchdog,
     telemetry: TelemetryCell,
-    /// How long after its end the deltas of a turn are merged; `None` = never.
+    /// Delay between the end of a turn and the merging of its deltas; `None` to keep them.
     merge_after: Option<Duration>,
     merge_queue: OnceLock<merge_queue::MergeQueue>,
     /// Turns that were open when the server started are running again, or have been ended truthfully.
@@ -72,9 +70,6 @@ struct HubInner {
     /// One task for each turn, until everything about it is kept.
     tasks: TaskTracker,
 }
-
-/// Who counts viewers, once somebody does.
-pub(crate) type TelemetryCell = Arc<OnceLock<Arc<Telemetry>>>;
 
 /// Where a turn stands.
 #[derive(Clone, Debug)]
@@ -124,17 +119,17 @@ impl Hub {
         self.0.turns.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether all turns that were open when the server started are running again. R: S2
+    /// True once all turns that were open at startup are running again. R: S2
     pub fn is_ready(&self) -> bool {
         self.0.ready.load(Ordering::Acquire) && !self.0.stopping.is_cancelled()
     }
 
-    /// How many turns run now.
+    /// Number of running turns.
     pub fn turns_running(&self) -> usize {
         self.turns().len()
     }
 
-    /// How many of them run nothing: they wait for their requester.
+    /// Number of parked turns, which wait for their requester.
     fn parked_count(&self) -> usize {
         self.turns().values().filter(|running| running.parked.is_some()).count()
     }
@@ -193,13 +188,13 @@ impl Hub {
         let slot = self.viewer_slot(principal.counted_as(), turn)?;
         let (log, handed_over) = (inner.log.clone(), inner.handed_over.clone());
         let open_result =
-            Viewer::open(log, turn.clone(), from, &inner.limits, handed_over, control, slot).await;
+            Viewer::open(log, turn.clone(), from, &inner.limits, handed_over, control, Box::new(slot)).await;
         let resume_kind = match (from, &open_result) {
             (ResumeFrom::After(0), _) => None,
-            (_, Err(error)) => (error.status == http::StatusCode::GONE).then_some(CameBack::Expired),
-            (ResumeFrom::Snapshot, Ok(_)) => Some(CameBack::Snapshot),
-            (ResumeFrom::After(_), Ok(viewer)) if viewer.opens_with_resync() => Some(CameBack::Resync),
-            (ResumeFrom::After(_), Ok(_)) => Some(CameBack::Continued),
+            (_, Err(error)) => (error.status == http::StatusCode::GONE).then_some(ViewerResume::Expired),
+            (ResumeFrom::Snapshot, Ok(_)) => Some(ViewerResume::Snapshot),
+            (ResumeFrom::After(_), Ok(viewer)) if viewer.opens_with_resync() => Some(ViewerResume::Resync),
+            (ResumeFrom::After(_), Ok(_)) => Some(ViewerResume::Continued),
         };
         if let (Some(telemetry), Some(resume_kind)) = (self.telemetry(), resume_kind) {
             telemetry.meter().resumed(resume_kind);
@@ -212,7 +207,7 @@ impl Hub {
         let _ = self.0.telemetry.set(telemetry);
     }
 
-    /// Who counts viewers.
+    /// Telemetry that counts viewers.
     pub(crate) fn telemetry(&self) -> Option<&Arc<Telemetry>> {
         self.0.telemetry.get()
     }

@@ -17,11 +17,11 @@ use throughline_engine::{EventSeq, TurnId};
 use throughline_store::LogError;
 use utoipa::ToSchema;
 
-/// What the notice of a turn says that was ended to make room.
+/// Notice of a turn that was ended to make room.
 const EVICTED_TEXT: &str =
     "Ended by the server: nobody went on with this turn, and newer ones wait (parked_turns_per_key_max).";
 
-/// What a parked turn waits for. All of it comes with another request of whoever asked for the turn.
+/// Input that a parked turn waits for, from another request of the same requester.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum WaitsFor {
@@ -39,14 +39,8 @@ pub(super) struct ParkedState {
     pub since: i64,
     /// A lower one was parked before.
     number: u64,
-    eviction: EvictionState,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum EvictionState {
-    NotEvicted,
-    /// It is being ended, and nobody goes on with it.
-    Evicted,
+    /// True while the turn is being ended to make room: it cannot be continued.
+    evicted: bool,
 }
 
 enum ParkedEnd {
@@ -54,7 +48,7 @@ enum ParkedEnd {
     Ended,
 }
 
-/// Whether a request can go on with a turn.
+/// Result of trying to continue a parked turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use = "a turn that is over, or about to be, is not gone on with"]
 pub enum UnparkOutcome {
@@ -73,10 +67,10 @@ impl Hub {
         turns.parked_counter += 1;
         let number = turns.parked_counter;
         let Some(entry) = turns.get_mut(turn) else { return };
-        if entry.parked.as_ref().is_some_and(|parked| parked.eviction == EvictionState::Evicted) {
+        if entry.parked.as_ref().is_some_and(|parked| parked.evicted) {
             return;
         }
-        entry.parked = Some(ParkedState { waits_for, since, number, eviction: EvictionState::NotEvicted });
+        entry.parked = Some(ParkedState { waits_for, since, number, evicted: false });
         let limit_key = (entry.info.user.clone(), entry.info.counted_as.clone());
         let evicted = self.mark_oldest_for_eviction(&mut turns, &limit_key);
         drop(turns);
@@ -104,7 +98,7 @@ impl Hub {
         match &entry.parked {
             _ if entry.control.is_over() => return Ok(UnparkOutcome::Ended),
             None => return Ok(UnparkOutcome::Running),
-            Some(parked) if parked.eviction == EvictionState::Evicted => return Ok(UnparkOutcome::Ended),
+            Some(parked) if parked.evicted => return Ok(UnparkOutcome::Ended),
             Some(_) => {}
         }
         if let Some(limit_key) = &entry.info.counted_as {
@@ -128,8 +122,7 @@ impl Hub {
             .filter(|(_, entry)| (&entry.info.user, &entry.info.counted_as) == (&limit_key.0, &limit_key.1));
         let mut parked: Vec<_> = parked
             .filter_map(|(id, entry)| {
-                let parked_state =
-                    entry.parked.as_mut().filter(|parked| parked.eviction == EvictionState::NotEvicted)?;
+                let parked_state = entry.parked.as_mut().filter(|parked| !parked.evicted)?;
                 Some((parked_state.number, id, parked_state, &entry.control))
             })
             .collect();
@@ -138,7 +131,7 @@ impl Hub {
         }
         // One is added at a time, so one is enough.
         let (_, id, oldest, control) = parked.iter_mut().min_by_key(|(number, ..)| *number)?;
-        oldest.eviction = EvictionState::Evicted;
+        oldest.evicted = true;
         Some((id.clone(), control.clone()))
     }
 

@@ -9,9 +9,9 @@ use throughline_engine::TurnId;
 use throughline_store::{LogError, OwnerLease, TurnOwner};
 use tokio::time::Instant;
 
-/// How long a turn that has just been accepted may take until its log begins.
+/// Timeout for the log of a turn that another server has just accepted.
 const LOG_START_TIMEOUT: Duration = Duration::from_secs(5);
-/// How often that is looked at: nothing tells a server what another one begins.
+/// Polling interval: servers do not notify each other of new turns.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// When a command to a turn of a server that runs is worth another try, in seconds: a balancer may choose another server.
 const RETRY_S: u64 = 2;

@@ -18,7 +18,7 @@ use throughline_store::catalog::OpenTurn;
 /// Turns that are read and begun again beside each other.
 const RESUME_CONCURRENCY: usize = 16;
 
-/// What became of turns that were open.
+/// Result of resuming open turns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ResumeSummary {
     /// Those that go on, or had ended without anyone keeping their end.
@@ -53,7 +53,8 @@ impl Hub {
         Ok(ResumeSummary { turns: outcomes.len() - skipped, skipped })
     }
 
-    /// Who looked at it before comes back within seconds, or does not: that nobody looks now says nothing yet.
+    /// Cancels a turn unless a viewer reconnects. Former viewers reconnect within seconds, so their absence right after
+    /// the start means nothing yet.
     fn cancel_unless_viewed(&self, turn: TurnId) {
         let (hub, wait) = (self.clone(), Duration::from_millis(self.0.limits.reconnect_ms));
         self.0.tasks.spawn(async move {

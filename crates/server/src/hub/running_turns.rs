@@ -4,7 +4,7 @@ use super::admission::TurnAdmission;
 use super::parked::{ParkedState, WaitsFor};
 use super::{ConversationRef, Hub, OnDisconnect, ParentRef, TurnSpec};
 use crate::principal::Principal;
-use crate::turn_timing;
+use crate::turn_log::turn_timing;
 use serde_json::Value;
 use std::pin::Pin;
 use throughline::config::ToolMode;
@@ -36,8 +36,8 @@ pub(super) struct TurnEntry {
     pub control: TurnControl,
     /// Since when, and for what, it waits for its requester alone; `None` = it runs.
     pub parked: Option<ParkedState>,
-    /// Whether something was said to it that is kept until its end.
-    pub steering: SteeringUse,
+    /// True if it has messages that are stored until its end.
+    pub has_stored_messages: bool,
     /// Those that look at it now.
     pub viewers: u32,
     /// Cancelled when the catalog has its end: whoever begins the next turn finds what this one adds.
@@ -47,17 +47,16 @@ pub(super) struct TurnEntry {
 /// A turn that runs here, as its user sees it in the list of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunningTurn {
-    /// Which turn.
     pub turn_id: TurnId,
     /// The conversation that it belongs to, if any.
     pub conversation_id: Option<String>,
-    /// Who answers.
+    /// Name of the agent.
     pub agent: String,
     /// With which model.
     pub model: Option<String>,
     /// In milliseconds since 1970.
     pub started_at: i64,
-    /// What it waits for and since when, in milliseconds since 1970; `None` = it runs.
+    /// Reason of the wait and its start in milliseconds since 1970; `None` while the turn runs.
     pub parked: Option<(WaitsFor, i64)>,
 }
 
@@ -66,26 +65,19 @@ pub(super) fn model_of(turn: &StoredTurn) -> Option<String> {
     turn.setup.upstreams.first().map(|choice| format!("{}/{}", choice.name, choice.model))
 }
 
-/// Whether somebody has said something to a turn in the middle of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum SteeringUse {
-    Unused,
-    Used,
-}
-
-/// How a turn tells its end and what is to be kept.
+/// Receivers for the end of a turn and for values to store.
 pub(super) struct TurnEndReceiver {
     ended: oneshot::Receiver<TurnResult>,
 }
 
-/// How often a lost store is tried again to write down an end, and the pause between two tries.
+/// Number of retries when a lost store cannot record an end, and the pause between them.
 const END_RETRIES_MAX: u32 = 60;
-/// How long an end waits for the history of the turn's calls.
+/// Timeout for the history of the turn's calls at its end.
 const HISTORY_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(5);
 const END_RETRY_PAUSE: std::time::Duration = std::time::Duration::from_secs(1);
 
 impl Hub {
-    /// What the library calls for a turn of this user.
+    /// Hooks that the library calls for a turn of this user.
     pub(super) fn hooks(&self, user: &str, conversation: Option<String>) -> (TurnHooks, TurnEndReceiver) {
         let (sender, ended) = oneshot::channel();
         let hub = self.clone();
@@ -121,7 +113,7 @@ impl Hub {
         self.0.catalog.remember(user, answer).await.map(drop)
     }
 
-    /// What holds in this conversation. What always holds is the library's to ask for.
+    /// Remembered approvals of this conversation. The library asks for permanent ones itself.
     pub(super) async fn remembered_in(
         &self,
         user: &str,
@@ -166,7 +158,7 @@ impl Hub {
             info,
             control: control.clone(),
             parked: None,
-            steering: SteeringUse::Unused,
+            has_stored_messages: false,
             viewers: 0,
             finalized: finalized.clone(),
         };
@@ -179,13 +171,13 @@ impl Hub {
                 Ok(ended) => hub.persist_end(&user, ended).await,
                 Err(_) => None,
             };
-            let steering = hub.turns().remove(&id).map(|entry| entry.steering);
+            let entry = hub.turns().remove(&id);
             let queued = queue_control.take_queued();
             if !queued.is_empty() && status.is_some_and(allows_followup) {
                 hub.start_next_with(&user, &id, queued).await;
             }
             // A turn that was handed over without its end takes what was said along.
-            if status.is_some() && steering == Some(SteeringUse::Used) {
+            if status.is_some() && entry.is_some_and(|entry| entry.has_stored_messages) {
                 hub.forget_queued(&user, &id).await;
             }
             hub.merge_later(id);
@@ -193,7 +185,7 @@ impl Hub {
         control
     }
 
-    /// What was said in a turn, and not taken in by its end, begins the next one. R: T14
+    /// Starts the next turn with messages that were sent during a turn and not delivered by its end. R: T14
     fn start_next_with<'a>(
         &'a self,
         user: &'a str,
@@ -243,7 +235,7 @@ impl Hub {
             // A store that takes nothing for so long takes no end either; the history then follows it.
             let _ = tokio::time::timeout(HISTORY_TIMEOUT, history.wait_written(user, &turn_id)).await;
         }
-        let pace = turn_timing::turn_timing(ended.first_content_ms, ended.writing_ms, &ended.usage);
+        let pace = turn_timing(ended.first_content_ms, ended.writing_ms, &ended.usage);
         let end =
             TurnEnd { status, adds, text: ended.text, usage: Some(usage), pace, ended_at: ended.ended_at };
         self.write_end(user, &turn_id, end).await;
@@ -271,7 +263,7 @@ impl Hub {
         }
     }
 
-    /// How a turn ended of which nothing is known but that it did.
+    /// End of a turn of which only the fact is known.
     pub(super) fn interrupted_end() -> TurnEnd {
         TurnEnd {
             status: "interrupted".to_owned(),

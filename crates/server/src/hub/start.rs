@@ -18,24 +18,25 @@ use throughline_store::catalog::{
 use throughline_wire::UserPart;
 use uuid::Uuid;
 
-/// How long a turn that has just ended may take until the catalog knows; whoever read its last event may start the next.
+/// Timeout for the catalog to record the end of the previous turn: a client that has read its last event may start the
+/// next one.
 const FINALIZE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A turn that is to be started.
 #[derive(Clone, Debug, Default)]
 pub struct TurnSpec {
-    /// What the library is asked for. Its ids, user, and what is remembered are put in by the hub; so is the history,
-    /// unless the turn stands alone.
+    /// Request to the library. The hub fills in ids, user and remembered approvals, and the history unless the turn
+    /// stands alone.
     pub request: TurnRequest,
     /// Where it stands.
     pub conversation: ConversationRef,
     /// Ids of the files in its input.
     pub files: Vec<String>,
-    /// What makes a repeated request recognisable.
+    /// Key that identifies a repeated request.
     pub idempotency: Option<IdempotencyKey>,
-    /// What happens when nobody looks any more.
+    /// Behaviour when the last viewer disconnects.
     pub on_disconnect: OnDisconnect,
-    /// What happens if nobody comes back after a restart of the server; `None` = the same.
+    /// Behaviour if no viewer reconnects after a restart of the server; `None` for the same.
     pub after_restart: Option<OnDisconnect>,
 }
 
@@ -49,14 +50,13 @@ pub enum ConversationRef {
     New,
     /// In this conversation.
     Existing {
-        /// Which one.
         conversation_id: String,
         /// Behind what.
         parent: ParentRef,
     },
 }
 
-/// What a turn continues in its conversation.
+/// Position in the conversation that a turn continues.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ParentRef {
     /// The branch that was last gone on with.
@@ -67,7 +67,7 @@ pub enum ParentRef {
     Turn(TurnParent),
 }
 
-/// What happens to a turn when its last viewer is gone.
+/// Behaviour of a turn when its last viewer disconnects.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize, utoipa::ToSchema,
 )]
@@ -83,26 +83,16 @@ pub enum OnDisconnect {
 /// A turn that runs now, or ran already under the same idempotency key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StartedTurn {
-    /// Which turn.
     pub turn_id: TurnId,
     /// The message that it writes.
     pub message_id: MessageId,
     /// The conversation that it belongs to, if any.
     pub conversation_id: Option<String>,
-    /// Whether this is the turn of an earlier request.
-    pub replay: IdempotentReplay,
+    /// True if it was started by an earlier request with the same idempotency key.
+    pub is_replay: bool,
 }
 
-/// Whether a request has started its turn.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum IdempotentReplay {
-    /// It has.
-    No,
-    /// An earlier one with the same key and body had.
-    Yes,
-}
-
-/// Whether a turn can be started now.
+/// Result of one attempt to start a turn.
 enum StartAttempt {
     Started(StartedTurn),
     /// This turn of the conversation runs.
@@ -113,8 +103,9 @@ impl Hub {
     /// Starts a turn.
     ///
     /// # Errors
-    /// What keeps it from beginning; later everything is told by its events. 409 `conversation_busy`: a turn of the
-    /// conversation runs, its id is in `turn_id`. 422 `idempotency_key_reused`. 429 `too_many_turns`. 503 `stopping`. 507 `no_room`.
+    /// Reasons that keep it from starting; later failures are events. 409 `conversation_busy`: a turn of the
+    /// conversation is running, its id is in `turn_id`. 422 `idempotency_key_reused`. 429 `too_many_turns`. 503
+    /// `stopping`. 507 `no_room`.
     pub async fn start(&self, principal: &Principal, new: TurnSpec) -> Result<StartedTurn, ApiError> {
         let inner = &self.0;
         if inner.stopping.is_cancelled() {
@@ -261,12 +252,7 @@ impl Hub {
         if !has_first_event {
             return Err(ApiError::unavailable("store_unavailable", "the turn could not be logged", 5));
         }
-        Ok(StartAttempt::Started(StartedTurn {
-            turn_id,
-            message_id,
-            conversation_id,
-            replay: IdempotentReplay::No,
-        }))
+        Ok(StartAttempt::Started(StartedTurn { turn_id, message_id, conversation_id, is_replay: false }))
     }
 
     /// Waits for a turn whose last event is in the log already, until the catalog knows as well. `false`: it runs.
@@ -277,7 +263,7 @@ impl Hub {
             // It settled a moment ago, or is not ours to wait for.
             return matches!(self.control(user, &turn).await, Ok(TurnState::Ended(row)) if row.end.is_some());
         };
-        if !crate::viewer::has_ended(&*self.0.log, &turn).await {
+        if !crate::turn_log::has_ended(&*self.0.log, &turn).await {
             return false;
         }
         tokio::time::timeout(FINALIZE_TIMEOUT, finalized.cancelled()).await.is_ok()
@@ -289,7 +275,7 @@ fn replayed_turn(row: TurnRow) -> StartedTurn {
         turn_id: TurnId::new(row.id),
         message_id: MessageId::new(row.message_id),
         conversation_id: row.conversation_id,
-        replay: IdempotentReplay::Yes,
+        is_replay: true,
     }
 }
 
@@ -303,7 +289,7 @@ fn new_id(kind: &str) -> String {
     format!("{kind}_{}", Uuid::now_v7().simple())
 }
 
-/// What is searched, and where a title comes from.
+/// Text of the input, for search and for the title.
 fn text_of(parts: &[UserPart]) -> String {
     let texts = parts.iter().filter_map(|part| match part {
         UserPart::Text { text } => Some(text.as_str()),

@@ -1,8 +1,7 @@
-//! What people say to turns that run: kept until the turn is over, so that what was accepted survives the death of the
-//! process, whatever it waited for. R: T14, S2
+//! Messages to running turns: stored until the turn ends, so that an accepted message survives the death of the
+//! process. R: T14, S2
 
 use super::Hub;
-use super::running_turns::SteeringUse;
 use crate::turn_log;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -51,7 +50,7 @@ impl Hub {
             now,
         };
         match self.turns().get_mut(turn) {
-            Some(running) => running.steering = SteeringUse::Used,
+            Some(running) => running.has_stored_messages = true,
             None => return Ok(SendResult::TurnEnded),
         }
         self.0.catalog.put_document(user, document).await?;
@@ -90,7 +89,7 @@ impl Hub {
             }
         };
         if let Some(running) = self.turns().get_mut(turn) {
-            running.steering = SteeringUse::Used;
+            running.has_stored_messages = true;
         }
         let events = turn_log::raw_events(&*self.0.log, turn.as_str()).await.unwrap_or_default();
         let delivered: HashSet<&str> = events

@@ -12,10 +12,10 @@ struct TurnRecordRef<'a> {
     promised: &'a HubMetadata,
 }
 
-/// What the server has promised about a turn, besides what the library knows of it.
+/// Settings of a turn that the server stores in addition to the library's.
 #[derive(Default, Serialize, Deserialize)]
 pub(super) struct HubMetadata {
-    /// What happens after a restart if no viewer comes back.
+    /// Behaviour after a restart if no viewer reconnects.
     #[serde(default, skip_serializing_if = "goes_on")]
     pub after_restart: OnDisconnect,
     /// Whose limit it counts against; absent: nobody's, as in what earlier releases wrote.

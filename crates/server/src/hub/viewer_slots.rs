@@ -1,4 +1,4 @@
-//! Who looks: how many streams a user has open, and whether anybody looks at a turn that should not go on unseen.
+//! Viewer counts: the open streams of each user, and the viewers of each turn that must not run unseen.
 
 use super::{Hub, OnDisconnect};
 use crate::error::ApiError;
@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use throughline_engine::TurnId;
 
-/// Open streams, by whose limits they count against.
+/// Number of open streams by the key whose limit they count against.
 #[derive(Clone, Default)]
 pub(super) struct ViewerSlots(Arc<Mutex<HashMap<String, u32>>>);
 
@@ -37,8 +37,9 @@ impl ViewerSlots {
     }
 }
 
-/// One viewer's place. Dropping it is leaving: if the turn should not go on unseen and nobody else looks, it is cancelled.
-pub struct ViewerSlot {
+/// Registration of one viewer. Dropping it means that the viewer has left: a turn that must not run unseen is cancelled with
+/// its last viewer.
+pub(super) struct ViewerSlot {
     hub: Hub,
     limit_key: String,
     turn: TurnId,

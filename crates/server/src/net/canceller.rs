@@ -20,7 +20,7 @@ pub struct ConnectionCanceller {
     on_timeout: OnceLock<TimeoutCallback>,
 }
 
-/// What is done once for a viewer that is cut because it takes nothing.
+/// Callback that runs once for a viewer that is disconnected because it stopped reading.
 #[derive(Clone)]
 pub struct TimeoutCallback(Arc<dyn Fn() + Send + Sync>);
 
@@ -91,7 +91,6 @@ impl ConnectionCanceller {
         poll_fn(|cx| poll_flag(&self.is_closing, &self.close_waker, cx)).await;
     }
 
-    /// Whether it was ended.
     pub fn is_cancelled(&self) -> bool {
         self.is_cancelled.load(Ordering::Acquire)
     }

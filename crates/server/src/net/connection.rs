@@ -15,10 +15,10 @@ use tokio::net::TcpStream;
 use tokio::sync::oneshot;
 use tokio::time::Sleep;
 
-/// What every request of a connection carries in its extensions.
+/// Connection of a request, in the request's extensions.
 #[derive(Clone, Debug)]
 pub struct ConnectionInfo {
-    /// Who is at the other end. Behind a proxy that is the proxy.
+    /// Address of the peer. Behind a proxy this is the proxy.
     pub peer: SocketAddr,
     /// The address that was dialled.
     pub local: SocketAddr,
@@ -30,7 +30,7 @@ pub struct ConnectionInfo {
 }
 
 impl ConnectionInfo {
-    /// Whether the server is stopping.
+    /// True while the server is stopping.
     pub fn is_draining(&self) -> bool {
         self.draining.load(Ordering::Acquire)
     }
@@ -52,7 +52,7 @@ impl ClientTransport {
         }
     }
 
-    /// Whether client and server have agreed on HTTP/2, which takes TLS.
+    /// True if client and server negotiated HTTP/2, which requires TLS.
     pub(crate) fn is_http2(&self) -> bool {
         match self {
             ClientTransport::Plain(_) => false,
@@ -113,7 +113,7 @@ impl TimeoutStream {
         self.poll_unless_cancelled(polled, cx)
     }
 
-    /// What was done, unless the client does not take it: then the connection may be cut meanwhile, or its time is over.
+    /// Polls an operation unless the connection was cancelled or timed out while the client was not reading.
     fn poll_unless_cancelled<T>(
         &mut self,
         polled: Poll<io::Result<T>>,

@@ -8,13 +8,13 @@ use tokio::net::{TcpListener, TcpStream};
 
 /// Connections that wait in the kernel for being accepted.
 const BACKLOG: i32 = 1_024;
-/// What the kernel holds for a client that does not read. With its defaults it swallows megabytes, and the server learns
-/// of a viewer that is gone minutes later (`reliability.md` §3.3 measured 395 MB for 100 such clients, 28 MB with these
+/// Send buffer of the kernel for one client. With the default the kernel buffers megabytes, and the server learns
+/// minutes later that a viewer has left (`reliability.md` §3.3 measured 395 MB for 100 such clients, 28 MB with these
 /// options).
 const SEND_BUFFER_BYTES: usize = 64 << 10;
-/// How much of that may be unsent before a socket counts as full.
+/// Unsent part of that buffer at which a socket counts as full.
 const UNSENT_BYTES: u32 = 16 << 10;
-/// How long sent bytes may stay unacknowledged before the kernel gives the connection up.
+/// Timeout for unacknowledged bytes, after which the kernel drops the connection.
 const UNACKNOWLEDGED: Duration = Duration::from_secs(10);
 /// Silence after which the kernel asks whether the other end is there, and how often it asks how many times.
 const KEEP_ALIVE: TcpKeepalive = TcpKeepalive::new();
@@ -36,7 +36,7 @@ pub(super) fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     TcpListener::from_std(socket.into())
 }
 
-/// What an accepted socket needs. An option that this system does not have is no reason to refuse a client.
+/// Sets the options of an accepted socket. An option that this system lacks is no reason to refuse a client.
 pub(super) fn prepare(socket: &TcpStream) {
     // Each event is one small write: without it, Nagle and delayed acknowledgements make steps of 40 ms.
     let _ = socket.set_nodelay(true);

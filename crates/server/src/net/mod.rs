@@ -32,24 +32,24 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::Service;
 
-/// What hyper may hold of a request before it is parsed; it refuses less.
+/// Buffer of hyper for an unparsed request; hyper refuses smaller ones.
 const BUFFER_BYTES_MIN: usize = 8 << 10;
 /// Streams of one HTTP/2 connection at once.
 const HTTP2_STREAMS_MAX: u32 = 128;
-/// What a stream of HTTP/2 may hold of a body that its client does not take.
+/// Send buffer of one HTTP/2 stream.
 const HTTP2_SEND_BYTES: usize = 64 << 10;
-/// How often an HTTP/2 connection is pinged, and how long the answer may take.
+/// Interval of HTTP/2 pings, and timeout for the response.
 const HTTP2_PING: (Duration, Duration) = (Duration::from_secs(20), Duration::from_secs(10));
-/// How long nothing is accepted when the system has no file or memory left for a connection: as often as this, it is tried
-/// again.
+/// Retry interval for accepting connections while the system has no file or memory left for one.
 const ACCEPT_RETRY_INTERVAL: Duration = Duration::from_millis(100);
-/// How long connections may take to end once nothing more is to be answered.
+/// Timeout for closing connections once all responses are sent.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
-/// How long a port may still be held by a process that is dying, as after `kill -9` and a start at once.
+/// Time for which binding a port is retried that a dying process still holds, as when a server is killed and started
+/// again.
 pub const BIND_RETRY_FOR: Duration = Duration::from_secs(1);
 /// Between two attempts.
 const BIND_RETRY_INTERVAL: Duration = Duration::from_millis(25);
-/// How often the certificate's file is looked at.
+/// Interval for checking the certificate's file for changes.
 #[cfg(feature = "tls-server")]
 const CERTIFICATE_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
@@ -88,7 +88,7 @@ pub enum BindError {
     Io {
         /// Where it was to listen.
         address: SocketAddr,
-        /// What the system says.
+        /// Error of the system.
         source: io::Error,
     },
     /// Certificate or key.
@@ -102,7 +102,7 @@ pub enum BindError {
 }
 
 impl BindError {
-    /// What can be done about it.
+    /// Remedy.
     pub fn remedy(&self) -> String {
         match self {
             BindError::PublicWithoutKeys { .. } => {
@@ -133,10 +133,10 @@ impl BindError {
     }
 }
 
-/// How serving ended.
+/// Result of serving.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ServeOutcome {
-    /// What was under way had its time.
+    /// Open requests were given their time.
     Drained,
     /// Somebody could not wait.
     Aborted,
@@ -268,7 +268,7 @@ impl BoundServer {
     }
 }
 
-/// What all connections need.
+/// Context that all connections share.
 struct ServeContext {
     app: Router,
     limits: ServerLimits,

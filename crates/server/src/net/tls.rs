@@ -32,7 +32,7 @@ pub enum TlsError {
     },
 }
 
-/// What new connections are given. Those before keep what they began with.
+/// Configuration for new connections, replaced when the certificate changes. Existing connections keep theirs.
 pub(crate) struct TlsReloader {
     files: TlsSection,
     current: RwLock<CurrentTls>,
@@ -73,10 +73,10 @@ impl TlsReloader {
     }
 }
 
-/// Whether certificate and key can be used.
+/// Checks that certificate and key can be used.
 ///
 /// # Errors
-/// Why not.
+/// The reason why they cannot.
 pub fn check_tls_files(files: &TlsSection) -> Result<(), TlsError> {
     build_acceptor(files).map(|_| ())
 }

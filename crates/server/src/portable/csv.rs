@@ -53,9 +53,10 @@ fn csv_field(text: &str) -> String {
     let is_formula = text.starts_with(['=', '+', '-', '@', '\t', '\r', '\n', '＝', '＋', '－', '＠']);
     let text = visible::escape(text);
     let text = if is_formula { format!("'{text}") } else { text.into_owned() };
-    match text.contains([',', '"', '\r', '\n', ';', '\t']) {
-        true => format!("\"{}\"", text.replace('"', "\"\"")),
-        false => text,
+    if text.contains([',', '"', '\r', '\n', ';', '\t']) {
+        format!("\"{}\"", text.replace('"', "\"\""))
+    } else {
+        text
     }
 }
 

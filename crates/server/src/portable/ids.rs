@@ -4,7 +4,7 @@ use super::{PortableConversation, PortableTurn};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// What each turn and the conversation are called from now on.
+/// New ids of the conversation and each turn.
 pub struct IdMap {
     conversation: String,
     turns: BTreeMap<String, String>,

@@ -21,7 +21,7 @@ pub struct ImportTarget<'a> {
     pub log: &'a dyn Log,
     /// Its rows.
     pub catalog: &'a dyn Catalog,
-    /// What is too large for the log.
+    /// Store for content that is too large for the log.
     pub media: &'a dyn MediaStore,
 }
 

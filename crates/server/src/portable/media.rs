@@ -1,5 +1,5 @@
-//! What events of a travelling conversation hold of pictures, sounds and files: by file in a store, with its content in a
-//! text. R: T12, S4
+//! Media of a portable conversation: a reference to a stored file inside, the content itself in an exported text.
+// R: T12, S4
 
 use super::PortableConversation;
 use base64::Engine;
@@ -42,7 +42,7 @@ pub(super) async fn extract_media(portable: &mut PortableConversation, user: &st
     }
 }
 
-/// Which turn speaks of which file.
+/// Files and the turns that refer to them.
 pub fn media_files(portable: &mut PortableConversation) -> Vec<(String, String)> {
     let mut files = Vec::new();
     for turn in &mut portable.turns {

@@ -20,7 +20,7 @@ use throughline_wire::{
     WireName,
 };
 
-/// What all APIs take as the name of a tool.
+/// Longest tool name that all APIs accept.
 const WIRE_NAME_CHARS_MAX: usize = 64;
 
 /// Each message as its piece of the text, so that a mistake can be told by line.
@@ -87,9 +87,10 @@ struct FunctionCallJson {
 /// # Errors
 /// The line of the message that cannot be taken in, and why.
 pub fn parse_messages(text: &str, now: i64) -> Result<PortableConversation, LineError> {
-    let raw_messages: Result<RawMessages<'_>, _> = match text.trim_start().starts_with('[') {
-        true => serde_json::from_str(text),
-        false => serde_json::from_str::<MessageListBody<'_>>(text).map(|wrapped| wrapped.messages),
+    let raw_messages: Result<RawMessages<'_>, _> = if text.trim_start().starts_with('[') {
+        serde_json::from_str(text)
+    } else {
+        serde_json::from_str::<MessageListBody<'_>>(text).map(|wrapped| wrapped.messages)
     };
     let messages = raw_messages.map_err(|error| {
         let line = error.line().max(1);

@@ -1,9 +1,9 @@
-//! A conversation as it travels: out of one store and into another, or beside itself as a fork. Pure but for [`import_conversation`]: it
-//! reads and writes text, and neither store nor network. R: S4
+//! Conversations in a portable form, for export, import and forks. Pure except for [`import_conversation`]: it reads
+//! and writes text, without store or network. R: S4
 //!
-//! What travels of a turn is its log. Everything else about it (message, history, calls) is a fold of that on the other
-//! side as well, so an imported turn is like any other. What must be echoed to an upstream and the settings of the turn
-//! stay behind: they are never served.
+//! Each turn is represented by its log. Everything else about it (message, history, calls) is folded from the log at
+//! the destination as well, so an imported turn is like any other. Provider state and the settings of the turn are not
+//! exported: they are never served.
 
 pub mod csv;
 
@@ -21,8 +21,7 @@ pub use markdown::{MediaLinks, NoMediaLinks, markdown};
 pub use media::{embed_media, media_files};
 pub use messages::parse_messages as read_messages;
 
-use crate::turn_log::call_rows;
-use crate::turn_timing;
+use crate::turn_log::{self, call_rows};
 use serde_json::{Value, json};
 use throughline_engine::fold::AssistantMessage;
 use throughline_engine::{
@@ -59,23 +58,23 @@ pub struct PortableConversation {
 pub struct PortableTurn {
     /// Its id where it comes from.
     pub id: String,
-    /// What it continues.
+    /// Turn that it continues.
     pub parent: Option<TurnParent>,
-    /// Which model answered, as `upstream/model`.
+    /// Model that answered, as `upstream/model`.
     pub model: Option<String>,
     /// Its log. As JSON, so that what a later release wrote is handed on whole.
     pub events: Vec<Value>,
 }
 
-/// What is wrong with a file that is read in.
+/// Error in an imported file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {message}")]
 pub struct LineError {
     /// From 1.
     pub line: usize,
-    /// What is wrong.
+    /// Description of the error.
     pub message: String,
-    /// What would be right, if that is known.
+    /// Suggestion, if there is one.
     pub help: Option<String>,
 }
 
@@ -90,7 +89,7 @@ impl LineError {
     }
 }
 
-/// What a file is said to be by whoever sends it.
+/// Declared format of an imported file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ImportFormat {
     /// JSON Lines, as [`write_jsonl`] has them.
@@ -109,9 +108,10 @@ pub fn parse_conversation(
     now: i64,
 ) -> Result<PortableConversation, LineError> {
     let first = text.trim_start().lines().next().unwrap_or_default();
-    match format == ImportFormat::JsonLines || first.contains(FORMAT) {
-        true => read_jsonl(text),
-        false => read_messages(text, now),
+    if format == ImportFormat::JsonLines || first.contains(FORMAT) {
+        read_jsonl(text)
+    } else {
+        read_messages(text, now)
     }
 }
 
@@ -149,7 +149,7 @@ impl PortableTurn {
     }
 }
 
-/// What a log says of the start of its turn.
+/// Start of the turn according to its log.
 fn start_of(events: &[Event]) -> Option<TurnStart> {
     let first = events.first()?;
     let EventKind::StreamStart { conversation_id, message_id, input, .. } = &first.kind else { return None };
@@ -162,7 +162,7 @@ fn start_of(events: &[Event]) -> Option<TurnStart> {
     })
 }
 
-/// What is known of the settings of a turn that comes from elsewhere: enough to fold it, and nothing to go on with.
+/// Settings of an imported turn: enough to fold it, not enough to continue it.
 fn setup_of(events: &[Event]) -> TurnSetup {
     let (agent, mode) = match events.first().map(|event| &event.kind) {
         Some(EventKind::StreamStart { agent, mode, .. }) => (agent.clone(), mode.clone()),
@@ -219,7 +219,7 @@ impl PortableConversation {
                     adds: serde_json::to_string(&adds).unwrap_or_else(|_| "[]".to_owned()),
                     text: message.text(),
                     usage: message.stats.as_ref().and_then(|stats| serde_json::to_value(stats.usage).ok()),
-                    pace: turn_timing::turn_timing(
+                    pace: turn_log::turn_timing(
                         waterfall.first_content_ms(),
                         waterfall.writing_ms(),
                         &machine.usage(),

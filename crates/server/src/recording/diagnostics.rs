@@ -1,4 +1,4 @@
-//! What recordings are when they are not what somebody meant to record, and what helps. // R: U3
+//! Diagnosis of recordings that are not streams, with remedies. // R: U3
 
 use super::texts;
 use crate::language::UserLanguage;
@@ -8,13 +8,13 @@ use crate::language::UserLanguage;
 pub struct RecordingDiagnostic {
     /// A stable word.
     pub code: &'static str,
-    /// What it is, in a sentence.
+    /// Description, in a sentence.
     pub what: &'static str,
-    /// What helps, in a sentence.
+    /// Remedy, in a sentence.
     pub remedy: &'static str,
 }
 
-/// What the bytes look like, beside a stream.
+/// Guesses at the kind of content, other than a stream.
 pub fn diagnose(body: &[u8], language: UserLanguage) -> Vec<RecordingDiagnostic> {
     let text = String::from_utf8_lossy(body);
     let diagnostic = |code| texts::diagnostic(code, language);

@@ -1,4 +1,4 @@
-//! What is said of recordings, in Chinese and English side by side.
+//! Texts about recordings, in Chinese and English side by side.
 
 use super::diagnostics::RecordingDiagnostic;
 use crate::language::UserLanguage;
@@ -107,7 +107,7 @@ pub(super) fn diagnostic(code: &str, language: UserLanguage) -> Option<Recording
     Some(RecordingDiagnostic { code, what, remedy })
 }
 
-/// What the decoder has found, and what it has made of it.
+/// Text of a decoder's finding and of how it was handled.
 pub fn problem_text(kind: &ProblemKind, language: UserLanguage) -> String {
     use ProblemKind as P;
     let text: (&str, &str) = match kind {

@@ -52,7 +52,7 @@ pub fn snapshot(
     Ok(())
 }
 
-/// What goes to one viewer while the log does not take what happens: a `waiting` without a number, since it is in no log.
+/// A `waiting` event for one viewer while the store is unavailable. It has no number, since it is in no log.
 pub fn store_unavailable(turn: &TurnId, now_ms: i64, unavailable_for: Duration) -> String {
     let why = format!("the store has not taken anything for {} ms", unavailable_for.as_millis());
     json!({"type": "waiting", "turn_id": turn, "timestamp": now_ms, "reason": "store", "why": why})
@@ -69,12 +69,12 @@ pub fn heartbeat(frame: &mut Vec<u8>, now_ms: i64) {
     frame.extend_from_slice(format!(": hb {now_ms}\n\n").as_bytes());
 }
 
-/// Which of the two events that go to one viewer and are not in the log.
+/// Kind of the snapshot events, which are sent to one viewer and are not in the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SnapshotKind {
     /// As asked for.
     Snapshot,
-    /// What the viewer has does not agree with the log.
+    /// The viewer's state disagrees with the log.
     Resync,
 }
 

@@ -12,7 +12,7 @@ pub struct CallFold {
     open: HashMap<CallId, CallRow>,
 }
 
-/// What an event means for the history.
+/// Change of the call history by an event.
 #[derive(Clone, Debug, PartialEq)]
 pub enum CallChange {
     /// A row is as it stands here now.

@@ -16,7 +16,7 @@ use throughline_wire::{CallId, FinishReason};
 /// `source` of tools that the provider runs itself.
 const HOSTED: &str = "upstream";
 
-/// Whether measurements may hold what was said and done, or only how long it took.
+/// Inclusion of inputs and outputs in measurements, in addition to durations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ContentCapture {
     /// Names, times and numbers only.
@@ -56,7 +56,7 @@ struct TrackedStep {
     last: UnixMillis,
     chunks: u32,
     written: u64,
-    /// What the events have said went wrong with it.
+    /// Error that its events reported.
     error: Option<String>,
 }
 

@@ -19,8 +19,8 @@ pub const RAW_BYTES_WAITING_MAX: usize = 16 << 20;
 /// Answers with a hole that are remembered as such; the one known longest is forgotten first. They are forgotten with their
 /// turns, too, so that more would be that many model calls at once.
 pub const RAW_TRUNCATED_MAX: usize = 4_096;
-/// How long rows gather before they are written: a call of a fast tool is written once, and not between the appends that its
-/// turn waits for.
+/// Delay for collecting rows before they are written: a call of a fast tool is written once, and not between the
+/// appends that its turn waits for.
 const WRITE_DELAY: Duration = Duration::from_millis(25);
 /// Rows of one write.
 const CALLS_PER_WRITE: usize = 256;
@@ -31,7 +31,7 @@ const RETRY_PAUSE: Duration = Duration::from_millis(100);
 /// Longest pause.
 const RETRY_PAUSE_MAX: Duration = Duration::from_secs(30);
 
-/// What waits to be written. All clones are one.
+/// Queue of rows to write. All clones share it.
 #[derive(Clone)]
 pub struct CallHistory(Arc<HistoryShared>);
 
@@ -87,7 +87,7 @@ impl CallHistory {
         (history, HistoryWriterTask(AbortOnDropHandle::new(task)))
     }
 
-    /// What an event has changed.
+    /// Records a change.
     pub fn record_change(&self, user: &str, turn: &TurnId, change: CallChange) {
         let mut queue = self.queue();
         match change {
@@ -162,7 +162,7 @@ impl CallHistory {
         }
     }
 
-    /// What was in hand is written, or waits again.
+    /// Marks the batch as written, or returns it to the queue.
     fn finish_write(&self) {
         let mut queue = self.queue();
         queue.writing = false;

@@ -13,7 +13,7 @@ pub const AGENT_LABELS_MAX: usize = 100;
 pub const WORD_LABELS_MAX: usize = 100;
 /// Characters of a label's value.
 const LABEL_CHARS_MAX: usize = 100;
-/// What stands for all that are over the limit.
+/// Label value for everything over the limit.
 pub const OTHER: &str = "other";
 
 /// The values of one label: the first ones by name, all others as [`OTHER`].

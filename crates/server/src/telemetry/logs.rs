@@ -19,7 +19,7 @@ use tracing_subscriber::registry::LookupSpan;
 pub const LOG_VARIABLE: &str = "THROUGHLINE_LOG";
 /// The usual name in Rust programs.
 pub const FALLBACK_VARIABLE: &str = "RUST_LOG";
-/// What is logged if nobody says anything.
+/// Default filter.
 const DEFAULT_FILTER: &str = "info";
 /// A line that cannot be written is lost. Saying so would go to standard error, too, and to write there when nobody reads it any
 /// more (the terminal was closed) is a panic, in whatever was just logging.
@@ -28,7 +28,7 @@ const REPORTS_LOST_LINES: bool = false;
 const QUIET_LIBRARIES: [&str; 8] =
     ["hyper", "hyper_util", "h2", "reqwest", "rustls", "tower", "opentelemetry", "rmcp"];
 
-/// How lines look.
+/// Format of log lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LogFormat {
     /// [`Self::Plain`] on a terminal, else [`Self::Json`].
@@ -40,7 +40,7 @@ pub enum LogFormat {
     Plain,
 }
 
-/// What of a turn is worth a line; every line says which trace the turn is in.
+/// Logs the measurements of a turn that deserve a line; each line has the turn's trace.
 pub fn log_measurement(turn: &TurnId, trace: &str, measurement: &Measurement) {
     match measurement {
         Measurement::CallDetected(call) => log_call_detected(turn, trace, call),
@@ -140,17 +140,16 @@ pub fn install(format: LogFormat, redaction: Arc<Redaction>) -> bool {
     let filter = env_filter(|name| std::env::var(name).ok());
     let plain = format == LogFormat::Plain || (format == LogFormat::Auto && terminal);
     let out = RedactingMakeWriter { redaction, out: io::stderr };
-    match plain {
-        true => {
-            let ansi = terminal && std::env::var_os("NO_COLOR").is_none();
-            let builder = tracing_subscriber::fmt()
-                .log_internal_errors(REPORTS_LOST_LINES)
-                .with_env_filter(filter)
-                .with_ansi(ansi)
-                .with_target(false);
-            tracing::subscriber::set_global_default(builder.with_writer(out).finish()).is_ok()
-        }
-        false => tracing::subscriber::set_global_default(json_subscriber(filter, out)).is_ok(),
+    if plain {
+        let ansi = terminal && std::env::var_os("NO_COLOR").is_none();
+        let builder = tracing_subscriber::fmt()
+            .log_internal_errors(REPORTS_LOST_LINES)
+            .with_env_filter(filter)
+            .with_ansi(ansi)
+            .with_target(false);
+        tracing::subscriber::set_global_default(builder.with_writer(out).finish()).is_ok()
+    } else {
+        tracing::subscriber::set_global_default(json_subscriber(filter, out)).is_ok()
     }
 }
 
@@ -174,7 +173,7 @@ where
         .finish()
 }
 
-/// What is logged, of what the environment says. A filter that cannot be read counts as none.
+/// Filter from the environment. An invalid one is ignored.
 fn env_filter(variable: impl Fn(&str) -> Option<String>) -> EnvFilter {
     let directives = [LOG_VARIABLE, FALLBACK_VARIABLE]
         .iter()

@@ -1,4 +1,4 @@
-//! What a turn's events say about how well things go: values with their units, before any exporter's names.
+//! Measurements derived from a turn's events: values with units, independent of any exporter's names.
 
 use throughline_engine::{CallStatus, ConversationId, TimeSegment, TurnId, TurnStatus, UnixMillis};
 use throughline_wire::{CallId, FinishReason, Usage};
@@ -14,7 +14,7 @@ pub enum Measurement {
     ChoiceMade(TurnChoice),
     /// A call became visible to viewers.
     CallDetected(CallDetected),
-    /// What became of a call that was seen on the wire.
+    /// Assessment of a call that was seen on the wire.
     CallAssessed(CallAssessment),
     /// A call has ended.
     CallEnded(Box<CallMetrics>),
@@ -29,7 +29,7 @@ pub enum Measurement {
     TurnEnded(Box<TurnMetrics>),
 }
 
-/// What the user has chosen for a turn.
+/// Choices of the user for a turn.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TurnChoice {
     /// Where the turn belongs; without one there is nothing to compare with.
@@ -55,7 +55,7 @@ pub struct CallDetected {
     pub stream_position: u64,
 }
 
-/// Whether a call that was seen on the wire reached us whole.
+/// Completeness of a call that was seen on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CallAssessment {
     /// With the name of an offered tool and readable arguments.
@@ -75,9 +75,7 @@ pub struct CallMetrics {
     pub tool: Option<String>,
     /// Where the tool comes from: `builtin`, `mcp:files`, `upstream`, ...
     pub source: String,
-    /// What the tool may do.
     pub effect: &'static str,
-    /// How it ended.
     pub status: CallStatus,
     /// Why it did not succeed: a stable word.
     pub error: Option<String>,
@@ -85,22 +83,21 @@ pub struct CallMetrics {
     pub started_at: Option<UnixMillis>,
     /// When its result was there.
     pub ended_at: UnixMillis,
-    /// How long it ran, in milliseconds.
+    /// Run time in milliseconds.
     pub duration_ms: Option<u64>,
-    /// Whether another tool of the turn ran at the same time.
+    /// True if another tool of the turn ran at the same time.
     pub parallel: bool,
-    /// Whether it was started while the model still wrote.
+    /// True if it started while the model was still writing.
     pub early: bool,
     /// Arguments and output, where content may be kept.
     pub content: Option<CallContent>,
 }
 
-/// What a call was about.
+/// Content of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallContent {
     /// As JSON.
     pub arguments: String,
-    /// What it produced.
     pub output: String,
 }
 
@@ -134,15 +131,13 @@ pub struct StepMetrics {
 /// A turn that is over.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TurnMetrics {
-    /// Which.
     pub turn: TurnId,
     /// Where it belongs.
     pub conversation: Option<ConversationId>,
-    /// Who answered.
+    /// Name of the agent.
     pub agent: String,
     /// `native`, `text` or `auto`.
     pub mode: String,
-    /// How it ended.
     pub status: TurnStatus,
     /// When it began, as far as these events go.
     pub started_at: UnixMillis,

@@ -16,7 +16,7 @@ pub const DETECTION_WINDOW_CALLS: usize = 1_000;
 /// A tool that nobody offered.
 const UNKNOWN_TOOL: &str = "unknown";
 
-/// What a viewer that came back was given.
+/// Result of a viewer's reconnection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ViewerResume {
     /// The events behind the last one it had seen.
@@ -45,7 +45,7 @@ impl ViewerResume {
     }
 }
 
-/// What the store has done since it was opened.
+/// Metrics of the store since it was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StoreMetrics {
     /// Transactions.
@@ -236,12 +236,12 @@ impl TelemetryMeter {
         self.observe(names::AGENT_DURATION, labels, seconds(elapsed_ms));
     }
 
-    /// How many turns run now.
+    /// Sets the number of running turns.
     pub fn active_turns(&self, turns: usize) {
         self.gauge(names::ACTIVE_TURNS, Vec::new(), turns as f64);
     }
 
-    /// How many ended calls wait for the call history.
+    /// Sets the number of ended calls that wait for the call history.
     pub fn history_queue(&self, calls: usize) {
         self.gauge(names::HISTORY_QUEUE, Vec::new(), calls as f64);
     }
@@ -272,7 +272,7 @@ impl TelemetryMeter {
         self.count(names::JANK_FRAMES, Vec::new(), frames);
     }
 
-    /// What the store says of itself.
+    /// Records the metrics of the store.
     pub fn store(&self, metrics: StoreMetrics) {
         let total = |metric: Metric, value| {
             self.recorder.register_counter(&Key::from_static_name(metric.name), &META).absolute(value);
@@ -330,7 +330,7 @@ fn seconds(ms: u64) -> f64 {
     ms as f64 / 1_000.0
 }
 
-/// How a turn ended, as events have it.
+/// Status of a turn, as in events.
 pub(super) fn turn_status(status: TurnStatus) -> &'static str {
     match status {
         TurnStatus::Completed => "completed",

@@ -1,7 +1,7 @@
-//! How well things go, for whoever runs the server: metrics, logs, traces and the call history.
+//! Telemetry for operators: metrics, logs, traces and the call history.
 //!
-//! All of it is a fold of events that the log has acknowledged ([`TelemetryFold`]); nothing here is asked while a turn
-//! runs, and nothing here can make one wait. Names are in [`names`] only. R: O1, E1
+//! All of it is a fold of events that the log has acknowledged ([`TelemetryFold`]); it is never queried while a turn
+//! runs and never delays one. Names are in [`names`] only. R: O1, E1
 
 pub mod labels;
 pub mod logs;
@@ -39,3 +39,8 @@ pub use rollback::{CONVERSATIONS_REMEMBERED_MAX, ChoiceHistory, RollbackKind, Up
 pub(crate) use routes::routes;
 pub use routes::{FRAMES_PER_SECOND_MAX, StoreMetricsFn};
 pub use trace_context::{TraceContext, TraceParent};
+
+use std::sync::{Arc, OnceLock};
+
+/// Telemetry for parts of the server that exist before it is set.
+pub(crate) type TelemetryCell = Arc<OnceLock<Arc<Telemetry>>>;

@@ -4,7 +4,7 @@
 //! a rename to `gen_ai.client.inference.*` is in flight, and is one constant each here). Dots become `_` and the unit
 //! is appended, as Prometheus has it. `docs/observability.md` is compared with [`METRICS`] by a test. R: O1
 
-/// What kind of figure it is.
+/// Kind of metric.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum MetricKind {
     /// Only grows.
@@ -26,7 +26,7 @@ pub struct Metric {
     pub unit: &'static str,
     /// Its labels, in order. One that does not apply (`error_type` of a success) is left out.
     pub labels: &'static [&'static str],
-    /// What it means, in a sentence.
+    /// Meaning, in a sentence.
     pub help: &'static str,
 }
 
@@ -140,7 +140,7 @@ metrics! {
     BUILD = "throughline_build_info", MetricKind::Gauge, "1", ["version"], "1, labelled with what runs.";
 }
 
-/// What counts as whoever runs a model, in the conventions' words, of an upstream's name in the configuration.
+/// Provider name, in the vocabulary of the conventions, of an upstream in the configuration.
 pub fn provider_name(upstream: &str) -> &str {
     match upstream {
         "gemini" => "gcp.gemini",
@@ -154,13 +154,13 @@ pub fn provider_name(upstream: &str) -> &str {
 
 /// Names of span attributes (OpenTelemetry GenAI semantic conventions).
 pub mod attribute {
-    /// What was done.
+    /// Operation.
     pub const OPERATION: &str = "gen_ai.operation.name";
-    /// Who runs the model.
+    /// Provider of the model.
     pub const PROVIDER: &str = "gen_ai.provider.name";
     /// The model asked for.
     pub const REQUEST_MODEL: &str = "gen_ai.request.model";
-    /// Which conversation.
+    /// Id of the conversation.
     pub const CONVERSATION: &str = "gen_ai.conversation.id";
     /// The agent.
     pub const AGENT: &str = "gen_ai.agent.name";
@@ -194,8 +194,8 @@ pub mod attribute {
     pub const TURN: &str = "throughline.turn.id";
     /// Our step, from 1.
     pub const STEP: &str = "throughline.step";
-    /// Which try of the step, from 1.
+    /// Number of the attempt at the step, from 1.
     pub const ATTEMPT: &str = "throughline.attempt";
-    /// How a turn or call ended, in our words.
+    /// Status of a turn or call.
     pub const STATUS: &str = "throughline.status";
 }

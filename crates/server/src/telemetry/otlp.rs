@@ -18,7 +18,7 @@ use std::cell::Cell;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-/// What this service is called where `OTEL_SERVICE_NAME` says nothing.
+/// Default service name if `OTEL_SERVICE_NAME` is not set.
 const SERVICE: &str = "throughline";
 
 /// Most bytes of an error in a span's status: the rest is left out.
@@ -33,11 +33,11 @@ pub struct OtlpExporter {
 }
 
 impl OtlpExporter {
-    /// To the collector at `endpoint` (its address for traces, such as `http://127.0.0.1:4318/v1/traces`), or where the
-    /// usual `OTEL_EXPORTER_OTLP_…` variables say. Nothing is asked of it yet.
+    /// Exports to the collector at `endpoint` (its address for traces, such as `http://127.0.0.1:4318/v1/traces`), or
+    /// to the address in the usual `OTEL_EXPORTER_OTLP_…` variables. Does not connect yet.
     ///
     /// # Errors
-    /// What is wrong with the address or the variables, in words.
+    /// A message about an invalid address or variable.
     pub fn new(endpoint: Option<String>, redaction: Arc<Redaction>) -> Result<Self, String> {
         // A program that has chosen its cryptography keeps it, also one that does so at this very moment.
         if rustls::crypto::CryptoProvider::get_default().is_none() {

@@ -18,7 +18,7 @@ use throughline_engine::{Event, TurnId};
 use throughline_store::catalog::RawId;
 use throughline_wire::TransferMode;
 
-/// How often histograms are taken up: until then they grow with every observation.
+/// Interval for draining histograms: until then they grow with every observation.
 const HISTOGRAM_UPKEEP_INTERVAL: Duration = Duration::from_secs(5);
 
 /// The telemetry of one server: what it is told as an [`TurnObserver`] becomes metrics, logs, spans and rows. Give it to [`throughline::ThroughlineBuilder::observer`].
@@ -32,7 +32,7 @@ pub struct Telemetry {
     history: OnceLock<CallHistory>,
 }
 
-/// What is held of a turn until it is over here.
+/// Telemetry state of a turn while it is open.
 struct TurnTelemetry {
     fold: TelemetryFold,
     calls: CallFold,
@@ -99,7 +99,7 @@ impl Telemetry {
         &self.meter
     }
 
-    /// What must not leave the process.
+    /// Redaction of secrets.
     pub fn redaction(&self) -> &Arc<Redaction> {
         &self.redaction
     }
@@ -122,7 +122,7 @@ impl Telemetry {
         self.turns.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How many turns are held in memory.
+    /// Number of turns in memory.
     pub fn turns_held(&self) -> usize {
         self.turns().len()
     }
@@ -156,7 +156,7 @@ impl Telemetry {
         }
     }
 
-    /// What a user's choice changes within its conversation.
+    /// Effects of a user's choice on its conversation.
     fn detect_rollbacks(&self, measurement: &Measurement, delivery: UpstreamDelivery) -> Vec<RollbackKind> {
         let Measurement::ChoiceMade(choice) = measurement else { return Vec::new() };
         self.choices.lock().unwrap_or_else(PoisonError::into_inner).absorb(choice.clone(), delivery)

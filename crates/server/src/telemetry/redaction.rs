@@ -1,4 +1,4 @@
-//! What must never leave the process, taken out of everything that does: logs, errors, labels, exports, spans. R: R4, O1
+//! Redaction of secrets in everything that leaves the process: logs, errors, labels, exports, spans. R: R4, O1
 
 use std::borrow::Cow;
 use std::sync::{PoisonError, RwLock};

@@ -6,7 +6,7 @@ use std::collections::{HashMap, VecDeque};
 /// Conversations whose last choice is remembered; the one known longest is forgotten first.
 pub const CONVERSATIONS_REMEMBERED_MAX: usize = 10_000;
 
-/// What was changed.
+/// Kind of change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RollbackKind {
     /// Another model than in the turn before.
@@ -31,7 +31,7 @@ impl RollbackKind {
     }
 }
 
-/// How replies of a turn's upstream are asked for.
+/// Delivery of an upstream's replies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UpstreamDelivery {
     /// As a stream.

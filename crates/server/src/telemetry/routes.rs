@@ -21,20 +21,20 @@ const WINDOW_MS_MAX: u64 = 3_600_000;
 /// The Prometheus text format.
 const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// What the store says of itself, when somebody looks.
+/// Function that reads the metrics of the store.
 pub type StoreMetricsFn = Arc<dyn Fn() -> StoreMetrics + Send + Sync>;
 
 /// `/metrics` and `/v1/telemetry/frames`.
 pub fn routes() -> OpenApiRouter<AppState> {
-    OpenApiRouter::new().routes(routes!(metrics)).routes(routes!(frames))
+    OpenApiRouter::new().routes(routes!(get_metrics)).routes(routes!(report_frames))
 }
 
-/// How well things go, for Prometheus.
+/// Get metrics in the Prometheus text format.
 #[utoipa::path(get, path = "/metrics", tag = "server", responses(
     (status = 200, description = "The text format, version 0.0.4", content_type = "text/plain", body = String),
     (status = 403, description = "The key lacks the scope `admin`", body = ErrorResponse),
 ))]
-async fn metrics(principal: Principal, State(state): State<AppState>) -> Result<Response, ApiError> {
+async fn get_metrics(principal: Principal, State(state): State<AppState>) -> Result<Response, ApiError> {
     principal.require(KeyScope::Admin)?;
     let meter = state.telemetry.meter();
     if let Some(figures) = &state.store_metrics {
@@ -43,7 +43,7 @@ async fn metrics(principal: Principal, State(state): State<AppState>) -> Result<
     Ok(([(header::CONTENT_TYPE, PROMETHEUS)], meter.render()).into_response())
 }
 
-/// What a page reports about its own drawing.
+/// Report of a page about its own drawing.
 #[derive(Clone, Copy, Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct FrameReport {
@@ -55,12 +55,12 @@ struct FrameReport {
     window_ms: i64,
 }
 
-/// Report frames that a page has drawn late.
+/// Report late frames of a page.
 #[utoipa::path(post, path = "/v1/telemetry/frames", tag = "server", request_body = FrameReport, responses(
-    (status = 204, description = "Counted, as far as it can be believed"),
-    (status = 400, description = "It is no such report", body = ErrorResponse),
+    (status = 204, description = "Counted, up to a plausible maximum"),
+    (status = 400, description = "Invalid report", body = ErrorResponse),
 ))]
-async fn frames(
+async fn report_frames(
     principal: Principal,
     State(state): State<AppState>,
     Json(report): Json<FrameReport>,

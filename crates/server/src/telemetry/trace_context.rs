@@ -1,4 +1,4 @@
-//! Which trace a turn belongs to: that of whoever asked, as W3C Trace Context tells it, else one of its own. R: O1
+//! Trace of a turn: the client's, by W3C Trace Context, or a new one. R: O1
 
 use http::HeaderMap;
 use throughline_engine::TurnId;
@@ -11,16 +11,16 @@ const TRACEPARENT_BYTES: usize = 55;
 /// A span of another process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TraceParent {
-    /// Which trace; never 0.
+    /// Id of the trace; never 0.
     pub trace_id: u128,
-    /// Which span of it; never 0.
+    /// Id of the span; never 0.
     pub span_id: u64,
     /// Bit 0: whoever asks keeps the trace.
     pub flags: u8,
 }
 
 impl TraceParent {
-    /// What a header's value says; `None` = nothing that could be followed. Of a later version the known part counts.
+    /// Parses a header's value; `None` if it is invalid. Of a later version the known part counts.
     ///
     /// ```
     /// use throughline_server::telemetry::TraceParent;
@@ -69,7 +69,7 @@ fn hex(text: &str, digits: usize) -> Option<u128> {
 /// Where a turn stands among traces.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TraceContext {
-    /// Which trace.
+    /// Id of the trace.
     pub trace_id: u128,
     /// Whose span the turn's own is a child of.
     pub parent: Option<TraceParent>,

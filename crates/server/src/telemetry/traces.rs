@@ -24,7 +24,7 @@ pub trait TraceSink: Send + Sync {
 /// A turn as spans.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TurnTrace {
-    /// Which trace, and below what.
+    /// Trace and parent span.
     pub context: TraceContext,
     /// `invoke_agent`.
     pub root: SpanRecord,
@@ -37,19 +37,17 @@ pub struct TurnTrace {
 pub struct SpanRecord {
     /// `{operation} {what}`.
     pub name: String,
-    /// Whether it asks another process.
     pub kind: SpanKind,
     /// When it began.
     pub start: UnixMillis,
     /// When it ended.
     pub end: UnixMillis,
-    /// What is known about it.
     pub attributes: Vec<(&'static str, AttributeValue)>,
     /// Why it failed.
     pub error: Option<String>,
 }
 
-/// Who does what a span tells of.
+/// Kind of a span.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SpanKind {
     /// This process.

@@ -17,10 +17,7 @@ pub fn merge_deltas(records: Vec<LogRecord>) -> Vec<LogRecord> {
         if !continues_run || !DELTAS.contains(&record.kind.as_ref()) {
             join(&mut run, &mut merged);
         }
-        match DELTAS.contains(&record.kind.as_ref()) {
-            true => run.push(record),
-            false => merged.push(record),
-        }
+        if DELTAS.contains(&record.kind.as_ref()) { run.push(record) } else { merged.push(record) }
     }
     join(&mut run, &mut merged);
     merged

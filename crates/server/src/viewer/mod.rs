@@ -8,19 +8,17 @@ pub use merge::merge_deltas;
 pub use watchdog::{ViewerProgress, ViewerWatchdog};
 
 use crate::error::ApiError;
-use crate::hub::ViewerSlot;
+use crate::turn_log::{fold_message, is_last_event};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 use throughline::config::ServerLimits;
-use throughline::{AssistantMessage, Event, TurnControl};
+use throughline::{AssistantMessage, TurnControl};
 use throughline_engine::TurnId;
 use throughline_store::{Log, LogError, LogRecord, LogTail, STREAM_END};
 use tokio::time::{Instant, Sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 
-/// Records read at once to fold them.
-const RECORDS_PER_READ: usize = 1_024;
 /// A viewer that took nothing for this long, and then finds at least [`MERGED_RECORDS_MIN`] records, gets them with deltas merged.
 const STALLED_AFTER: Duration = Duration::from_millis(250);
 /// See [`STALLED_AFTER`].
@@ -35,14 +33,14 @@ pub enum ResumeFrom {
     Snapshot,
 }
 
-/// What a viewer sees next.
+/// Next item of a viewer.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ViewerItem {
     /// Events, at least one, in order.
     Records(Vec<LogRecord>),
     /// The message so far, as asked for; the next events come behind its `seq`.
     Snapshot(Box<AssistantMessage>),
-    /// What this viewer has does not agree with the log: this is what there is. The next events come behind its `seq`.
+    /// The viewer's state disagrees with the log: replace it by this message. The next events follow its `seq`.
     Resync(Box<AssistantMessage>),
     /// Nothing for a while: a sign of life is due.
     Idle,
@@ -69,18 +67,13 @@ pub struct Viewer {
     /// The turn, if it runs here.
     control: Option<TurnControl>,
     store_wait: Duration,
-    /// Whether this wait for the store has been told.
-    outage_notice: OutageNotice,
-    _slot: ViewerSlot,
+    /// True while the viewer knows of an outage of the store.
+    outage_reported: bool,
+    /// Dropped with the viewer, which tells the hub that it has left.
+    _guard: Box<dyn Send + Sync>,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum OutageNotice {
-    NotGiven,
-    Given,
-}
-
-/// What is given before the next event.
+/// First item of a viewer, before the next event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ViewerOpening {
     Events,
@@ -98,7 +91,7 @@ impl Viewer {
         limits: &ServerLimits,
         handed_over: CancellationToken,
         control: Option<TurnControl>,
-        slot: ViewerSlot,
+        guard: Box<dyn Send + Sync>,
     ) -> Result<Self, ApiError> {
         let expired = |error| match error {
             // The catalog knows the turn, so it was there.
@@ -139,12 +132,11 @@ impl Viewer {
             handed_over,
             control,
             store_wait,
-            outage_notice: OutageNotice::NotGiven,
-            _slot: slot,
+            outage_reported: false,
+            _guard: guard,
         })
     }
 
-    /// Which turn.
     pub fn turn(&self) -> &TurnId {
         &self.turn
     }
@@ -154,18 +146,18 @@ impl Viewer {
         self.after
     }
 
-    /// Whether the turn's last event has been given: then there is nothing more, ever.
+    /// True once the turn's last event was returned: nothing can follow.
     pub fn has_ended(&self) -> bool {
         self.ended
     }
 
-    /// Whether it begins with a `resync`.
+    /// True if the first item is a `resync`.
     pub(crate) fn opens_with_resync(&self) -> bool {
         self.opening == ViewerOpening::Resync
     }
 
-    /// What comes next; `None` behind the last event, and when the server is about to stop: see
-    /// [`has_ended`](Self::has_ended). Dropping the future loses nothing.
+    /// Next item; `None` after the last event, and when the server is about to stop: see
+    /// [`has_ended`](Self::has_ended). Cancel safe.
     ///
     /// # Errors
     /// The log cannot be read.
@@ -214,8 +206,8 @@ impl Viewer {
                     let outage = append_lag.filter(|append_lag| *append_lag >= self.store_wait);
                     // A wait that has begun since rings when it is long enough to be told.
                     let next_check = now + append_lag.map_or(self.store_wait, |append_lag| self.store_wait.saturating_sub(append_lag));
-                    let notice = std::mem::replace(&mut self.outage_notice, if outage.is_some() { OutageNotice::Given } else { OutageNotice::NotGiven });
-                    if let Some(outage) = outage.filter(|_| notice == OutageNotice::NotGiven) {
+                    let was_reported = std::mem::replace(&mut self.outage_reported, outage.is_some());
+                    if let Some(outage) = outage.filter(|_| !was_reported) {
                         self.last_heartbeat_at = now;
                         self.alarm.as_mut().reset(now + self.heartbeat);
                         return Ok(Some(ViewerItem::StoreUnavailable(outage)));
@@ -239,9 +231,10 @@ impl Viewer {
         }
         self.last_heartbeat_at = Instant::now();
         self.last_given_at = Some(self.last_heartbeat_at);
-        ViewerItem::Records(match stalled && records.len() >= MERGED_RECORDS_MIN {
-            true => merge_deltas(records),
-            false => records,
+        ViewerItem::Records(if stalled && records.len() >= MERGED_RECORDS_MIN {
+            merge_deltas(records)
+        } else {
+            records
         })
     }
 
@@ -249,54 +242,8 @@ impl Viewer {
         let (message, ended) = fold_message(&*self.log, &self.turn).await?;
         self.opening = ViewerOpening::Events;
         self.after = message.seq.0;
-        self.ended = ended == LogEnd::Reached;
+        self.ended = ended;
         self.last_given_at = Some(Instant::now());
         Ok(Box::new(message))
     }
-}
-
-/// Whether a turn has its last event.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LogEnd {
-    /// It has.
-    Reached,
-    /// It goes on.
-    Open,
-}
-
-/// The message of a turn as its log adds up to now.
-///
-/// # Errors
-/// The log cannot be read.
-pub async fn fold_message(log: &dyn Log, turn: &TurnId) -> Result<(AssistantMessage, LogEnd), LogError> {
-    let (mut message, mut after, mut ended) = (AssistantMessage::default(), 0, LogEnd::Open);
-    loop {
-        let records = log.read(turn.as_str(), after, RECORDS_PER_READ).await?;
-        let Some(last) = records.last() else { return Ok((message, ended)) };
-        after = last.seq;
-        if last.kind == STREAM_END {
-            ended = LogEnd::Reached;
-        }
-        for record in &records {
-            // A reader ignores what it does not know.
-            if let Ok(event) = Event::from_json(&record.kind, &record.payload) {
-                message.absorb(&event);
-            }
-        }
-    }
-}
-
-/// Whether a turn has its last event in the log, whoever else knows it already.
-pub(crate) async fn has_ended(log: &dyn Log, turn: &TurnId) -> bool {
-    let Err(LogError::Ahead { last_seq, .. }) = log.read(turn.as_str(), u64::MAX, 1).await else {
-        return false;
-    };
-    is_last_event(log, turn, last_seq).await
-}
-
-/// Whether this event is the last one of its turn.
-async fn is_last_event(log: &dyn Log, turn: &TurnId, seq: u64) -> bool {
-    // A place that has been merged is one among deltas.
-    let last = log.read(turn.as_str(), seq.saturating_sub(1), 1).await;
-    last.is_ok_and(|records| records.first().is_some_and(|record| record.kind == STREAM_END))
 }

@@ -3,8 +3,8 @@
 //!
 //! A stream that hyper does not poll cannot notice anything itself, so one task looks after all of them.
 
-use crate::hub::TelemetryCell;
 use crate::net::{ConnectionCanceller, TimeoutCallback};
+use crate::telemetry::TelemetryCell;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
@@ -13,7 +13,7 @@ use throughline_engine::TurnId;
 use throughline_store::Log;
 use tokio::time::Instant;
 
-/// How often viewers are looked at.
+/// Interval for checking viewers.
 const CHECK_INTERVAL: Duration = Duration::from_millis(500);
 /// A viewer that has not taken something for this long is asked how far it is behind.
 const SUSPECT_AFTER: Duration = Duration::from_millis(1_000);
@@ -36,7 +36,7 @@ struct WatchdogShared {
     on_cancelled: TimeoutCallback,
 }
 
-/// What one viewer has taken, as its stream tells it.
+/// Progress of one viewer, as reported by its stream.
 pub struct ViewerProgress {
     turn: TurnId,
     began: Instant,
@@ -44,8 +44,8 @@ pub struct ViewerProgress {
     given_at: AtomicU64,
     /// The last event that it was given.
     after: AtomicU64,
-    /// What its connection had taken when it was last looked at, and when that was less, in milliseconds since `began`: a
-    /// large event may take a slow client its time.
+    /// Bytes that its connection had taken at the last check, and the time of the last change in milliseconds since
+    /// `began`: a slow client may need time for a large event.
     bytes_taken: AtomicU64,
     taken_at: AtomicU64,
     canceller: Arc<ConnectionCanceller>,
@@ -68,7 +68,6 @@ impl ViewerProgress {
         u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 
-    /// Whether its connection has been cut.
     pub fn is_cancelled(&self) -> bool {
         self.canceller.is_cancelled()
     }

@@ -4,7 +4,7 @@ use crate::api::page_file::with_etag;
 use axum::response::Response;
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 
-/// What has a hash in its name never changes.
+/// Cache policy of files with a hash in their name, which never change.
 const CACHE_FOREVER: &str = "public, max-age=31536000, immutable";
 const CACHE_REVALIDATE: &str = "no-cache";
 
@@ -48,7 +48,7 @@ impl Embedded {
     }
 }
 
-/// Whether an encoding is among those that are taken, and not with `q=0`.
+/// True if an encoding is accepted, and not with `q=0`.
 fn accepts_encoding(request_headers: &HeaderMap, encoding: &str) -> bool {
     let taken =
         request_headers.get_all(header::ACCEPT_ENCODING).iter().filter_map(|value| value.to_str().ok());

@@ -53,7 +53,7 @@ fn find_file(path: &str) -> Option<&'static Embedded> {
     FILES.iter().find(|file| file.path == path)
 }
 
-/// Whether somebody goes there with a browser; programs that ask for something that is not there are told so.
+/// True for navigation in a browser; other clients get a 404 for a missing path.
 fn is_navigation(headers: &HeaderMap) -> bool {
     headers
         .get(header::ACCEPT)

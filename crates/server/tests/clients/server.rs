@@ -93,9 +93,10 @@ impl Server {
 
     /// Runs a script of `clients/` to its end, which must be a good one.
     pub async fn run(&self, packages: &Path, script: &str, words: &[&str], variables: &[(&str, &str)]) {
-        let program = match Path::new(script).extension().is_some_and(|kind| kind == "py") {
-            true => packages.join("venv/bin/python"),
-            false => packages.join("node_modules/.bin/node"),
+        let program = if Path::new(script).extension().is_some_and(|kind| kind == "py") {
+            packages.join("venv/bin/python")
+        } else {
+            packages.join("node_modules/.bin/node")
         };
         let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../clients").join(script);
         let mut command = Command::new(program);

@@ -5,6 +5,44 @@ use std::path::Path;
 
 const METHODS: [&str; 5] = ["get", "put", "post", "delete", "patch"];
 
+/// First words that an operation id may have after its tag: SDK generators make method names of them.
+const VERBS: [&str; 34] = [
+    "answer",
+    "call",
+    "cancel",
+    "check",
+    "complete",
+    "connect",
+    "count",
+    "create",
+    "declare",
+    "decode",
+    "delete",
+    "download",
+    "duplicate",
+    "export",
+    "follow",
+    "forget",
+    "fork",
+    "get",
+    "import",
+    "list",
+    "parse",
+    "preview",
+    "replace",
+    "report",
+    "resolve",
+    "retract",
+    "revoke",
+    "search",
+    "send",
+    "sign",
+    "start",
+    "submit",
+    "update",
+    "upload",
+];
+
 /// Routes that are for people, for operation and for tests, and no part of the API.
 const BESIDE: [&str; 8] =
     ["/docs", "/home", "/approve", "/_echo", "/{", "/c/", "/assets/", "/first-paint.js"];
@@ -54,9 +92,10 @@ async fn every_route_is_in_the_document_and_every_path_of_it_is_a_route() {
         let method_ = reqwest::Method::from_bytes(method.to_uppercase().as_bytes()).unwrap();
         let response = server.client().request(method_, server.url(&at)).send().await.unwrap();
         let status = response.status().as_u16();
-        let said: Value = match path.ends_with("/ws") || status == 200 {
-            true => Value::Null,
-            false => response.json().await.unwrap_or_default(),
+        let said: Value = if path.ends_with("/ws") || status == 200 {
+            Value::Null
+        } else {
+            response.json().await.unwrap_or_default()
         };
         let code = said["error"]["code"].as_str().unwrap_or_default();
         assert!(
@@ -81,16 +120,19 @@ async fn every_route_is_in_the_document_and_every_path_of_it_is_a_route() {
 #[test]
 fn every_operation_says_what_it_is_and_refuses_in_one_shape() {
     let document = document();
-    let mut ids = BTreeSet::new();
+    let (mut ids, mut used_tags) = (BTreeSet::new(), BTreeSet::new());
+    let tags: BTreeSet<&str> =
+        document["tags"].as_array().unwrap().iter().map(|tag| tag["name"].as_str().unwrap()).collect();
     for ((method, path), operation) in operations(&document) {
         let at = format!("{method} {path}");
         assert!(!operation["summary"].as_str().unwrap_or_default().is_empty(), "{at} has no summary");
-        assert!(operation["tags"][0].is_string(), "{at} has no tag");
-        assert!(
-            ids.insert(operation["operationId"].to_string()),
-            "{at}: {} is used twice",
-            operation["operationId"]
-        );
+        let (tag, id) = (operation["tags"][0].as_str().unwrap(), operation["operationId"].as_str().unwrap());
+        assert!(tags.contains(tag), "{at}: the tag {tag} is not declared");
+        let verb = id.strip_prefix(tag).and_then(|rest| rest.strip_prefix('_')).unwrap_or_default();
+        let verb = verb.split('_').next().unwrap_or_default();
+        assert!(VERBS.contains(&verb), "{at}: {id} is not {tag}_VERB");
+        assert!(ids.insert(id.to_owned()), "{at}: {id} is used twice");
+        used_tags.insert(tag.to_owned());
         assert!(operation["responses"]["default"].is_object(), "{at}");
         let given: BTreeSet<&str> =
             path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}')).collect();
@@ -103,6 +145,10 @@ fn every_operation_says_what_it_is_and_refuses_in_one_shape() {
             .collect();
         assert_eq!(given, described, "{at}");
     }
+    assert_eq!(used_tags, tags.into_iter().map(str::to_owned).collect(), "a tag has no operation");
+    let generic =
+        document["components"]["schemas"].as_object().unwrap().keys().find(|name| name.contains('_'));
+    assert_eq!(generic, None, "a schema has a name that no SDK would use");
     // No reference leads nowhere.
     let text = document.to_string();
     for name in text.split("\"#/components/schemas/").skip(1).map(|rest| rest.split('"').next().unwrap()) {
@@ -206,7 +252,7 @@ fn every_message_fits_its_schema_and_has_no_field_that_the_schema_lacks() {
 #[test]
 fn what_goes_to_one_viewer_and_is_in_no_log_fits_its_schema() {
     use throughline_server::surface::native::{self, SnapshotKind};
-    let validator = validator("Viewed");
+    let validator = validator("ViewerEvent");
     let mut frames = Vec::new();
     for (_, events) in logs() {
         let events: Vec<throughline_engine::Event> =
@@ -299,7 +345,7 @@ async fn what_the_description_allows_is_taken() {
     let decoded =
         server.client().post(server.url("/v1/decode")).header("content-type", "application/octet-stream");
     let decoded: Value = decoded.send().await.unwrap().json().await.unwrap();
-    let validator = validator("Decoded");
+    let validator = validator("DecodedRecording");
     let errors: Vec<String> = validator.iter_errors(&decoded).map(|error| error.to_string()).collect();
     assert!(errors.is_empty(), "{decoded}: {errors:?}");
 }

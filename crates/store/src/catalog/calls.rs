@@ -1,5 +1,4 @@
-//! The history of tool calls.
-// R: S4
+//! The history of tool calls. R: S4
 
 use serde::{Deserialize, Serialize};
 
@@ -16,22 +15,25 @@ pub struct CallRow {
     pub step: u32,
     /// Name of the tool.
     pub tool_name: String,
+    /// Where the tool comes from.
     pub source: String,
+    /// What the tool may do.
     pub effect: String,
     /// As in `tool_result`, or what it is doing now.
     pub status: String,
     /// As JSON, or the text that is not JSON.
     pub arguments: String,
-    /// Summary of the output.
+    /// What came out, in short.
     pub output_summary: Option<String>,
+    /// Why it failed.
     pub error: Option<String>,
-    /// Start of its run, or its announcement if it never ran; milliseconds since 1970.
+    /// When it began to run, or was announced if it never ran; milliseconds since 1970.
     pub started_at: i64,
-    /// Duration of its run, in milliseconds.
+    /// How long it ran, in milliseconds.
     pub duration_ms: Option<i64>,
 }
 
-/// Selects calls; a field that is `None` matches all.
+/// Which calls; what is `None` matches all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CallFilter {
     /// Of this tool.
@@ -62,7 +64,7 @@ impl CallFilter {
     }
 }
 
-/// Numbers of calls by status and by tool.
+/// How many calls there are of each kind.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CallCounts {
     /// All.
@@ -73,10 +75,11 @@ pub struct CallCounts {
     pub by_tool: Vec<NamedCount>,
 }
 
-/// A name with the number of its calls.
+/// How many of something.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NamedCount {
     /// Of what.
     pub name: String,
+    /// How many.
     pub count: u64,
 }

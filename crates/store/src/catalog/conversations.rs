@@ -1,5 +1,4 @@
-//! Conversations as rows: trees of turns with a title.
-// R: S4
+//! Conversations as rows: trees of turns with a title. R: S4
 
 use super::calls::CallRow;
 use super::turns::TurnRow;
@@ -42,7 +41,7 @@ pub struct ConversationSummary {
     /// The conversation.
     #[serde(flatten)]
     pub conversation: ConversationRow,
-    /// Number of its turns, all branches counted.
+    /// How many turns it has, all branches counted.
     pub turns: u64,
     /// The turn that runs in it now.
     pub running_turn_id: Option<String>,
@@ -59,18 +58,21 @@ pub struct NewConversation {
     pub created_at: i64,
 }
 
-/// Outcome of a removal.
+/// What became of something that was to be removed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RemovalOutcome {
     /// It is gone, with everything that was only its own.
     Removed(RemovalSummary),
     /// A turn of it runs; cancel it first. Nothing was removed.
-    StillRunning { turn_id: String },
+    StillRunning {
+        /// Which.
+        turn_id: String,
+    },
     /// There is no such thing.
     NotFound,
 }
 
-/// Everything that a removal deleted.
+/// What is gone.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RemovalSummary {
     /// Conversations.
@@ -96,7 +98,7 @@ pub struct SearchHit {
     pub turn_id: Option<String>,
     /// In which part.
     pub part: SearchHitPart,
-    /// The text around the hit.
+    /// What stands around it.
     pub snippet: String,
     /// Milliseconds since 1970: when the turn began, or the conversation.
     pub at: i64,
@@ -123,11 +125,11 @@ pub struct ImportedConversation {
     pub turns: Vec<TurnRow>,
     /// Calls of these turns.
     pub calls: Vec<CallRow>,
-    /// Pairs of a turn and a file that it uses, by id. Files that the user does not have are left out.
+    /// Which turn uses which file, as ids of both. Files that the user does not have are left out.
     pub files: Vec<(String, String)>,
 }
 
-/// Cutoffs of retention, in milliseconds since 1970: older rows are deleted. `None` = they stay.
+/// What to forget: whatever is older than the times given, in milliseconds since 1970. `None` = it stays.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RetentionCutoffs {
     /// Conversations in which nothing has happened since, and turns that stand alone.

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Interval at which the last use of a key is written: once a minute, in milliseconds.
+/// How often the last use of a key is written: once a minute, in milliseconds.
 pub const LAST_USED_INTERVAL_MS: i64 = 60_000;
 
 /// A key.
@@ -10,12 +10,13 @@ pub const LAST_USED_INTERVAL_MS: i64 = 60_000;
 pub struct KeyRow {
     /// The part of the key that is no secret.
     pub id: String,
-    /// The user whom it identifies.
+    /// Who uses it.
     pub user: String,
-    /// Name given by its owner.
+    /// What its owner calls it.
     pub name: String,
     /// Of the secret. Compared by the caller, in constant time.
     pub hash: String,
+    /// What it allows.
     pub scopes: Vec<String>,
     /// Milliseconds since 1970.
     pub created_at: i64,
@@ -28,7 +29,7 @@ pub struct KeyRow {
 }
 
 impl KeyRow {
-    /// True unless it is revoked or has expired at this time.
+    /// Whether it is worth anything at this time.
     pub fn is_valid(&self, now: i64) -> bool {
         self.revoked_at.is_none() && self.expires_at.is_none_or(|expires| now < expires)
     }

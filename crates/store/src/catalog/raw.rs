@@ -1,31 +1,33 @@
-//! Bytes of an upstream, stored on request, so that a later version can decode them again.
-// R: S5
+//! What an upstream really sent, kept on request, to be decoded again by a later version. R: S5
 
 use serde::{Deserialize, Serialize};
 
-/// A reply of an upstream.
+/// Which answer of an upstream.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct RawId {
     /// In which turn.
     pub turn_id: String,
     /// In which step, from 1.
     pub step: u32,
-    /// Attempt at the step, from 1.
+    /// Which attempt at it, from 1.
     pub attempt: u32,
 }
 
-/// The stored part of one reply.
+/// What is kept of one answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RawRow {
+    /// Which answer.
     #[serde(flatten)]
     pub id: RawId,
+    /// How much is kept.
     pub bytes: u64,
+    /// Whether that is all.
     pub extent: RawExtent,
     /// When its first bytes came, in milliseconds since 1970.
     pub created_at: i64,
 }
 
-/// Extent of a stored reply.
+/// Whether all bytes of an answer are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RawExtent {

@@ -1,10 +1,9 @@
-//! Samples from which metrics are computed: the few columns of turns and calls that are figures.
-// R: U5
+//! What metrics are computed from: the few columns of turns and calls that are figures. R: U5
 
 use super::TurnTiming;
 use serde::{Deserialize, Serialize};
 
-/// Time range of samples.
+/// Which samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SampleRange {
     /// Begun then or later, in milliseconds since 1970.
@@ -15,7 +14,7 @@ pub struct SampleRange {
     pub rows_max: u32,
 }
 
-/// Samples of a range, newest first.
+/// What was found, newest first.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MetricSamples {
     /// Turns begun in the time.
@@ -58,7 +57,7 @@ pub struct TurnSample {
     pub created_at: i64,
     /// As [`TurnRow::status`](super::TurnRow::status).
     pub status: String,
-    /// Speed of the turn, if it has ended.
+    /// How fast it was, as far as it has ended.
     pub pace: TurnTiming,
 }
 
@@ -71,6 +70,6 @@ pub struct CallSample {
     pub status: String,
     /// Milliseconds since 1970.
     pub started_at: i64,
-    /// Duration of its run, in milliseconds.
+    /// How long it ran, in milliseconds.
     pub duration_ms: Option<i64>,
 }

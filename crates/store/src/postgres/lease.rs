@@ -23,7 +23,7 @@ pub(super) fn alive_condition() -> String {
     )
 }
 
-/// The lease as this server knows it.
+/// What this server knows of its lease.
 pub(super) struct ServerLease {
     /// It may act until then.
     valid_until: Mutex<Option<Instant>>,
@@ -42,7 +42,7 @@ impl ServerLease {
         until.filter(|until| *until > Instant::now())
     }
 
-    /// True if another server must be notified of appends.
+    /// Whether anybody else wants to hear of what is appended here.
     pub fn has_others(&self) -> bool {
         self.other_servers.load(Relaxed) > 0
     }

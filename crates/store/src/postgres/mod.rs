@@ -63,13 +63,16 @@ impl Drop for PostgresInner {
     }
 }
 
-/// Reason that a database cannot be used.
+/// Why a database cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PostgresOpenError {
     /// It cannot be reached, or refuses.
     #[error("the database cannot be used: {why}")]
-    Database { why: String },
+    Database {
+        /// What it said.
+        why: String,
+    },
     /// A later release has changed its tables.
     #[error("the tables are of version {found}; this program knows version {known}")]
     Newer {
@@ -102,7 +105,7 @@ impl PostgresStore {
             .unwrap_or_else(|_| Err(PostgresOpenError::Database { why: "it does not answer".into() }))
     }
 
-    /// Checks that a new turn may begin.
+    /// Whether a turn that does not exist yet may begin.
     pub fn check_capacity(&self) -> Result<(), StoreError> {
         match self.health() {
             StoreHealth::Healthy => Ok(()),
@@ -131,12 +134,12 @@ impl PostgresStore {
         self.shared().pool.close().await;
     }
 
-    /// Health of the store.
+    /// Whether the store can be relied on.
     pub fn health(&self) -> StoreHealth {
         self.shared().health()
     }
 
-    /// Counters since the store was opened, and its backlog.
+    /// What it has done so far, and what it has to do.
     pub fn stats(&self) -> StoreStats {
         self.shared().stats()
     }

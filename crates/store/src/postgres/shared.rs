@@ -1,4 +1,4 @@
-//! State shared by the writer, the background tasks and all handles of a store.
+//! What the writer, the tasks beside it and all handles of a store share.
 
 use super::lease::ServerLease;
 use super::live::PostgresLiveTurns;
@@ -18,7 +18,7 @@ pub(super) struct PostgresShared {
     pub settings: PostgresSettings,
     pub pool: PgPool,
     pub search_pool: PostgresSearchPool,
-    /// Id of this server.
+    /// Which server this is.
     pub replica: i32,
     pub lease: ServerLease,
     pub live_turns: PostgresLiveTurns,

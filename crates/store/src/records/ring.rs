@@ -6,7 +6,7 @@ use bytes::Bytes;
 use std::collections::VecDeque;
 use std::time::Instant;
 
-/// Progress of a turn as readers see it.
+/// How far a turn is, for whoever reads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct TurnProgress {
     pub last_seq: u64,
@@ -21,12 +21,12 @@ pub(crate) struct RecordRing {
     last_append: Option<Instant>,
 }
 
-/// Records written by one append.
+/// What one append wrote.
 #[derive(Clone, Debug)]
 pub(crate) struct AppendedRun {
     pub first_seq: u64,
     pub last_seq: u64,
-    /// In SQLite the row of the journal that holds it, in PostgreSQL the epoch that wrote it.
+    /// What the store notes of it: SQLite the row of the journal that holds it, PostgreSQL the epoch that wrote it.
     pub row: i64,
     pub payload: Bytes,
 }
@@ -36,7 +36,7 @@ impl AppendedRun {
         Self { first_seq: chunk.first_seq, last_seq: chunk.last_seq, row, payload: chunk.run }
     }
 
-    /// Memory that it uses, in bytes.
+    /// What it costs to keep.
     fn memory_bytes(&self) -> usize {
         self.payload.len() + size_of::<Self>()
     }

@@ -10,7 +10,7 @@ pub(crate) struct EncodedRun {
     pub last_seq: u64,
     pub ends: bool,
     pub bytes: Bytes,
-    /// Contradiction inside the batch.
+    /// Why the batch contradicts itself.
     pub fault: Option<LogError>,
 }
 

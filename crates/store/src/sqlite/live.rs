@@ -13,11 +13,11 @@ pub(super) struct SqliteLiveTurn {
     pub n: i64,
     append_state: Mutex<SqliteAppendState>,
     ring: Mutex<RecordRing>,
-    /// Progress that viewers wait for.
+    /// What viewers wait for.
     pub progress: watch::Sender<TurnProgress>,
 }
 
-/// Progress of a turn as the writer thread has it; no other thread changes it.
+/// How far a turn is, for the writer thread; nobody else changes it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SqliteAppendState {
     pub epoch: u64,
@@ -26,7 +26,7 @@ pub(super) struct SqliteAppendState {
     pub row: TurnRowState,
 }
 
-/// Tells if the database has the turn's row: that of a new turn is written with its first append.
+/// Whether the database has the turn: one that has just begun is written with its first append.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TurnRowState {
     NotInserted,

@@ -111,7 +111,7 @@ impl SqliteStore {
         self.inner.shared.search_pool.run(f).await
     }
 
-    /// Checks that a new turn may begin: the store is healthy and the disk has room for it.
+    /// Whether a turn that does not exist yet may begin: the store is well and the disk has room for it.
     pub fn check_capacity(&self) -> Result<(), StoreError> {
         self.inner.shared.check_capacity()
     }
@@ -129,17 +129,17 @@ impl SqliteStore {
         self.inner.shared.unlock();
     }
 
-    /// Health of the store.
+    /// Whether the store can be relied on.
     pub fn health(&self) -> StoreHealth {
         self.inner.shared.health()
     }
 
-    /// Counters since the store was opened, and its backlog.
+    /// What it has done so far, and what it has to do.
     pub fn stats(&self) -> StoreStats {
         self.inner.shared.stats()
     }
 
-    /// State in which the previous owner left the store.
+    /// How the store was left by whoever had it before.
     pub fn last_shutdown(&self) -> LastShutdown {
         self.inner.last_shutdown
     }

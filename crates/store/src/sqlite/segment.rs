@@ -7,7 +7,7 @@ use crate::records::{
 };
 use rusqlite::{Connection, OptionalExtension, params};
 
-/// The row of a turn's log.
+/// What the database says of a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct SqliteLogRow {
     pub n: i64,
@@ -17,7 +17,7 @@ pub(super) struct SqliteLogRow {
     pub last_seq: u64,
 }
 
-/// State of a turn's log. Stored as its number.
+/// How far a turn has come. Stored as its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum SqliteLogState {
     Open = 0,

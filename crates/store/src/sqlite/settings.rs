@@ -1,4 +1,4 @@
-//! Settings of a SQLite store.
+//! How a SQLite store is set up.
 
 use crate::catalog::CatalogLimits;
 use std::time::Duration;
@@ -19,7 +19,7 @@ pub struct SqliteSettings {
     pub ring_idle: Duration,
     /// Records given to a tail at once. Default 512.
     pub tail_records_max: usize,
-    /// Bytes that may wait for the writer; more must wait outside. Default 64 MiB.
+    /// What may wait for the writer; more must wait outside. Default 64 MiB.
     pub queue_bytes_max: usize,
     /// Connections that read. Default 4.
     pub readers_max: usize,
@@ -33,7 +33,7 @@ pub struct SqliteSettings {
     pub check_first_bytes_max: u64,
     /// Backups that [`backup`](super::SqliteStore::backup) keeps; the oldest goes first. Default 7.
     pub backups_max: usize,
-    /// Limits of the catalog.
+    /// How much is taken beside the log.
     pub catalog: CatalogLimits,
 }
 

@@ -1,6 +1,6 @@
 // What a waterfall is drawn from. Framework-free. // R: U5
 
-import type { SegmentInfo } from "@throughline/client";
+import type { WaterfallSegment } from "@throughline/client";
 
 /** A stretch of a turn's time. */
 export interface Part {
@@ -12,12 +12,11 @@ export interface Part {
 }
 
 /** One after the other, as long together as the segments: neighbours that are the same thing are one. */
-export function partsOf(segments: readonly SegmentInfo[]): Part[] {
+export function partsOf(segments: readonly WaterfallSegment[]): Part[] {
   const parts: Part[] = [];
   let offset = 0;
-  for (const { kind, ms, tool_id } of segments) {
+  for (const { kind, ms, tool_id: toolId } of segments) {
     if (ms <= 0) continue;
-    const toolId = tool_id ?? undefined;
     const last = parts.at(-1);
     if (last?.kind === kind && last.toolId === toolId) last.ms += ms;
     else parts.push({ kind, toolId, offset, ms });

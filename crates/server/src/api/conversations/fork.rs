@@ -36,12 +36,12 @@ pub struct ForkConversation {
     pub title: Option<String>,
 }
 
-/// Go on in another way from any turn, or any event of one, as a conversation of its own.
+/// Fork a conversation at a turn, or at an event of it, into a new conversation.
 #[utoipa::path(post, path = "/v1/conversations/{conversation_id}/fork", tag = "conversations",
-    params(("conversation_id" = String, Path, description = "Which conversation")), request_body = ForkConversation, responses(
+    params(("conversation_id" = String, Path, description = "Id of the conversation")), request_body = ForkConversation, responses(
     (status = 201, description = "A new conversation with copies of the turns up to there", body = ConversationInfo),
-    (status = 400, description = "There is no such event", body = ErrorResponse),
-    (status = 404, description = "There is none, or no such turn in it", body = ErrorResponse),
+    (status = 400, description = "Event not found", body = ErrorResponse),
+    (status = 404, description = "Conversation or turn not found", body = ErrorResponse),
 ))]
 async fn fork(
     State(state): State<AppState>,

@@ -35,7 +35,7 @@ pub fn routes() -> OpenApiRouter<AppState> {
     OpenApiRouter::new().routes(routes!(export)).merge(import)
 }
 
-/// How a conversation is written down.
+/// Format of an exported conversation.
 #[derive(Clone, Copy, Debug, Default, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ConversationExportFormat {
@@ -46,7 +46,7 @@ pub enum ConversationExportFormat {
     Markdown,
 }
 
-/// What is written down.
+/// Export options.
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
@@ -84,14 +84,14 @@ pub(super) async fn import_conversation(
     created_response(state, principal, &id).await
 }
 
-/// Write a conversation down: everything as JSON Lines, or one branch as Markdown.
+/// Export a conversation: everything as JSON Lines, or one branch as Markdown.
 #[utoipa::path(get, path = "/v1/conversations/{conversation_id}/export", tag = "conversations",
-    params(("conversation_id" = String, Path, description = "Which conversation"), ExportQuery), responses(
+    params(("conversation_id" = String, Path, description = "Id of the conversation"), ExportQuery), responses(
     (status = 200, description = "The file", content(
         (String = "application/jsonl"),
         (String = "text/markdown"),
     )),
-    (status = 404, description = "There is none, or no such turn in it", body = ErrorResponse),
+    (status = 404, description = "Conversation or turn not found", body = ErrorResponse),
 ))]
 async fn export(
     State(state): State<AppState>,
@@ -168,15 +168,15 @@ impl MediaLinks for StoredFileLinks {
     }
 }
 
-/// Read a conversation in: one that was exported as JSON Lines, or a list of OpenAI messages.
+/// Import a conversation from an export in JSON Lines or from a list of OpenAI messages.
 ///
-/// Everything gets new ids. Nothing is fetched from anywhere, and no model is asked.
+/// Everything gets new ids. Nothing is fetched, and no model is called.
 #[utoipa::path(post, path = "/v1/conversations/import", tag = "conversations",
     request_body(content((String = "application/jsonl"), (Object = "application/json")),
         description = "A file of `export`, or `[{\"role\": \"user\", \"content\": \"…\"}, …]`"), responses(
-    (status = 201, description = "It is there", body = ConversationInfo),
-    (status = 400, description = "It cannot be read; `line` says where", body = ErrorResponse),
-    (status = 413, description = "It is too large", body = ErrorResponse),
+    (status = 201, description = "Created", body = ConversationInfo),
+    (status = 400, description = "Invalid import; `line` says where", body = ErrorResponse),
+    (status = 413, description = "The body is too large", body = ErrorResponse),
 ))]
 async fn import(
     State(state): State<AppState>,
@@ -191,9 +191,10 @@ async fn import(
     })?;
     // A header is told by its first line, whatever the sender calls the file.
     let format = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let format = match format.contains("jsonl") || format.contains("ndjson") {
-        true => ImportFormat::JsonLines,
-        false => ImportFormat::Detect,
+    let format = if format.contains("jsonl") || format.contains("ndjson") {
+        ImportFormat::JsonLines
+    } else {
+        ImportFormat::Detect
     };
     let read = portable::parse_conversation(text, format, now_ms());
     import_conversation(&state, &principal, read.map_err(line_error)?).await

@@ -37,12 +37,12 @@ pub struct ConversationTree {
 pub struct BranchMessage {
     /// The turn that wrote it.
     pub turn_id: String,
-    /// The branch goes on after this event of it; absent = after all of it.
+    /// Event of the parent after which the branch continues; absent if it continues after the last one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cut_at: Option<u64>,
-    /// `running`, or how it ended.
+    /// `running`, or the status at its end.
     pub status: String,
-    /// The fold of the turn's events: what the user said, and the blocks of the answer.
+    /// The message of the turn: the user's input and the blocks of the answer.
     #[schema(value_type = crate::api::openapi::MessageSchema)]
     pub message: AssistantMessage,
 }
@@ -59,25 +59,25 @@ pub struct BranchMessages {
     pub before: Option<String>,
 }
 
-/// Which messages.
+/// Selection of messages.
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct MessagesQuery {
     /// The last turn of the branch; absent = the conversation's leaf.
     leaf: Option<String>,
-    /// Only what stands in front of this turn: `before` of the part behind it.
+    /// Only messages before this turn: `before` of the previous response.
     before: Option<String>,
-    /// Most messages, 1 to 200. Default 50, the newest.
+    /// Maximum number of messages, 1 to 200. Default 50, the newest.
     #[param(minimum = 1, maximum = 200)]
     limit: Option<u32>,
 }
 
-/// A conversation with the tree of its turns.
+/// Get a conversation with the tree of its turns.
 #[utoipa::path(get, path = "/v1/conversations/{conversation_id}", tag = "conversations",
-    params(("conversation_id" = String, Path, description = "Which conversation")), responses(
-    (status = 200, description = "All its turns in short", body = ConversationTree),
-    (status = 404, description = "There is none", body = ErrorResponse),
+    params(("conversation_id" = String, Path, description = "Id of the conversation")), responses(
+    (status = 200, description = "The conversation and its turns in short", body = ConversationTree),
+    (status = 404, description = "Not found", body = ErrorResponse),
 ))]
 async fn get(
     State(state): State<AppState>,
@@ -90,11 +90,11 @@ async fn get(
     Ok(axum::Json(ConversationTree { conversation, tree: tree.into_iter().map(TurnNode::from).collect() }))
 }
 
-/// The messages of one branch, each the fold of its turn's events.
+/// List the messages of one branch.
 #[utoipa::path(get, path = "/v1/conversations/{conversation_id}/messages", tag = "conversations",
-    params(("conversation_id" = String, Path, description = "Which conversation"), MessagesQuery), responses(
-    (status = 200, description = "A part of the branch, oldest first", body = BranchMessages),
-    (status = 404, description = "There is none, or no such turn in it", body = ErrorResponse),
+    params(("conversation_id" = String, Path, description = "Id of the conversation"), MessagesQuery), responses(
+    (status = 200, description = "Part of the branch, oldest first", body = BranchMessages),
+    (status = 404, description = "Conversation or turn not found", body = ErrorResponse),
 ))]
 async fn list_messages(
     State(state): State<AppState>,

@@ -1,19 +1,19 @@
-//! What a file is, found out from its content. Signatures: the MIME Sniffing Standard §6 (mimesniff.spec.whatwg.org), and
-//! the formats' own for those that it does not name.
+//! Detection of a file's type from its content. Signatures: the MIME Sniffing Standard §6 (mimesniff.spec.whatwg.org),
+//! and the formats' own for types that it does not name.
 
 /// Of what nobody knows.
 pub(super) const OCTETS: &str = "application/octet-stream";
 /// Bytes at the beginning that are looked at: the longest signature.
 const HEAD_BYTES: usize = 64;
 
-/// What is known so far of a file that comes in pieces.
+/// Detector for a file that arrives in chunks.
 #[derive(Debug, Default)]
 pub(super) struct TypeSniffer {
     head: Vec<u8>,
     text: Utf8State,
 }
 
-/// Whether it is UTF-8 text so far.
+/// Validity of the text so far as UTF-8.
 #[derive(Debug)]
 enum Utf8State {
     /// Yes, but for the beginning of a character that is not all there.
@@ -59,10 +59,13 @@ impl TypeSniffer {
             (Some(_), Some(detected)) => Err(detected),
             (Some(declared), None) if is_textual(declared) && !is_text => Err("no text in UTF-8"),
             // A picture that begins like no picture is none.
-            (Some(declared), None) if has_signature(declared) => match is_text {
-                true => Err("text"),
-                false => Err("something else"),
-            },
+            (Some(declared), None) if has_signature(declared) => {
+                if is_text {
+                    Err("text")
+                } else {
+                    Err("something else")
+                }
+            }
             (Some(declared), None) if is_type(declared) => Ok(declared.to_owned()),
             (Some(_), None) => Err("not named by a media type"),
         }

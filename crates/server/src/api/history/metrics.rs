@@ -1,7 +1,7 @@
-//! How fast and how well turns and calls went: percentiles, rates and series of a time. R: U5
+//! Speed and success of turns and calls: percentiles, rates and time series. R: U5
 //!
-//! Computed when somebody looks, from the newest samples of the time: a percentile of what is there is exact, and one of
-//! buckets that were filled beforehand is not.
+//! Computed on request from the newest samples of the time span: percentiles of samples are exact, percentiles of
+//! prefilled buckets are not.
 
 use super::super::conversations::now_ms;
 use super::CountInfo;
@@ -15,15 +15,15 @@ use std::collections::BTreeMap;
 use throughline_store::catalog::{CallSample, MetricSamples, SampleRange, SampleRows, TurnSample};
 use utoipa::{IntoParams, ToSchema};
 
-/// Most turns, and most calls, that one answer looks at: the newest. Beyond it the answer says so.
+/// Maximum number of turns, and of calls, in one answer: the newest ones. An answer that omits older ones reports it.
 pub const SAMPLES_MAX: u32 = 20_000;
 /// Most tools in one answer, those called most.
 pub const TOOLS_MAX: usize = 100;
-/// Parts of the time when nothing is said.
+/// Default number of buckets.
 pub const BUCKETS_DEFAULT: u32 = 48;
 /// Most parts of the time: more than a chart has room for.
 pub const BUCKETS_MAX: u32 = 200;
-/// How far back an answer looks when nothing is said: a day.
+/// Default time span of an answer: a day.
 const SPAN_MS: i64 = 24 * 60 * 60 * 1_000;
 
 /// Of which time.
@@ -43,7 +43,7 @@ pub(super) struct MetricsQuery {
 /// Middle and upper end of some values.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, ToSchema)]
 pub struct Percentiles {
-    /// How many values there are.
+    /// Number of values.
     pub count: u64,
     /// Half of them are at most this: the nearest rank, so one of the values.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -65,18 +65,19 @@ impl Percentiles {
     }
 }
 
-/// How turns went.
+/// Metrics of turns.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 pub struct TurnsMetrics {
     /// All that began in the time.
     pub total: u64,
     /// From the beginning of a turn to its first content, in milliseconds.
     pub first_token_ms: Percentiles,
-    /// What models wrote in a second of writing, in tokens as upstreams count them. Turns whose upstream counts none are left out.
+    /// Tokens that models wrote per second of writing, as upstreams count them. Turns whose upstream reports no tokens
+    /// are left out.
     pub tokens_per_second: Percentiles,
 }
 
-/// How calls went.
+/// Metrics of calls.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 pub struct CallsMetrics {
     /// All that began in the time.
@@ -88,14 +89,13 @@ pub struct CallsMetrics {
     /// `failed` in `finished`, from 0 to 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error_rate: Option<f64>,
-    /// How long they ran, in milliseconds.
+    /// Run time in milliseconds.
     pub duration_ms: Percentiles,
 }
 
-/// How the calls of one tool went.
+/// Metrics of the calls of one tool.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 pub struct ToolMetrics {
-    /// Which tool.
     #[schema(example = "time.now")]
     pub tool_name: String,
     /// Its calls.
@@ -114,14 +114,14 @@ pub struct BucketMetrics {
     pub calls: CallsMetrics,
 }
 
-/// How fast and how well things went in a time.
+/// Metrics of turns and calls in a time span.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 pub struct MetricsInfo {
     /// When the time begins, in milliseconds since 1970.
     pub from: i64,
     /// When it ends.
     pub until: i64,
-    /// How long a part of it is; the last one may be shorter.
+    /// Length of a bucket in milliseconds; the last one may be shorter.
     pub bucket_ms: i64,
     /// Calls that wait for a person now.
     pub approvals_waiting: u64,
@@ -141,16 +141,16 @@ pub struct MetricsInfo {
     pub buckets: Vec<BucketMetrics>,
     /// The newest so many turns, and so many calls, are looked at.
     pub samples_max: u32,
-    /// There are more turns in the time: all figures of turns are those of the newest.
+    /// True if the time span has more turns; the figures cover the newest of them.
     pub turns_cut: bool,
-    /// There are more calls in the time: all figures of calls are those of the newest.
+    /// True if the time span has more calls; the figures cover the newest of them.
     pub calls_cut: bool,
 }
 
-/// First token, speed, tools and errors of a time, with series for charts.
+/// Get metrics of a time span: time to first token, speed, tools and errors, with series for charts.
 #[utoipa::path(get, path = "/v1/history/metrics", tag = "history", params(MetricsQuery), responses(
-    (status = 200, description = "Figures of the asker's own turns and calls", body = MetricsInfo),
-    (status = 400, description = "A query that cannot be answered", body = ErrorResponse),
+    (status = 200, description = "Metrics of the user's own turns and calls", body = MetricsInfo),
+    (status = 400, description = "Invalid query", body = ErrorResponse),
 ))]
 pub(super) async fn get_metrics(
     State(state): State<AppState>,
@@ -176,7 +176,7 @@ pub(super) async fn get_metrics(
     Ok(axum::Json(metrics.await.map_err(ApiError::internal)?))
 }
 
-/// What samples say of a time that is cut into so many parts, fewer if it has fewer milliseconds.
+/// Metrics of samples in a time span that is cut into this many buckets, or fewer if it has fewer milliseconds.
 pub fn compute_metrics(samples: &MetricSamples, range: &SampleRange, buckets: u32) -> MetricsInfo {
     let span = range.until.saturating_sub(range.from).max(1);
     let bucket_ms = span.unsigned_abs().div_ceil(u64::from(buckets.max(1))) as i64;

@@ -1,4 +1,4 @@
-//! The turns of a user that run now, or wait for whoever asked for them: what counts against the limits of its keys.
+//! The user's turns that are running or parked, which count against the limits of its keys.
 
 use crate::api::page::ListPage;
 use crate::error::{ApiError, ErrorResponse};
@@ -12,12 +12,12 @@ use utoipa::ToSchema;
 /// A turn that has not ended.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct OpenTurnInfo {
-    /// Which turn: `GET /v1/turns/{turn_id}` shows it, `POST …/cancel` stops it.
+    /// Id of the turn: `GET /v1/turns/{turn_id}` shows it, `POST …/cancel` stops it.
     pub turn_id: String,
     /// The conversation that it belongs to; absent = none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub conversation_id: Option<String>,
-    /// Who answers.
+    /// Name of the agent.
     pub agent: String,
     /// `upstream/model` that it began with.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -47,10 +47,10 @@ impl From<RunningTurn> for OpenTurnInfo {
     }
 }
 
-/// List the turns that run on this server or are parked here. The list is whole; the oldest is first.
+/// List the turns that run on this server or are parked here, oldest first, on one page.
 #[utoipa::path(get, path = "/v1/turns", tag = "turns", responses(
-    (status = 200, description = "All that have not ended", body = ListPage<OpenTurnInfo>),
-    (status = 403, description = "The key may not", body = ErrorResponse),
+    (status = 200, description = "All turns that have not ended", body = ListPage<OpenTurnInfo>),
+    (status = 403, description = "The key lacks a scope", body = ErrorResponse),
 ))]
 pub async fn list(
     State(state): State<AppState>,

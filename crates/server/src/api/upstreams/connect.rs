@@ -27,15 +27,15 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-/// How long an upstream may take to say which models it has.
+/// Timeout for listing an upstream's models.
 const LIST_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long a model may take for its first word. One on this machine may have to be loaded.
+/// Timeout for a model's first token. A local model may have to be loaded first.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(45);
-/// How long one on this machine may take to say that it is there.
+/// Timeout for a local server's reply.
 const LOCAL_TIMEOUT: Duration = Duration::from_millis(400);
 /// Longest name of an upstream of one's own.
 const NAME_BYTES_MAX: usize = 64;
-/// What a proxy on this machine adds for somebody who is elsewhere.
+/// Headers that a local proxy adds for a remote client.
 const FORWARDED_HEADERS: [&str; 4] = ["forwarded", "x-forwarded-for", "x-real-ip", "via"];
 
 pub(super) fn routes() -> OpenApiRouter<AppState> {
@@ -48,13 +48,13 @@ struct KnownUpstream {
     /// The part before the `/` of `upstream/model`.
     #[schema(example = "deepseek")]
     name: String,
-    /// What it calls itself.
+    /// Display name.
     #[schema(example = "DeepSeek")]
     title: String,
-    /// How it is spoken to.
+    /// Dialect of its API.
     #[schema(example = "openai-chat")]
     dialect: String,
-    /// Where it is.
+    /// Base URL.
     address: String,
     /// `present`, `missing`, or `not_needed`.
     key: &'static str,
@@ -67,16 +67,16 @@ struct KnownUpstream {
     /// Where a person gets a key.
     #[serde(skip_serializing_if = "Option::is_none")]
     key_url: Option<String>,
-    /// What is worth knowing.
+    /// Remark for people.
     note: String,
-    /// Whether turns can use it now.
+    /// True if turns can use it now.
     connected: bool,
-    /// Whether it answers; of those that run on this machine.
+    /// True if it responds; only for upstreams on this machine.
     #[serde(skip_serializing_if = "Option::is_none")]
     answers: Option<bool>,
 }
 
-/// What an upstream is connected with.
+/// Settings of a new upstream.
 #[derive(Clone, Default, Deserialize, ToSchema)]
 #[serde(default, deny_unknown_fields)]
 struct ConnectUpstream {
@@ -90,7 +90,7 @@ struct ConnectUpstream {
     agent: Option<String>,
     /// An address of one's own. Takes the scope `admin` on a connection from the server's own machine.
     base_url: Option<String>,
-    /// How it is spoken to there. Default: `openai-chat`.
+    /// Dialect of its API. Default: `openai-chat`.
     #[schema(example = "openai-chat")]
     dialect: Option<String>,
 }
@@ -100,14 +100,14 @@ struct ConnectUpstream {
 struct ConnectedUpstream {
     /// As it is now.
     upstream: UpstreamInfo,
-    /// The models that it says it has, the newest first where it says when each was made. Empty = it does not say.
+    /// Models that the upstream lists, newest first if it gives dates. Empty if it lists none.
     models: Vec<String>,
     /// The agent that has the model now.
     #[serde(skip_serializing_if = "Option::is_none")]
     agent: Option<String>,
 }
 
-/// Whether whoever asks sits at this machine: the peer of the connection decides. A header can only speak against it.
+/// True if the client runs on this machine, by the peer address of the connection. A header can only disprove it.
 struct LocalCaller(bool);
 
 impl<S: Send + Sync> FromRequestParts<S> for LocalCaller {
@@ -139,9 +139,9 @@ impl From<UpstreamKeysError> for ApiError {
     }
 }
 
-/// List the upstreams that are known by name, with what it takes to connect each, and which of those on this machine answer.
-#[utoipa::path(get, path = "/v1/upstreams/known", tag = "tools", responses(
-    (status = 200, description = "All of them", body = ListPage<KnownUpstream>),
+/// List known upstreams with what each needs to be connected; those on this machine are probed.
+#[utoipa::path(get, path = "/v1/upstreams/known", tag = "upstreams", responses(
+    (status = 200, description = "The complete list", body = ListPage<KnownUpstream>),
     (status = 403, description = "The key lacks the scope `admin`", body = ErrorResponse),
 ))]
 async fn list_known(
@@ -153,10 +153,7 @@ async fn list_known(
     let all = connections(&state)?.known_upstreams().await?;
     let usable = &usable;
     let asked = all.iter().map(|(row, upstream)| async move {
-        let answers = match row.is_local() {
-            true => Some(upstream.models(LOCAL_TIMEOUT).await.is_ok()),
-            false => None,
-        };
+        let answers = if row.is_local() { Some(upstream.models(LOCAL_TIMEOUT).await.is_ok()) } else { None };
         known_upstream_info(row, upstream, usable.iter().any(|name| name == row.name), answers)
     });
     Ok(axum::Json(ListPage::complete(join_all(asked).await)))
@@ -183,18 +180,18 @@ fn known_upstream_info(
     }
 }
 
-/// Connect an upstream: it is asked which models it has, and a model for a word if one is named; then its key is kept, and
-/// turns that begin from now on can use it. A key is in no answer.
-#[utoipa::path(post, path = "/v1/upstreams/{upstream}/connect", tag = "tools",
-    params(("upstream" = String, Path, description = "A name of `/v1/upstreams/known`, one of the configuration, or, with `base_url`, a new one")),
+/// Connect an upstream. Its models are listed, and one is asked for a token if it is named; then the key is stored, and new
+/// turns can use the upstream. Responses never contain a key.
+#[utoipa::path(post, path = "/v1/upstreams/{upstream}/connect", tag = "upstreams",
+    params(("upstream" = String, Path, description = "A name from `/v1/upstreams/known`, one from the configuration, or, with `base_url`, a new one")),
     request_body = ConnectUpstream, responses(
-    (status = 200, description = "It can be used", body = ConnectedUpstream),
-    (status = 400, description = "It cannot be connected like this; `param` says which field", body = ErrorResponse),
-    (status = 403, description = "The key lacks the scope `admin`, or the address is one's own and the connection is not from this machine", body = ErrorResponse),
-    (status = 404, description = "Nobody knows it", body = ErrorResponse),
-    (status = 409, description = "The environment has a key for it, which comes first; or the agent is of the configuration", body = ErrorResponse),
-    (status = 422, description = "It does not take the key (`wrong_key`), has nothing left for it (`no_quota`), or has no such model (`no_such_model`)", body = ErrorResponse),
-    (status = 502, description = "It cannot be reached (`upstream_unreachable`), or refuses (`upstream_refused`)", body = ErrorResponse),
+    (status = 200, description = "Connected", body = ConnectedUpstream),
+    (status = 400, description = "Invalid settings; `param` names the field", body = ErrorResponse),
+    (status = 403, description = "The key lacks the scope `admin`, or `base_url` is given and the connection is not from this machine", body = ErrorResponse),
+    (status = 404, description = "Unknown upstream", body = ErrorResponse),
+    (status = 409, description = "The environment has a key for it, which takes precedence; or the agent is part of the configuration", body = ErrorResponse),
+    (status = 422, description = "The upstream refuses the key (`wrong_key`), the quota is used up (`no_quota`), or the model does not exist (`no_such_model`)", body = ErrorResponse),
+    (status = 502, description = "The upstream cannot be reached (`upstream_unreachable`) or refuses (`upstream_refused`)", body = ErrorResponse),
 ))]
 async fn connect(
     State(state): State<AppState>,
@@ -249,12 +246,12 @@ async fn connect(
     Ok(axum::Json(ConnectedUpstream { upstream, models, agent }))
 }
 
-/// Forget the key that was stored for an upstream, and what was connected with it. Turns that run keep it.
-#[utoipa::path(delete, path = "/v1/upstreams/{upstream}/key", tag = "tools",
-    params(("upstream" = String, Path, description = "Its name")), responses(
-    (status = 204, description = "It is forgotten"),
+/// Delete an upstream's stored key and connection. Running turns keep it.
+#[utoipa::path(delete, path = "/v1/upstreams/{upstream}/key", tag = "upstreams",
+    params(("upstream" = String, Path, description = "Name")), responses(
+    (status = 204, description = "Deleted"),
     (status = 403, description = "The key lacks the scope `admin`", body = ErrorResponse),
-    (status = 404, description = "Nothing is stored for it", body = ErrorResponse),
+    (status = 404, description = "Nothing is stored for the upstream", body = ErrorResponse),
 ))]
 async fn delete_key(
     State(state): State<AppState>,
@@ -276,7 +273,7 @@ async fn delete_key(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// What is wanted, as far as it can be judged without asking anybody.
+/// Validated settings, before any request is made.
 struct ConnectPlan {
     connection: StoredUpstream,
     model: Option<String>,
@@ -339,7 +336,7 @@ impl ConnectPlan {
         })
     }
 
-    /// With what is there already where nothing new is said. A key never goes to another address than it was given for.
+    /// Stored values fill absent fields. A key is never sent to another address than it was given for.
     fn merged_with(&self, stored: Option<StoredUpstream>) -> StoredUpstream {
         let stored = stored.unwrap_or_default();
         match (&self.connection.endpoint, &self.connection.key) {
@@ -374,7 +371,7 @@ async fn probe_upstream(upstream: &Upstream, model: Option<&str>) -> Result<Vec<
     Ok(models)
 }
 
-/// What keeps it from being connected, at the field that can mend it.
+/// Error for an upstream that cannot be connected, at the field that can fix it.
 fn probe_error(upstream: &Upstream, error: &ProbeError) -> ApiError {
     let row = providers::find(upstream.name());
     let title = row.as_ref().map_or(upstream.name(), |row| row.title);
@@ -391,9 +388,10 @@ fn probe_error(upstream: &Upstream, error: &ProbeError) -> ApiError {
                 .remedy(format!("copy it once more, whole{}", key_hint.unwrap_or_default()))
         }
         ProbeFailure::Connection => {
-            let remedy = match is_local {
-                true => format!("start {title}; it is looked for at {}", upstream.address()),
-                false => "see whether this machine reaches it; a proxy is taken from HTTPS_PROXY".to_owned(),
+            let remedy = if is_local {
+                format!("start {title}; it is looked for at {}", upstream.address())
+            } else {
+                "see whether this machine reaches it; a proxy is taken from HTTPS_PROXY".to_owned()
             };
             bad(StatusCode::BAD_GATEWAY, "upstream_unreachable", &format!("{title} cannot be reached"))
                 .remedy(remedy)
@@ -430,7 +428,7 @@ fn probe_error(upstream: &Upstream, error: &ProbeError) -> ApiError {
     }
 }
 
-/// An address of one's own: by whoever sits at this machine, and none that a machine keeps for itself.
+/// A custom address: accepted from clients on this machine, and never one that is reserved.
 async fn custom_address(
     name: &str,
     base_url: &str,

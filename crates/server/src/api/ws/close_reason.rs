@@ -1,4 +1,4 @@
-//! Why a WebSocket is closed, as its code says.
+//! Close codes of a WebSocket.
 
 use axum::extract::ws::CloseFrame;
 use tokio_tungstenite::tungstenite::Error;
@@ -8,7 +8,7 @@ use tokio_tungstenite::tungstenite::Error;
 pub(super) enum CloseReason {
     /// The server stops. The client comes back with the numbers that it has.
     Stopping,
-    /// Bytes that are no WebSocket frames, or of a kind that is not spoken.
+    /// Invalid frames, or frames of an unsupported kind.
     Protocol,
     /// A binary message.
     NotText,
@@ -36,7 +36,7 @@ impl CloseReason {
         CloseFrame { code, reason: reason.into() }
     }
 
-    /// What a failure to read means; `None` = the connection is gone, and nobody is there to be told.
+    /// Close reason of a read error; `None` if the connection is already closed.
     pub(super) fn of(error: axum::Error) -> Option<Self> {
         match error.into_inner().downcast::<Error>().map(|error| *error) {
             Ok(Error::Capacity(_)) => Some(CloseReason::TooLarge),

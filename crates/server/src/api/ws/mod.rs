@@ -18,12 +18,12 @@ use http::StatusCode;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-/// The subprotocol that is spoken.
+/// Subprotocol.
 pub const PROTOCOL: &str = "throughline.v1";
-/// What may wait inside for a socket that is full, in bytes, beside the message that is being sent.
+/// Write buffer of a slow socket in bytes, in addition to the message being sent.
 const WRITE_BUFFER_BYTES_MAX: usize = 128 << 10;
 
-/// What a client says is read in pieces of this size, in bytes. The library's own default would take 128 KiB of every socket.
+/// Read chunk of a socket in bytes. The library's own default would take 128 KiB of every socket.
 const READ_BUFFER_BYTES: usize = 4 << 10;
 
 /// `/v1/ws`.
@@ -31,11 +31,11 @@ pub fn routes() -> OpenApiRouter<AppState> {
     OpenApiRouter::new().routes(routes!(connect))
 }
 
-/// A WebSocket for several turns: subprotocol `throughline.v1`, operations and answers as JSON texts.
-#[utoipa::path(get, path = "/v1/ws", tag = "turns", responses(
-    (status = 101, description = "The connection is a WebSocket now"),
-    (status = 400, description = "It asked for no WebSocket, or for another subprotocol", body = crate::error::ErrorResponse),
-    (status = 426, description = "It asked for no WebSocket", body = crate::error::ErrorResponse),
+/// Open a WebSocket for several turns: subprotocol `throughline.v1`, operations and responses as JSON texts.
+#[utoipa::path(get, path = "/v1/ws", tag = "events", responses(
+    (status = 101, description = "Switched to a WebSocket"),
+    (status = 400, description = "Not a WebSocket request, or another subprotocol", body = crate::error::ErrorResponse),
+    (status = 426, description = "Not a WebSocket request", body = crate::error::ErrorResponse),
 ))]
 async fn connect(
     State(state): State<AppState>,

@@ -1,4 +1,4 @@
-//! What is said over the WebSocket beside events.
+//! WebSocket messages other than events.
 
 use crate::api::approvals::ResolveApproval;
 use crate::api::calls::CallResult;
@@ -26,7 +26,7 @@ const OP_NAMES: [&str; 11] = [
     "ping",
 ];
 
-/// What a client wants.
+/// Operation that a client requests.
 #[derive(Debug)]
 pub(super) enum ClientOp {
     Start(Box<StartTurn>),
@@ -102,14 +102,14 @@ pub(super) struct DeclareToolsOp {
     /// The client's id; it may come back under it. Absent = one for this connection.
     #[serde(default)]
     pub client_id: Option<String>,
-    /// Which agent they are for. Toggles of agents hold for these tools as for all, so that it need not be said.
+    /// Agent that the tools are for. An agent's toggles apply to these tools as to all others.
     #[serde(default)]
     #[allow(dead_code, reason = "accepted for clients that say it")]
     pub agent: Option<String>,
     pub tools: Vec<ClientToolSpec>,
 }
 
-/// What the server says beside events.
+/// Server message other than an event.
 #[derive(Debug, Serialize)]
 #[serde(tag = "op", rename_all = "snake_case")]
 pub(super) enum ServerMessage<'a> {
@@ -131,7 +131,7 @@ pub(super) enum ServerMessage<'a> {
     Error { error: ErrorDetail },
 }
 
-/// What stands for the events up to a number.
+/// Snapshot that replaces the events up to a number.
 #[derive(Debug, Serialize)]
 pub(super) struct SnapshotMessage<'a> {
     pub r#type: &'static str,

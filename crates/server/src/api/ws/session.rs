@@ -29,19 +29,19 @@ use throughline_wire::CallId;
 use tokio::time::{Instant, MissedTickBehavior, interval_at, timeout};
 use tokio_util::sync::CancellationToken;
 
-/// How long a goodbye may take.
+/// Timeout for sending the close frame.
 const GOODBYE_TIMEOUT: Duration = Duration::from_secs(2);
-/// Pings without any sign of life in between after which the other end is taken for gone.
+/// Number of unanswered pings after which the client counts as disconnected.
 const PINGS_UNANSWERED_MAX: u32 = 2;
 
 /// A turn that is followed.
 struct Subscription {
     stop: CancellationToken,
-    /// How far the client has taken its events: whoever is too far behind is cut.
+    /// Progress of the client: a client that is too far behind is disconnected.
     meter: Arc<ViewerProgress>,
 }
 
-/// What one followed turn gives.
+/// Next item of one followed turn.
 enum TurnUpdate {
     Item(ViewerItem),
     /// Nothing more comes.
@@ -53,7 +53,7 @@ enum TurnUpdate {
 
 type UpdateStream = BoxStream<'static, (TurnId, u64, TurnUpdate)>;
 
-/// Who is at the other end, and what may be done for them.
+/// Client of the socket and its permissions.
 pub(super) struct SocketCaller {
     pub state: AppState,
     pub principal: Principal,
@@ -65,7 +65,7 @@ struct SocketSession {
     caller: SocketCaller,
     sink: SplitSink<WebSocket, Message>,
     canceller: Arc<ConnectionCanceller>,
-    /// How long one message may wait for the client.
+    /// Timeout for one message to the client.
     send_timeout: Duration,
     subscriptions: HashMap<TurnId, Subscription>,
     updates: SelectAll<UpdateStream>,
@@ -103,7 +103,7 @@ pub(super) async fn run(caller: SocketCaller, socket: WebSocket, canceller: Arc<
     }
 }
 
-/// Why a session is over; `None` = the client has gone.
+/// Reason for the end of a session; `None` if the client has disconnected.
 type SessionEnd = Option<CloseReason>;
 
 impl SocketSession {
@@ -245,7 +245,7 @@ impl SocketSession {
         }
     }
 
-    /// Does what is asked, and tells it.
+    /// Performs an operation and sends the response.
     async fn execute(
         &mut self,
         op: ClientOp,

@@ -4,12 +4,12 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 
-/// How far into a text its `;base64,` may be.
+/// Longest prefix of a text that may contain `;base64,`.
 const DATA_URL_HEAD_BYTES_MAX: usize = 256;
-/// How much content is given out at once.
+/// Size of one chunk of content.
 const CONTENT_BYTES: usize = 64 << 10;
 
-/// What comes next.
+/// Next item of the extraction.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum ExtractEvent {
     /// The content of a file begins.
@@ -27,7 +27,7 @@ pub(super) enum ExtractEvent {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ExtractError {
     NoBase64,
-    /// What is left is too large.
+    /// The rest of the body is too large.
     TextTooLarge,
 }
 
@@ -98,7 +98,7 @@ impl FileExtractor {
         }
     }
 
-    /// What comes next of these bytes, which become fewer; `None` = they are used up.
+    /// Next item from these bytes, which are consumed; `None` once they are used up.
     pub(super) fn next(&mut self, bytes: &mut &[u8]) -> Result<Option<ExtractEvent>, ExtractError> {
         while let Some((&byte, rest)) = bytes.split_first() {
             match self.state {
@@ -165,7 +165,7 @@ impl FileExtractor {
         Some(ExtractEvent::End)
     }
 
-    /// What stands in the place of the content that has ended.
+    /// Inserts a reference in place of the extracted content.
     pub(super) fn insert_reference(&mut self, name: &str) {
         self.text.extend_from_slice(name.as_bytes());
         self.text.push(b'"');
@@ -278,7 +278,7 @@ impl Base64Buffer {
         self.written.extend_from_slice(encoded);
     }
 
-    /// What can be decoded by now.
+    /// Bytes that can be decoded by now.
     fn decoded(&mut self, rest: Base64Input) -> Result<Option<Vec<u8>>, ExtractError> {
         let decodable = match rest {
             // The last four may be padded, which is an error anywhere else.
@@ -302,7 +302,7 @@ mod tests {
     use super::*;
     use serde_json::{Value, json};
 
-    /// What is left of a body, and what was taken out of it, however it is cut.
+    /// Checks the remaining body and the extracted content for every cut of the input.
     fn check(body: &str, expected: &Value, taken: &[(&str, &[u8])]) {
         for size in [1, 7, 64, 1_000, body.len()] {
             let mut lifter = FileExtractor::new(30, 10_000);

@@ -9,8 +9,8 @@ use crate::principal::Principal;
 use crate::state::AppState;
 use crate::surface::chat_completions::request::DeliveryMode;
 use crate::surface::chat_completions::{
-    AnswerEnd, AnswerStarted, ChatChunk, ChatCompletion, ChatErrorBody, ChatProjection, ChunkHead,
-    ChunkWriter, RetryHint, STREAM_OPEN, heartbeat,
+    AnswerEnd, ChatChunk, ChatCompletion, ChatErrorBody, ChatProjection, ChunkHead, ChunkWriter, RetryHint,
+    STREAM_OPEN, heartbeat,
 };
 use crate::viewer::{ResumeFrom, Viewer, ViewerItem, ViewerProgress};
 use axum::body::{Body, Bytes};
@@ -55,7 +55,7 @@ struct ChatStream {
     opening: Option<Vec<u8>>,
 }
 
-/// What the log had next.
+/// Next item of the log.
 enum LogStep {
     Chunks(Vec<ChatChunk>),
     Idle,
@@ -95,11 +95,12 @@ impl ChatResponder {
         Ok(response)
     }
 
-    /// What happens before the model says anything, for a moment: what fails by then is a status, which clients act on. // R: E2
+    /// Buffers the first chunks for a moment: a failure before the model's first token becomes an HTTP status, which
+    /// clients act on. // R: E2
     async fn buffer_head(&mut self) -> io::Result<Vec<ChatChunk>> {
         let deadline = Instant::now() + Duration::from_millis(self.state.limits.head_hold_ms);
         let mut buffered = Vec::new();
-        while self.projection.started() == AnswerStarted::No && self.projection.ended().is_none() {
+        while !self.projection.has_started() && self.projection.ended().is_none() {
             let Ok(item) = timeout_at(deadline, self.viewer.next()).await else { break };
             if let LogStep::Chunks(chunks) = self.apply(item.map_err(io::Error::other)?).await? {
                 buffered.extend(chunks);
@@ -110,7 +111,7 @@ impl ChatResponder {
 
     async fn stream(mut self, canceller: Arc<ConnectionCanceller>) -> Result<Response, ApiError> {
         let buffered = self.buffer_head().await.map_err(stream_error)?;
-        if self.projection.started() == AnswerStarted::No
+        if !self.projection.has_started()
             && let Some(error) = buffered.iter().find_map(|piece| match piece {
                 ChatChunk::Error(error) => Some(error),
                 _ => None,
@@ -243,7 +244,7 @@ impl ChatResponder {
 }
 
 impl ChatStream {
-    /// What is sent next; `None` behind the end. Nothing follows an error.
+    /// Next bytes to send; `None` after the end. Nothing follows an error.
     async fn next(&mut self) -> Option<io::Result<Bytes>> {
         if let Some(opening) = self.opening.take() {
             return Some(Ok(Bytes::from(opening)));

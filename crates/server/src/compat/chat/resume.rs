@@ -34,13 +34,13 @@ pub(super) struct ResumableTurn {
     input: ResumeInput,
 }
 
-/// What the turn waits for.
+/// Input that the turn waits for.
 enum ResumeInput {
     /// Results of the client's own tools.
     Results {
         control: TurnControl,
         answers: Vec<(CallId, String)>,
-        /// What the user says behind the results.
+        /// Message of the user after the results.
         message: Vec<UserPart>,
     },
     /// The answer of a person.

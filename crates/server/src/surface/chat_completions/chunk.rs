@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use std::io::Write as _;
 use throughline_wire::Usage;
 
-/// What is the same on all chunks of one answer: LangChain joins what differs (surfaces.md §3.1).
+/// Fields that are equal in all chunks of one answer: LangChain concatenates fields that differ (surfaces.md §3.1).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChunkHead {
     /// `chatcmpl-…`

@@ -5,7 +5,7 @@ use super::error::ChatErrorBody;
 use serde_json::{Map, Value, json};
 use throughline_wire::Usage;
 
-/// What the pieces so far add up to.
+/// Accumulator of chunks.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ChatCompletion {
     content: String,

@@ -1,4 +1,4 @@
-//! What goes wrong, as OpenAI's clients read it.
+//! Errors in the format that OpenAI's clients read.
 
 use serde_json::{Value, json};
 use throughline_engine::{TurnFault, TurnStatus};
@@ -16,11 +16,11 @@ pub struct ChatErrorBody {
     pub status: u16,
     /// When to try again, in milliseconds.
     pub retry_after_ms: Option<u64>,
-    /// Whether a client that tries again by itself should.
+    /// Hint for clients that retry automatically.
     pub retry: RetryHint,
 }
 
-/// Whether trying again by itself helps a client.
+/// Usefulness of an automatic retry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RetryHint {
     /// The client knows by the status.
@@ -29,7 +29,7 @@ pub enum RetryHint {
     Never,
 }
 
-/// What a client waits that is told to try again and not when, in milliseconds: 429 and 503 always say it.
+/// Default `Retry-After` in milliseconds for 429 and 503, which always have one.
 const RETRY_AFTER_MS: u64 = 1_000;
 
 /// The classes of OpenAI's errors, which clients switch on.
@@ -104,9 +104,9 @@ impl ChatErrorBody {
 pub struct InvalidRequestError {
     /// A stable word.
     pub code: &'static str,
-    /// What is wrong, in a sentence.
+    /// Description of the error, in a sentence.
     pub message: String,
-    /// What to do instead.
+    /// Remedy.
     pub remedy: Option<String>,
     /// Where: `messages[3].content[0]`.
     pub param: String,

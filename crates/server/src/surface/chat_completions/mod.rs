@@ -34,10 +34,10 @@ use throughline_engine::{
     BlockStart, Event, EventKind, QuestionKind, REQUESTER, ToolInput, ToolResult, TurnFault, TurnStatus,
 };
 use throughline_wire::{CallId, FinishReason, Usage};
-use tool_display::{DisplayedCall, StatusDone};
+use tool_display::{DisplayedCall, StatusPhase};
 
-/// Whether tokens are told at the end. OpenAI's own idiom `chunk.choices[0]` fails on the chunk that tells them, so it
-/// comes only if asked for (surfaces.md §3).
+/// Presence of a final chunk with token counts. OpenAI's own idiom `chunk.choices[0]` fails on that chunk, so it is
+/// sent only on request (surfaces.md §3).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum UsageChunk {
     /// `stream_options.include_usage` is set, or the answer is not streamed.
@@ -47,7 +47,7 @@ pub enum UsageChunk {
     Unwanted,
 }
 
-/// Which texts of the turn's steps are the answer.
+/// Selection of the texts that form the answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AnswerText {
     /// All of them, one after the other.
@@ -58,7 +58,7 @@ pub enum AnswerText {
     LastStep,
 }
 
-/// How one answer ended.
+/// End of one answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AnswerEnd {
     /// The turn is over.
@@ -91,7 +91,7 @@ pub struct ChatProjection {
     approval_channel: ApprovalChannel,
     /// The calls of the turn so far, in order of appearance.
     calls: Vec<ChatCall>,
-    step_ended: StepEnded,
+    step_ended: bool,
     /// Where the deltas of an open block go.
     open: BTreeMap<u32, OutputChannel>,
     content: TextJoiner,
@@ -104,17 +104,9 @@ pub struct ChatProjection {
     usage: Usage,
     finish: Option<FinishReason>,
     fault: Option<TurnFault>,
-    started: AnswerStarted,
+    /// True once the model has said something or a tool runs. A failure before that is as if the answer had never begun.
+    started: bool,
     ended: Option<AnswerEnd>,
-}
-
-/// Whether there is anything of an answer yet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AnswerStarted {
-    /// The model has said something, or a tool runs.
-    Yes,
-    /// Nothing has happened: if it fails now, it is as if it had never begun.
-    No,
 }
 
 /// Something to be shown.
@@ -128,12 +120,6 @@ impl From<String> for HeldText {
     fn from(text: String) -> Self {
         Self { text, start_of: None }
     }
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum StepEnded {
-    Yes,
-    No,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -176,15 +162,15 @@ enum ChatCallPhase {
     Closed,
 }
 
-/// Whether an answer before has given a call or a question to the client: what comes of it is on the way, and it is not given
-/// again.
+/// State of a handover: once an earlier answer has handed a call or a question to the client, the reply is on its way
+/// and it is not handed over again.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum HandoverState {
     Delivered,
     Pending,
 }
 
-/// Who runs a call.
+/// Party that runs a call.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ToolRunner {
     /// The server, or a page that is connected to it.
@@ -203,7 +189,7 @@ impl ChatProjection {
             step_text: String::new(),
             approval_channel: ApprovalChannel::default(),
             calls: Vec::new(),
-            step_ended: StepEnded::No,
+            step_ended: false,
             open: BTreeMap::new(),
             content: TextJoiner::default(),
             refusal: TextJoiner::default(),
@@ -213,7 +199,7 @@ impl ChatProjection {
             usage: Usage::default(),
             finish: None,
             fault: None,
-            started: AnswerStarted::No,
+            started: false,
             ended: None,
         }
     }
@@ -229,7 +215,7 @@ impl ChatProjection {
         self
     }
 
-    /// How tools are shown.
+    /// Rendering of tools.
     pub fn render(&self) -> ToolRendering {
         self.render
     }
@@ -240,7 +226,7 @@ impl ChatProjection {
         Self { approval_channel: channel, ..self }
     }
 
-    /// Whether a question has no place here, so that nobody will answer it.
+    /// True for a question that the format cannot express, so that nobody will answer it.
     pub fn cannot_ask(&self, question: QuestionKind) -> bool {
         match self.approval_channel {
             ApprovalChannel::Events => false,
@@ -269,7 +255,7 @@ impl ChatProjection {
 
     /// The client brings the results of the calls that it was given.
     pub fn resume_with_results(&mut self) {
-        self.started = AnswerStarted::No;
+        self.started = false;
         for call in self.calls.iter_mut().filter(|call| call.waits_for_client()) {
             call.handover = HandoverState::Delivered;
         }
@@ -277,23 +263,23 @@ impl ChatProjection {
 
     /// The client brings the answer to the questions that it was given.
     pub fn resume_with_answer(&mut self) {
-        self.started = AnswerStarted::No;
+        self.started = false;
         for open_question in self.calls.iter_mut().filter_map(|call| call.question.as_mut()) {
             open_question.handover = HandoverState::Delivered;
         }
     }
 
     /// The questions that the answer is to end with, once the turn waits for nothing else. They are put with
-    /// [`end_with_question`](Self::ask), and nothing follows them.
+    /// [`end_with_question`](Self::end_with_question), and nothing follows them.
     pub fn questions(&self) -> Vec<CallQuestion> {
         let waits = |call: &ChatCall| call.question.is_some() || call.waits_for_client();
         let mut open = self.calls.iter().filter(|call| call.phase != ChatCallPhase::Closed);
         let is_due = self.approval_channel == ApprovalChannel::Text
             && self.ended.is_none()
-            && self.step_ended == StepEnded::Yes
+            && self.step_ended
             && open.all(waits)
             // One of these that is still open has been answered already, and the log is about to say so.
-            && self.calls.iter().filter_map(|call| call.question.as_ref()).all(|open_question| open_question.handover == HandoverState::Pending);
+            && self.calls.iter().filter_map(|call| call.question.as_ref()).all(|open| open.handover == HandoverState::Pending);
         if !is_due {
             return Vec::new();
         }
@@ -341,20 +327,19 @@ impl ChatProjection {
         out
     }
 
-    /// Whether there is anything of this answer yet.
-    pub fn started(&self) -> AnswerStarted {
+    pub fn has_started(&self) -> bool {
         self.started
     }
 
-    /// Whether everything has been said, and how the answer ended.
+    /// End of the answer, once everything has been sent.
     pub fn ended(&self) -> Option<AnswerEnd> {
         self.ended
     }
 
-    /// Whether the turn, as far as its events have been taken, waits for nothing but answers of the client.
+    /// True while the turn, as far as its events are known, waits only for the client.
     pub fn waits_only_for_client(&self) -> bool {
         let mut open = self.calls.iter().filter(|call| call.phase != ChatCallPhase::Closed).peekable();
-        self.step_ended == StepEnded::Yes && open.peek().is_some() && open.all(ChatCall::waits_for_client)
+        self.step_ended && open.peek().is_some() && open.all(ChatCall::waits_for_client)
     }
 
     /// The calls that the client is to run, in order.
@@ -368,15 +353,15 @@ impl ChatProjection {
         calls.into_iter()
     }
 
-    /// What has to be known of the turn, whoever is told.
+    /// Tracks the state of the turn, independent of the output.
     fn track(&mut self, event: &Event) {
         if is_answer_content(&event.kind) {
-            self.started = AnswerStarted::Yes;
+            self.started = true;
         }
         match &event.kind {
-            EventKind::StepStart { .. } => self.step_ended = StepEnded::No,
+            EventKind::StepStart { .. } => self.step_ended = false,
             EventKind::StepEnd { finish, .. } => {
-                self.step_ended = StepEnded::Yes;
+                self.step_ended = true;
                 self.finish = *finish;
             }
             EventKind::ToolUse { tool_name, wire_name, title, slot, position, input_summary, .. } => {
@@ -480,11 +465,11 @@ impl ChatProjection {
                 out.push(event_chunk(event, None))
             }
             EventKind::ApprovalRequest { question, .. } => {
-                self.render_remark(event, question, StatusDone::No, out)
+                self.render_remark(event, question, StatusPhase::Running, out)
             }
             EventKind::ApprovalResolved { decision, .. } => {
                 let status = (self.render == ToolRendering::OwuiEvent)
-                    .then(|| tool_display::status(tool_display::decision_word(*decision), StatusDone::Yes));
+                    .then(|| tool_display::status(tool_display::decision_word(*decision), StatusPhase::Done));
                 out.push(event_chunk(event, status));
             }
             EventKind::Error(fault) => self.fault = Some(fault.clone()),
@@ -522,7 +507,7 @@ impl ChatProjection {
                 return;
             }
             BlockStart::Notice { text, .. } => {
-                self.render_remark(event, text, StatusDone::Yes, out);
+                self.render_remark(event, text, StatusPhase::Done, out);
                 return;
             }
             // The error itself follows.
@@ -589,8 +574,8 @@ impl ChatProjection {
             ToolRendering::Reasoning => tool_display::thought(&display.summary()),
             ToolRendering::OwuiEvent => display.summary(),
         };
-        let status =
-            (self.render == ToolRendering::OwuiEvent).then(|| tool_display::status(&text, StatusDone::No));
+        let status = (self.render == ToolRendering::OwuiEvent)
+            .then(|| tool_display::status(&text, StatusPhase::Running));
         out.push(event_chunk(event, status));
         match self.render {
             ToolRendering::Text | ToolRendering::Details => {
@@ -618,7 +603,7 @@ impl ChatProjection {
             ToolRendering::OwuiEvent => display.summary(),
         };
         let status =
-            (self.render == ToolRendering::OwuiEvent).then(|| tool_display::status(&line, StatusDone::Yes));
+            (self.render == ToolRendering::OwuiEvent).then(|| tool_display::status(&line, StatusPhase::Done));
         out.push(event_chunk(event, status));
         match self.render {
             ToolRendering::Text | ToolRendering::Details => {
@@ -632,8 +617,8 @@ impl ChatProjection {
     }
 
     /// A remark or a question, for people.
-    fn render_remark(&mut self, event: &Event, text: &str, done: StatusDone, out: &mut Vec<ChatChunk>) {
-        let status = (self.render == ToolRendering::OwuiEvent).then(|| tool_display::status(text, done));
+    fn render_remark(&mut self, event: &Event, text: &str, phase: StatusPhase, out: &mut Vec<ChatChunk>) {
+        let status = (self.render == ToolRendering::OwuiEvent).then(|| tool_display::status(text, phase));
         out.push(event_chunk(event, status));
         match self.render {
             ToolRendering::Text | ToolRendering::Details => {
@@ -725,7 +710,7 @@ impl ChatCall {
     }
 }
 
-/// What a client would notice if it were taken back.
+/// True for content that a client would notice if it were retracted.
 fn is_answer_content(kind: &EventKind) -> bool {
     match kind {
         EventKind::BlockStart(start) => {

@@ -8,12 +8,12 @@ use serde_json::Value;
 use throughline_engine::ApprovalDecision;
 use throughline_wire::{Message, UserPart, visible};
 
-/// What a code begins with. No text of a model or tool reaches a client with it: see [`CodeMasker`].
+/// Prefix of a code. No text of a model or tool reaches a client with it: see [`CodeMasker`].
 const MARK: &str = "tlq_";
 /// Random bytes of a code: nobody guesses it.
 pub const CODE_BYTES: usize = 16;
 const CODE_CHARS: usize = MARK.len() + 2 * CODE_BYTES;
-/// What the hash of a code is for: that of another use of the same bytes is another.
+/// Context of the hash: another use of the same bytes has another hash.
 const HASH_CONTEXT: &str = "throughline 2026-11-23 code of a question in a chat";
 
 /// A secret of one use: it answers a question in a chat, or opens its link.
@@ -40,7 +40,7 @@ impl AnswerCode {
         &self.0
     }
 
-    /// What is kept of it.
+    /// Hash of the code, as stored.
     pub fn hash(&self) -> String {
         blake3::Hasher::new_derive_key(HASH_CONTEXT).update(self.0.as_bytes()).finalize().to_hex().to_string()
     }
@@ -55,7 +55,7 @@ pub struct CallQuestion {
     pub arguments_hash: String,
     /// In words.
     pub question: String,
-    /// What it would run with.
+    /// Arguments that the call would run with.
     pub arguments: Value,
 }
 
@@ -89,12 +89,12 @@ pub fn last_question(history: &[Message]) -> Option<(AnswerCode, &str)> {
     Some((AnswerCode::read(code)?, text))
 }
 
-/// What is compared of a question that comes back: every character but white space, which clients trim and rewrap.
+/// Text in the form for comparison: all characters except white space, which clients trim and rewrap.
 pub fn normalized(text: &str) -> String {
     text.chars().filter(|c| !c.is_whitespace()).collect()
 }
 
-/// Whether a text ends with a question of which so many characters were kept under this hash.
+/// True if a text ends with a question of this length and hash.
 pub fn ends_with_question(text: &str, chars: usize, hash: &str) -> bool {
     let text = normalized(text);
     let Some(skip) = text.chars().count().checked_sub(chars) else { return false };
@@ -102,7 +102,7 @@ pub fn ends_with_question(text: &str, chars: usize, hash: &str) -> bool {
     blake3::hash(question.as_bytes()).to_hex().as_str() == hash
 }
 
-/// What the user says to a question.
+/// Reply of a user to a question.
 #[derive(Clone, Debug, PartialEq)]
 pub enum QuestionReply {
     /// Yes or no, and nothing else.
@@ -164,7 +164,7 @@ pub fn strip_codes(text: &mut String) {
 /// Changes every [`MARK`] in a text that comes in pieces, so that nothing a model or tool says looks like a code.
 #[derive(Clone, Debug, Default)]
 pub(super) struct CodeMasker {
-    /// How much of the mark the text ends with so far.
+    /// Number of the prefix's characters that the text ends with so far.
     matched: usize,
 }
 

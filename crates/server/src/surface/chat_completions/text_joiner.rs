@@ -3,15 +3,15 @@
 
 use super::question::CodeMasker;
 
-/// What one text of a message ends with so far.
+/// Gap between the texts of a message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum ParagraphGap {
     /// Nothing has been said.
     #[default]
     Start,
-    /// What comes next continues the sentence.
+    /// The next text continues the sentence.
     None,
-    /// What comes next is a new paragraph, and there is no empty line yet.
+    /// The next text is a new paragraph, and the empty line is still missing.
     Pending,
     /// There is one.
     Written,
@@ -25,7 +25,7 @@ pub(super) struct TextJoiner {
 }
 
 impl TextJoiner {
-    /// What is said next belongs to another block.
+    /// Begins another block.
     pub(super) fn begin_block(&mut self) {
         if self.gap == ParagraphGap::None {
             self.gap = ParagraphGap::Pending;

@@ -26,9 +26,10 @@ impl DisplayedCall<'_> {
 
     /// `Weather: city: Paris`
     pub fn summary(&self) -> String {
-        match self.input_summary.is_empty() {
-            true => self.label().to_owned(),
-            false => format!("{}: {}", self.label(), self.input_summary),
+        if self.input_summary.is_empty() {
+            self.label().to_owned()
+        } else {
+            format!("{}: {}", self.label(), self.input_summary)
         }
     }
 }
@@ -44,9 +45,10 @@ pub(crate) fn result_line(call: &DisplayedCall<'_>, result: &ToolResult) -> Stri
 }
 
 fn call_line(call: &DisplayedCall<'_>) -> String {
-    let input = match call.input_summary.is_empty() {
-        true => String::new(),
-        false => format!(" ({})", inline(call.input_summary)),
+    let input = if call.input_summary.is_empty() {
+        String::new()
+    } else {
+        format!(" ({})", inline(call.input_summary))
     };
     format!("**{}**{input}", inline(call.label()))
 }
@@ -112,7 +114,7 @@ fn visible_arguments(json: &str) -> String {
     }
 }
 
-/// What the model drew, in the text.
+/// Image of the model, as text.
 pub(crate) fn picture(media: &Media) -> String {
     match media.file_id() {
         None => format!("![image](data:{};base64,{})", media.media_type, media.data()),
@@ -132,16 +134,16 @@ pub(crate) fn result_thought(call: &DisplayedCall<'_>, result: &ToolResult) -> S
 }
 
 /// Open WebUI 0.12 forwards the top-level key `event` of any chunk to its page (surfaces.md §3.2).
-pub(crate) fn status(description: &str, done: StatusDone) -> Value {
-    let done = done == StatusDone::Yes;
+pub(crate) fn status(description: &str, phase: StatusPhase) -> Value {
+    let done = phase == StatusPhase::Done;
     json!({"type": "status", "data": {"description": one_line(description), "done": done}})
 }
 
-/// Whether what a status line speaks of is over.
+/// Phase of the activity that a status line reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum StatusDone {
-    Yes,
-    No,
+pub(crate) enum StatusPhase {
+    Running,
+    Done,
 }
 
 /// A denial or an approval, for a status line.

@@ -68,7 +68,7 @@ impl SqliteStore {
         }
     }
 
-    /// Evicts from memory the turns that were removed from the file.
+    /// What has been removed from the file goes from memory, too.
     fn evict_removed(&self, removed: RemovalOutcome) -> RemovalOutcome {
         if let RemovalOutcome::Removed(summary) = &removed {
             summary.turns.iter().for_each(|turn| self.evict_turn(turn));

@@ -30,10 +30,7 @@ impl<'a> BodyField<'a> {
     /// A member; absent and `null` are the same.
     pub(super) fn get(&self, name: &str) -> Option<BodyField<'a>> {
         let value = self.value.get(name).filter(|value| !value.is_null())?;
-        let path = match self.path.is_empty() {
-            true => name.to_owned(),
-            false => format!("{}.{name}", self.path),
-        };
+        let path = if self.path.is_empty() { name.to_owned() } else { format!("{}.{name}", self.path) };
         Some(BodyField { value, path })
     }
 

@@ -12,7 +12,7 @@ use throughline_wire::{
 };
 use url::{Host, Url};
 
-/// What was said, oldest first.
+/// Messages of the chat, oldest first.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ChatTranscript {
     /// Everything but what is to be answered now.
@@ -62,7 +62,7 @@ fn file_id(text: &str) -> Option<&str> {
     path.split(['/', '?']).next().filter(|id| !id.is_empty())
 }
 
-/// What the model is given beside text and pictures.
+/// Modalities of the model in addition to text and pictures.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct InputModalities {
     /// It hears sound.
@@ -253,9 +253,10 @@ impl MessageReader<'_> {
     fn file(&self, file: &BodyField<'_>) -> Result<UserPart, InvalidRequestError> {
         if let Some(id) = file.get("file_id") {
             let UploadedFile { name, media } = self.uploaded(&id, id.text()?)?;
-            return Ok(match media.media_type.starts_with("image/") {
-                true => UserPart::Image(media),
-                false => UserPart::File { name, media },
+            return Ok(if media.media_type.starts_with("image/") {
+                UserPart::Image(media)
+            } else {
+                UserPart::File { name, media }
             });
         }
         let data = file.required("file_data")?;

@@ -20,7 +20,7 @@ use throughline::config::ToolRendering;
 use throughline::tools::ToolToggle;
 use throughline_wire::{CallOutcome, Message, ToolChoice, UserPart};
 
-/// How the answer is delivered.
+/// Delivery of the answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeliveryMode {
     /// As server-sent events.
@@ -29,7 +29,7 @@ pub enum DeliveryMode {
     Complete,
 }
 
-/// What the client says about calls that would ask a person.
+/// Preference of the client about calls that need approval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ApprovalPreference {
     /// Hold the stream open and wait for an answer.
@@ -65,11 +65,10 @@ pub struct ChatRequest {
     pub model: String,
     /// Streamed or not.
     pub delivery: DeliveryMode,
-    /// Whether tokens are told at the end of a stream.
     pub usage_chunk: UsageChunk,
     /// Everything in `system` and `developer` messages, in order.
     pub instructions: Option<String>,
-    /// What was said.
+    /// Messages of the chat.
     pub transcript: ChatTranscript,
     /// Sampling and the form of the answer.
     pub sampling: SamplingOptions,
@@ -77,23 +76,22 @@ pub struct ChatRequest {
     pub unknown_fields: Vec<String>,
     /// Tools that the client runs itself.
     pub tools: Vec<DeclaredTool>,
-    /// Whether one of them must be called.
     pub tool_choice: ToolChoice,
-    /// Whether the server's tools are offered.
+    /// Toggle of the server's tools.
     pub server_tools: ToolToggle,
-    /// How server-side tools are shown; `None` = as the model's name or the server says.
+    /// Rendering of server-side tools; `None` for that of the model's name or the server.
     pub render: Option<ToolRendering>,
     /// Go on with this conversation of the server's instead of the history in the request.
     pub conversation_id: Option<String>,
-    /// What becomes of calls that would ask; `None` = as the server does it.
+    /// Handling of calls that need approval; `None` for the server's default.
     pub approval: Option<ApprovalPreference>,
 }
 
 impl ChatRequest {
-    /// Reads a request. `file` finds a file that the user has uploaded; `senses` are the model's.
+    /// Parses a request. `file` finds a file that the user has uploaded; `senses` are the model's.
     ///
     /// # Errors
-    /// What cannot be understood or done, with its place.
+    /// A part that is invalid or unsupported, with its path.
     pub fn read(
         body: &Value,
         file: &dyn Fn(&str) -> Option<UploadedFile>,

@@ -19,7 +19,7 @@ pub struct SamplingOptions {
     hints: Map<String, Value>,
 }
 
-/// What stands for `response_format: {"type": "json_object"}`.
+/// Instruction that replaces `response_format: {"type": "json_object"}`.
 const JSON_ONLY_PROMPT: &str =
     "Your last message must be one JSON object and nothing else: no words around it, no code fence.";
 
@@ -86,12 +86,11 @@ impl SamplingOptions {
         })
     }
 
-    /// Whether the answer is to be JSON.
     pub fn wants_json(&self) -> bool {
         self.response_format.is_some()
     }
 
-    /// What the model is told in words, because the upstream has no field for it.
+    /// Instruction for a model whose upstream has no field for JSON mode.
     pub fn json_instruction(&self, dialect: Dialect) -> Option<&'static str> {
         let any_json = self.response_format.as_ref().is_some_and(|form| form["type"] == "json_object");
         (any_json && dialect == Dialect::Anthropic).then_some(JSON_ONLY_PROMPT)

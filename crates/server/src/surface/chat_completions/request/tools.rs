@@ -21,12 +21,12 @@ pub struct DeclaredTool {
     pub parameters: Value,
 }
 
-/// What the request says about calls.
+/// Options of the request about tools.
 pub(super) struct ToolOptions {
     /// The client's tools that the model may call.
     pub(super) tools: Vec<DeclaredTool>,
     pub(super) choice: ToolChoice,
-    /// Whether the server's tools are offered beside them.
+    /// Toggle of the server's own tools.
     pub(super) server_tools: ToolToggle,
 }
 
