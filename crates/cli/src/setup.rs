@@ -378,7 +378,13 @@ pub(crate) fn load_settings_over(
     connected: &StoredUpstreams,
 ) -> Result<AppSettings, CliFailure> {
     let file = match config_file(choice.config.as_deref()) {
-        Some(path) => Some(ConfigFile::load(&path).map_err(|error| messages::config(&error))?),
+        Some(path) => {
+            let file = ConfigFile::load(&path).map_err(|error| messages::config(&error))?;
+            for key in file.renamed_keys() {
+                eprintln!("{}", messages::renamed_key(&path, &key));
+            }
+            Some(file)
+        }
         None => None,
     };
     // Variables that are not Unicode cannot be meant for us.

@@ -418,10 +418,7 @@ fn bytes_of_upstreams_are_kept_and_decoded_again() {
     serving.ask("POST", "/v1/turns", Some(&token), r#"{"input":[{"type":"text","text":"hello"}]}"#);
     serving.says("turn_ended");
     let (done, _, said) = run(plain.path(), &["replay", "--decode-raw"]);
-    assert!(
-        !done && said.contains("no upstream bytes are stored") && said.contains("keep_raw"),
-        "{said}"
-    );
+    assert!(!done && said.contains("no upstream bytes are stored") && said.contains("keep_raw"), "{said}");
 
     // One letter of what was received is another one.
     let store = folder.path().join("data/throughline.db");

@@ -198,7 +198,8 @@ async fn until(server: &TestServer, series: &str, value: f64) -> Figures {
 // R: O1
 #[tokio::test]
 async fn every_figure_says_what_has_happened() {
-    let limits = ServerLimits { behind_ms_max: 500, message_bytes_max: 3 << 20, ..ServerLimits::default() };
+    let limits =
+        ServerLimits { viewer_stall_ms_max: 500, message_bytes_max: 3 << 20, ..ServerLimits::default() };
     let server = started(limits).await;
     let mut seen = vec![figures(&server).await];
     let with = |says: &str, key: &str, value: &str| {

@@ -88,6 +88,15 @@ pub(crate) fn unknown_toggle(agent: &str, name: &str) -> String {
     )
 }
 
+/// Warning about a key of the configuration that has another name today.
+pub(crate) fn renamed_key(file: &std::path::Path, key: &throughline::config::RenamedKey) -> String {
+    let throughline::config::RenamedKey { section, old, new } = key;
+    format!(
+        "warning: {}: [{section}] `{old}` is called `{new}` now; the old name still works",
+        file.display()
+    )
+}
+
 /// A rule that is about no tool.
 pub(crate) fn unmatched_rule(agent: &str, rule: &UnmatchedRule) -> String {
     format!("warning: policy of the agent `{agent}`: {rule}")

@@ -168,12 +168,12 @@ async fn round(server: &Server, lazies: usize, beat: &str, burst: &str) -> Round
 // R: R3
 #[test]
 fn viewers_that_never_read_cost_little_harm_nobody_and_lose_nothing() {
-    // Deltas of the burst: more than the kernel takes, and less than `behind_bytes_max`.
-    let (rounds, lazies, beats, behind_ms) =
+    // Deltas of the burst: more than the kernel takes, and less than `viewer_backlog_bytes_max`.
+    let (rounds, lazies, beats, stall_ms) =
         if is_long() { (3, 100, 600, 10_000) } else { (1, 6, 100, 1_000) };
     runtime().block_on(async {
         let _alone = ONE_AT_A_TIME.lock().await;
-        let limits = format!("behind_ms_max = {behind_ms}\nstreams_per_key_max = 1000\n");
+        let limits = format!("viewer_stall_ms_max = {stall_ms}\nstreams_per_key_max = 1000\n");
         let (mut without, mut with) = (Vec::new(), Vec::new());
         let (beat, burst) = (format!("run {beats} 50 20"), "run 2400 0 400".to_owned());
         for _ in 0..rounds {
@@ -215,8 +215,8 @@ fn viewers_that_never_read_cost_little_harm_nobody_and_lose_nothing() {
             round_to(p99_with, 1),
             round_to(p99_with / p99_without, 2)
         );
-        let behind = behind_ms as f64 / 1_000.0;
-        assert!(first > behind * 0.5 && last < behind + 5.0, "cut after {first} to {last} s");
+        let stall = stall_ms as f64 / 1_000.0;
+        assert!(first > stall * 0.5 && last < stall + 5.0, "cut after {first} to {last} s");
         if is_long() {
             assert!(own + kernel < 512.0, "{own} KiB and {kernel} KiB each");
             // A millisecond is what the clock of a busy machine is worth.

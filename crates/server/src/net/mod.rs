@@ -353,7 +353,7 @@ async fn serve_connection(
         Some(never) => match never {},
     };
     let (canceller, is_http2) = (connection.canceller.clone(), transport.is_http2());
-    let write_timeout = Duration::from_millis(context.limits.behind_ms_max);
+    let write_timeout = Duration::from_millis(context.limits.viewer_stall_ms_max);
     let (transport, closed) = TimeoutStream::new(transport, canceller.clone(), write_timeout);
     let io = TokioIo::new(transport);
     let app = context.app.clone();

@@ -90,8 +90,8 @@ impl ViewerWatchdog {
             log,
             viewers: Mutex::default(),
             began: Instant::now(),
-            bytes_max: limits.behind_bytes_max,
-            time_max: Duration::from_millis(limits.behind_ms_max),
+            bytes_max: limits.viewer_backlog_bytes_max,
+            time_max: Duration::from_millis(limits.viewer_stall_ms_max),
             on_cancelled: TimeoutCallback::new(move || {
                 if let Some(telemetry) = telemetry.get() {
                     telemetry.meter().dropped();

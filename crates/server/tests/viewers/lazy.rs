@@ -9,7 +9,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::time::{Instant, timeout};
 
-const BEHIND_MS_MAX: u64 = 1_500;
+const STALL_MS_MAX: u64 = 1_500;
 
 /// Bytes that the kernel holds for a client, so that little is on its way to who takes nothing.
 const TINY: u32 = 4 << 10;
@@ -91,7 +91,7 @@ fn events_in(bytes: &[u8], by: By) -> Vec<Value> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_viewer_that_takes_nothing_is_cut_and_goes_on_and_the_turn_was_not_slowed() {
     for by in [By::Query, By::Socket] {
-        let limits = ServerLimits { behind_ms_max: BEHIND_MS_MAX, ..ServerLimits::default() };
+        let limits = ServerLimits { viewer_stall_ms_max: STALL_MS_MAX, ..ServerLimits::default() };
         let server = TestServer::start_with(long(), |builder| builder, limits).await;
         let turn = server.say("Hi").await;
         let mut lazy = begin_to_look(&server, &turn, by, TINY).await;
@@ -110,7 +110,7 @@ async fn a_viewer_that_takes_nothing_is_cut_and_goes_on_and_the_turn_was_not_slo
             }
         });
         cut.await.unwrap_or_else(|_| panic!("by {by:?} it is never cut"));
-        assert!(began.elapsed().as_millis() >= u128::from(BEHIND_MS_MAX) / 2, "not before its time");
+        assert!(began.elapsed().as_millis() >= u128::from(STALL_MS_MAX) / 2, "not before its time");
         let mut taken = Vec::new();
         let end = lazy.read_to_end(&mut taken).await;
         let seen = events_in(&taken, by);
@@ -147,7 +147,7 @@ fn waiting(server: &TestServer) -> usize {
 async fn nothing_is_left_for_a_client_that_never_reads_however_little_it_is() {
     // Of some of these turns everything has been handed to the connection when it is full, of some a part, of some nothing.
     let limits = ServerLimits {
-        behind_ms_max: BEHIND_MS_MAX,
+        viewer_stall_ms_max: STALL_MS_MAX,
         message_bytes_max: 3 << 20,
         turns_per_key_max: 100,
         ..ServerLimits::default()
@@ -176,8 +176,11 @@ async fn nothing_is_left_for_a_client_that_never_reads_however_little_it_is() {
 // R: R3
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_viewer_that_takes_slowly_is_not_cut() {
-    let limits =
-        ServerLimits { behind_ms_max: BEHIND_MS_MAX, message_bytes_max: 4 << 20, ..ServerLimits::default() };
+    let limits = ServerLimits {
+        viewer_stall_ms_max: STALL_MS_MAX,
+        message_bytes_max: 4 << 20,
+        ..ServerLimits::default()
+    };
     // One large event, which lasts longer than a viewer may take nothing.
     let model = ScriptQueue::new([ModelScript::new().say("Short.")]);
     let server = &TestServer::start_with(model, |builder| builder, limits).await;
@@ -187,7 +190,7 @@ async fn a_viewer_that_takes_slowly_is_not_cut() {
         // A kernel with a tiny buffer drops what does not fit, and gets it again only after a while.
         let mut slow = begin_to_look(server, turn, by, 64 << 10).await;
         let (began, mut taken) = (Instant::now(), 0);
-        while began.elapsed().as_millis() < u128::from(4 * BEHIND_MS_MAX) {
+        while began.elapsed().as_millis() < u128::from(4 * STALL_MS_MAX) {
             // What is slow is the client: so many bytes in a millisecond, also behind a moment that the machine was busy in.
             if taken as u128 > 300 * began.elapsed().as_millis() {
                 tokio::time::sleep(std::time::Duration::from_millis(5)).await;

@@ -63,6 +63,23 @@ pub struct ConfigFile {
     pub(crate) source: ConfigSource,
 }
 
+/// Keys by the names of earlier releases, which are still read: section, old name, new name.
+const RENAMED_KEYS: [([&str; 2], &str, &str); 2] = [
+    (["server", "limits"], "behind_bytes_max", "viewer_backlog_bytes_max"),
+    (["server", "limits"], "behind_ms_max", "viewer_stall_ms_max"),
+];
+
+/// A key under the name of an earlier release. It still works; new files use the new name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RenamedKey {
+    /// Section of the key, such as `server.limits`.
+    pub section: String,
+    /// The name in the file.
+    pub old: &'static str,
+    /// The name today.
+    pub new: &'static str,
+}
+
 /// The text itself, for errors that are found later.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ConfigSource {
@@ -77,6 +94,24 @@ impl ConfigFile {
             toml::from_str(text).map_err(|error| ConfigError::from_toml(name, text, &error))?;
         file.source = ConfigSource { file: name.to_owned(), text: text.to_owned() };
         Ok(file)
+    }
+
+    /// Keys of the file that have another name today, to warn about.
+    ///
+    /// ```
+    /// let text = "[server]\nlimits = { behind_ms_max = 5000 }";
+    /// let file = throughline::config::ConfigFile::parse("throughline.toml", text)?;
+    /// assert_eq!(file.server.limits.as_ref().map(|limits| limits.get_ref().viewer_stall_ms_max), Some(5_000));
+    /// assert_eq!(file.renamed_keys()[0].new, "viewer_stall_ms_max");
+    /// # Ok::<(), throughline::config::ConfigError>(())
+    /// ```
+    pub fn renamed_keys(&self) -> Vec<RenamedKey> {
+        let Ok(table) = self.source.text.parse::<toml::Table>() else { return Vec::new() };
+        let found = RENAMED_KEYS.into_iter().filter(|(section, old, _)| {
+            let section = section.iter().try_fold(&table, |table, name| table.get(*name)?.as_table());
+            section.is_some_and(|section| section.contains_key(*old))
+        });
+        found.map(|(section, old, new)| RenamedKey { section: section.join("."), old, new }).collect()
     }
 
     /// Reads a file from disk.

@@ -15,8 +15,8 @@ pub use agent::{AGENT_NAME_CHARS_MAX, FieldError};
 pub use error::{ConfigError, ConfigLocation};
 pub use file::{
     AgentLimitsSection, AgentSection, ConfigFile, FilesSection, HttpSection, LimitsSection, OnOff,
-    ProfileSection, ResultsAs, SteeringMode, TextProtocolKind, TimeoutsSection, ToolCallSection, ToolMode,
-    ToolStartMode, ToolsSection, UpstreamSection, UserSection,
+    ProfileSection, RenamedKey, ResultsAs, SteeringMode, TextProtocolKind, TimeoutsSection, ToolCallSection,
+    ToolMode, ToolStartMode, ToolsSection, UpstreamSection, UserSection,
 };
 pub use resolve::{AppSettings, ConfigFlags, DEFAULT_AGENT, DEMO, EnvVars, resolve, resolve_with_stored};
 pub use serving::{

@@ -187,9 +187,11 @@ pub struct ServerLimits {
     pub streams_per_key_max: u32,
     /// Largest backlog of a viewer that has read nothing for a second, in bytes, before its connection is closed; it
     /// can resume from its position. Default 1 MiB.
-    pub behind_bytes_max: u64,
+    #[serde(alias = "behind_bytes_max")]
+    pub viewer_backlog_bytes_max: u64,
     /// For how long a viewer may take nothing before its connection is cut, in milliseconds. Default 10,000.
-    pub behind_ms_max: u64,
+    #[serde(alias = "behind_ms_max")]
+    pub viewer_stall_ms_max: u64,
     /// Silence on a stream after which a comment says that it lives, in milliseconds. Default 10,000.
     pub heartbeat_ms: u64,
     /// Longest time that the head of a streamed chat completion waits for the first sign of the model, so that an
@@ -230,8 +232,8 @@ impl Default for ServerLimits {
             turns_per_key_max: 8,
             parked_turns_per_key_max: 64,
             streams_per_key_max: 64,
-            behind_bytes_max: 1 << 20,
-            behind_ms_max: 10_000,
+            viewer_backlog_bytes_max: 1 << 20,
+            viewer_stall_ms_max: 10_000,
             heartbeat_ms: 10_000,
             head_hold_ms: 3_000,
             reconnect_ms: 30_000,
@@ -264,8 +266,8 @@ impl ServerLimits {
             ("turns_per_key_max", self.turns_per_key_max.into()),
             ("parked_turns_per_key_max", self.parked_turns_per_key_max.into()),
             ("streams_per_key_max", self.streams_per_key_max.into()),
-            ("behind_bytes_max", self.behind_bytes_max),
-            ("behind_ms_max", self.behind_ms_max),
+            ("viewer_backlog_bytes_max", self.viewer_backlog_bytes_max),
+            ("viewer_stall_ms_max", self.viewer_stall_ms_max),
             ("heartbeat_ms", self.heartbeat_ms),
             ("head_hold_ms", self.head_hold_ms),
             ("reconnect_ms", self.reconnect_ms),

@@ -76,7 +76,7 @@ struct SocketSession {
 /// Serves one WebSocket to its end.
 pub(super) async fn run(caller: SocketCaller, socket: WebSocket, canceller: Arc<ConnectionCanceller>) {
     let (sink, incoming) = socket.split();
-    let send_timeout = Duration::from_millis(caller.state.limits.behind_ms_max);
+    let send_timeout = Duration::from_millis(caller.state.limits.viewer_stall_ms_max);
     let mut session = SocketSession {
         caller,
         sink,
