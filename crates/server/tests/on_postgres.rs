@@ -146,7 +146,7 @@ async fn a_search_whose_client_leaves_is_cancelled_and_others_go_on_meanwhile() 
     let limits = ServerLimits::default();
     let server =
         TestServer::start_in(Some(url.clone()), ScriptQueue::new([]), |builder| builder, limits).await;
-    let held = cluster.hold(database, "LOCK TABLE tl.said IN ACCESS EXCLUSIVE MODE");
+    let held = cluster.hold(database, "LOCK TABLE tl.search_text IN ACCESS EXCLUSIVE MODE");
     let waiting =
         || cluster.sql(database, "SELECT count(*) FROM pg_locks WHERE NOT granted AND database <> 0");
     let asking = tokio::spawn(server.client().get(server.url("/v1/search?q=anything")).send());

@@ -1,7 +1,8 @@
-//! The bytes of files, in a folder, under the hash of their content. R: S4
+//! The bytes of files, in a folder, under the hash of their content.
 //!
 //! No name that anyone gives ever becomes a path: a blob's place is made of the 64 hex digits of its BLAKE3 hash,
 //! `ab/cd/abcd…`. Equal contents are one blob. A blob goes when no file in the catalog needs it any more.
+// R: S4
 
 use crate::catalog::Catalog;
 use crate::error::StoreError;
@@ -14,12 +15,12 @@ use tokio::task::spawn_blocking;
 
 /// Where unfinished blobs are.
 const UNFINISHED_FOLDER: &str = "unfinished";
-/// How many hashes are looked up in the catalog at once.
+/// Hashes looked up in the catalog at once.
 const LOOKUP_BATCH: usize = 500;
-/// How much is gathered before it is written, in bytes.
+/// Bytes gathered before they are written.
 const WRITE_BUFFER_BYTES: usize = 256 << 10;
 
-/// How much a folder takes.
+/// Limits of a folder of blobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlobLimits {
     /// One file, in bytes. Default 64 MiB: more than any model takes.
@@ -32,7 +33,7 @@ impl Default for BlobLimits {
     }
 }
 
-/// Why a blob cannot be kept or had.
+/// Reason that a blob cannot be stored or read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BlobError {
@@ -53,12 +54,7 @@ pub enum BlobError {
     },
     /// The file system says no.
     #[error("files cannot be kept in {}: {error}", path.display())]
-    Io {
-        /// Where.
-        path: PathBuf,
-        /// Why.
-        error: io::Error,
-    },
+    Io { path: PathBuf, error: io::Error },
     /// The catalog could not be asked.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -79,7 +75,6 @@ pub struct BlobFolder {
 pub struct StoredBlob {
     /// Its name.
     pub hash: String,
-    /// How large it is.
     pub bytes: u64,
     _not_collected: OwnedRwLockReadGuard<()>,
 }
@@ -113,7 +108,6 @@ impl BlobFolder {
         Self { root: Arc::from(root), limits, in_use: Arc::default() }
     }
 
-    /// How much it takes.
     pub fn limits(&self) -> BlobLimits {
         self.limits
     }

@@ -1,25 +1,21 @@
-//! Why a store refused or failed.
+//! Errors of a store.
 
-/// Why something could not be stored or found out. Nothing of a refused change has been written.
+/// Error of a store. Nothing of a refused change has been written.
 ///
-/// What is absent, or belongs to another user, is no error: it is `None` or the like.
+/// A row that is absent, or belongs to another user, is no error: it is `None` or the like.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
-    /// What was given cannot be stored or asked for.
+    /// A value that cannot be stored or searched for.
     #[error("`{field}` is not usable: {why}")]
     Invalid {
         /// Name of the field.
         field: &'static str,
-        /// What is wrong with it.
         why: String,
     },
     /// Something with this id is there already.
     #[error("there is already a {what} with this id")]
-    Exists {
-        /// What.
-        what: &'static str,
-    },
+    Exists { what: &'static str },
     /// A limit would be crossed.
     #[error("over the limit {limit} of {max}")]
     OverLimit {
@@ -38,32 +34,20 @@ pub enum StoreError {
     },
     /// There is no room on the disk. What is stored can be read.
     #[error("the disk is full: {why}")]
-    DiskFull {
-        /// What the store said.
-        why: String,
-    },
+    DiskFull { why: String },
     /// The store takes no changes at the moment. What is stored can be read.
     #[error("the store is read-only: {why}")]
-    ReadOnly {
-        /// Why.
-        why: String,
-    },
-    /// What is on the disk is damaged.
+    ReadOnly { why: String },
+    /// The data on the disk is damaged.
     #[error("the store is damaged: {why}")]
-    Corrupt {
-        /// What the store said.
-        why: String,
-    },
+    Corrupt { why: String },
     /// The store is gone, or did something that it must not.
     #[error("the store failed: {why}")]
-    Failed {
-        /// What it said.
-        why: String,
-    },
+    Failed { why: String },
 }
 
 impl StoreError {
-    /// What was given is not usable.
+    /// An [`Invalid`](Self::Invalid) value.
     pub fn invalid(field: &'static str, why: impl Into<String>) -> Self {
         Self::Invalid { field, why: why.into() }
     }

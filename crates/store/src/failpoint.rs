@@ -1,4 +1,4 @@
-//! Places at which a test lets the process die, and rules that a test leaves out to see itself fail. R: S2, S3
+//! Points at which a test lets the process die, and rules that a test disables to see itself fail.
 //!
 //! Without the feature `failpoints` nothing of this is in a program: every function is empty, every rule holds.
 //!
@@ -8,6 +8,7 @@
 //! - `THROUGHLINE_DIES_AFTER_MS=300`: not at once but after so long, in which whoever came by there stands still, and others
 //!   go on: a disk that hangs before the machine dies.
 //! - `THROUGHLINE_LEAVES_OUT=log_first`: see [`SafetyRule`].
+// R: S2, S3
 
 use crate::log::LogBatch;
 
@@ -29,7 +30,7 @@ pub fn hit(name: &str) {
     let _ = name;
 }
 
-/// Whether a test wants to see what happens without a rule.
+/// True if a test disables a rule to see what happens without it.
 #[inline]
 pub fn is_disabled(rule: SafetyRule) -> bool {
     #[cfg(feature = "failpoints")]
@@ -82,7 +83,7 @@ mod enabled {
     struct CrashPoint {
         name: String,
         kind: String,
-        /// How often the process still comes by and lives.
+        /// Passes that the process still survives.
         remaining: AtomicU64,
     }
 

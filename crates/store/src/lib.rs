@@ -4,7 +4,7 @@
 //! [`Durability`]; the payload is bytes. It never repairs: a gap, a repetition or a former owner is refused.
 //!
 //! ```
-//! # tokio::runtime::ThroughlineBuilder::new_current_thread().build().unwrap().block_on(async {
+//! # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
 //! use throughline_store::{Durability, Log, MemoryLog, LogRecord};
 //!
 //! let log = MemoryLog::default();
@@ -19,6 +19,8 @@
 //! assert_eq!(tail.next().await?, None); // the turn is over
 //! # Ok::<(), throughline_store::LogError>(()) }).unwrap();
 //! ```
+
+#![allow(missing_docs, reason = "a crate of this workspace: only what needs words has them")]
 
 pub mod blobs;
 pub mod catalog;

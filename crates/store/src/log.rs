@@ -1,4 +1,4 @@
-//! What every log can do, in memory or on disk.
+//! The interface of every log, in memory or on disk.
 
 use crate::error::StoreError;
 use async_trait::async_trait;
@@ -9,7 +9,7 @@ use std::sync::Arc;
 /// The kind of a turn's last record. The only kind that a log knows.
 pub const STREAM_END: &str = "stream_end";
 
-/// What a record must survive before it is acknowledged. Ordered: a batch is as durable as its strongest record.
+/// Failure that a record must survive before it is acknowledged. Ordered: a batch is as durable as its strongest record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Durability {
     /// The death of the process: deltas, borders, intents and results of tools that can run again.
@@ -18,7 +18,7 @@ pub enum Durability {
     Power,
 }
 
-/// Which owner of a turn is writing. Grows with each [`Log::claim`]; appends of an older one are refused.
+/// Epoch of a turn's owner. Grows with each [`Log::claim`]; appends of an older one are refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct OwnerEpoch(pub u64);
 
@@ -29,7 +29,6 @@ pub struct LogRecord {
     pub seq: u64,
     /// The event's `type`.
     pub kind: Cow<'static, str>,
-    /// What it must survive.
     pub durability: Durability,
     /// The event as JSON on one line. Never looked into.
     pub payload: Bytes,
@@ -47,7 +46,7 @@ impl LogRecord {
     }
 }
 
-/// What must be echoed to an upstream, kept beside the log and never served to viewers.
+/// State that must be echoed to an upstream verbatim; stored next to the log and never served to viewers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProviderStateRecord {
     /// The step that it belongs to.
@@ -56,18 +55,18 @@ pub struct ProviderStateRecord {
     pub payload: Bytes,
 }
 
-/// What is appended at once: all of it or nothing.
+/// Records that are appended together: all of them or none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LogBatch {
     /// Dense, continuing the log. May be empty.
     pub records: Vec<LogRecord>,
     /// Written in the same transaction.
     pub provider_state: Vec<ProviderStateRecord>,
-    /// Whether a busy log may keep it for a moment.
+    /// Lets a busy log delay the batch for a moment.
     pub urgency: AppendUrgency,
 }
 
-/// Whether an append lets others gather before it, so that a busy log writes many of them at once. Ordered: what is
+/// Urgency of an append: a deferrable one lets others gather, so that a busy log writes many of them at once. Ordered: a group
 /// written at once is as urgent as the most urgent of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum AppendUrgency {
@@ -155,20 +154,16 @@ pub enum LogError {
         /// The number that was read behind.
         after: u64,
     },
-    /// What was to replace the records of a turn does not stand for them.
+    /// The records that should replace those of a turn do not stand for them.
     #[error("the merged records of turn `{turn}` do not stand for the whole: {why}")]
     InvalidMerge {
         /// The turn.
         turn: String,
-        /// What is wrong.
         why: &'static str,
     },
     /// There is too little room for a new turn. Those that run can finish.
     #[error("there is no room for a new turn: {why}")]
-    NoRoom {
-        /// What is missing.
-        why: String,
-    },
+    NoRoom { why: String },
     /// The turn is over a limit of this log.
     #[error("turn `{turn}` is over the limit {limit}")]
     TurnTooLarge {
@@ -179,10 +174,7 @@ pub enum LogError {
     },
     /// The store itself failed.
     #[error("the log cannot be written or read: {why}")]
-    StoreFailure {
-        /// What it said.
-        why: String,
-    },
+    StoreFailure { why: String },
 }
 
 /// Another server that a turn belongs to.
@@ -190,11 +182,10 @@ pub enum LogError {
 pub struct TurnOwner {
     /// Its machine, its process, and its number in the database.
     pub name: String,
-    /// Whether it can still be reached.
     pub lease: OwnerLease,
 }
 
-/// Whether an [`TurnOwner`] runs.
+/// State of the lease of a [`TurnOwner`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OwnerLease {
     /// It does.
@@ -242,7 +233,7 @@ pub trait Log: Send + Sync {
     /// A cursor behind `after` that follows the turn to its end. A number behind the end is [`LogError::Ahead`].
     async fn tail(&self, turn: &str, after: u64) -> Result<Box<dyn LogTail>, LogError>;
 
-    /// Whether a turn that does not exist yet may begin: [`LogError::NoRoom`] or [`LogError::StoreFailure`] if the log could not
+    /// Checks that a new turn may begin: [`LogError::NoRoom`] or [`LogError::StoreFailure`] if the log could not
     /// bear it. Turns that run go on meanwhile. Asked before each turn, so it must be cheap.
     fn accepts_new_turns(&self) -> Result<(), LogError> {
         Ok(())
@@ -272,7 +263,7 @@ pub trait Log: Send + Sync {
     async fn delete(&self, turn: &str) -> Result<(), LogError>;
 }
 
-/// Whether merged records stand for the whole of a turn.
+/// Checks that merged records stand for the whole of a turn.
 pub(crate) fn check_merge(turn: &str, before: &[LogRecord], after: &[LogRecord]) -> Result<(), LogError> {
     let invalid = |why| Err(LogError::InvalidMerge { turn: turn.to_owned(), why });
     if before.last().map(|record| record.seq) != after.last().map(|record| record.seq) {

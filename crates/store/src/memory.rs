@@ -9,7 +9,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
 
-/// How much a [`MemoryLog`] keeps.
+/// Limits of a [`MemoryLog`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryLimits {
     /// Ended turns kept for late readers; the one that ended first goes first. A reader that is already following a
@@ -216,10 +216,10 @@ impl MemoryTurn {
     }
 
     fn check_not_ahead(&self, after: u64, last_seq: u64) -> Result<(), LogError> {
-        match after > last_seq {
-            true => Err(LogError::Ahead { turn: self.id.clone(), after, last_seq }),
-            false => Ok(()),
+        if after > last_seq {
+            return Err(LogError::Ahead { turn: self.id.clone(), after, last_seq });
         }
+        Ok(())
     }
 }
 

@@ -1,20 +1,14 @@
-//! How a store is, for whoever watches it.
+//! Health and counters of a store.
 
-/// Whether the store can be relied on.
+/// Health of the store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StoreHealth {
     /// It takes whatever comes.
     Healthy,
     /// Running turns go on while there is room for them; nothing new is taken.
-    ReadOnly {
-        /// Why.
-        why: String,
-    },
+    ReadOnly { why: String },
     /// Nothing can be written; what is there may be readable.
-    Unavailable {
-        /// Why.
-        why: String,
-    },
+    Unavailable { why: String },
 }
 
 /// A turn in the log.
@@ -22,11 +16,11 @@ pub enum StoreHealth {
 pub struct LoggedTurn {
     /// Its id.
     pub id: String,
-    /// Whether it has its last record.
+    /// True once it has its last record.
     pub ended: bool,
 }
 
-/// What a store has done since it was opened, and what it has to do.
+/// Counters of a store since it was opened, and its backlog.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StoreStats {
     /// Transactions committed.
@@ -43,7 +37,7 @@ pub struct StoreStats {
     pub queue_bytes: usize,
     /// Turns in memory now.
     pub turns: usize,
-    /// What their viewers can read from memory, in bytes.
+    /// Bytes that viewers can read from memory.
     pub ring_bytes: usize,
     /// Searches that were interrupted because nobody waited for them any more, or for too long.
     pub searches_abandoned: u64,

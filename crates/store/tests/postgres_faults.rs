@@ -346,7 +346,7 @@ async fn what_a_crash_of_both_takes_is_never_power_and_a_viewer_ahead_is_told() 
 async fn locked(url: &str) -> sqlx::PgConnection {
     use sqlx::Connection;
     let mut db = sqlx::PgConnection::connect(url).await.unwrap();
-    for sql in ["BEGIN", "LOCK TABLE tl.said IN ACCESS EXCLUSIVE MODE"] {
+    for sql in ["BEGIN", "LOCK TABLE tl.search_text IN ACCESS EXCLUSIVE MODE"] {
         sqlx::query(sql).execute(&mut db).await.unwrap();
     }
     db

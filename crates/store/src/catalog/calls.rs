@@ -1,4 +1,5 @@
-//! The history of tool calls. R: S4
+//! The history of tool calls.
+// R: S4
 
 use serde::{Deserialize, Serialize};
 
@@ -15,25 +16,22 @@ pub struct CallRow {
     pub step: u32,
     /// Name of the tool.
     pub tool_name: String,
-    /// Where the tool comes from.
     pub source: String,
-    /// What the tool may do.
     pub effect: String,
     /// As in `tool_result`, or what it is doing now.
     pub status: String,
     /// As JSON, or the text that is not JSON.
     pub arguments: String,
-    /// What came out, in short.
+    /// Summary of the output.
     pub output_summary: Option<String>,
-    /// Why it failed.
     pub error: Option<String>,
-    /// When it began to run, or was announced if it never ran; milliseconds since 1970.
+    /// Start of its run, or its announcement if it never ran; milliseconds since 1970.
     pub started_at: i64,
-    /// How long it ran, in milliseconds.
+    /// Duration of its run, in milliseconds.
     pub duration_ms: Option<i64>,
 }
 
-/// Which calls; what is `None` matches all.
+/// Selects calls; a field that is `None` matches all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CallFilter {
     /// Of this tool.
@@ -64,7 +62,7 @@ impl CallFilter {
     }
 }
 
-/// How many calls there are of each kind.
+/// Numbers of calls by status and by tool.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CallCounts {
     /// All.
@@ -75,11 +73,10 @@ pub struct CallCounts {
     pub by_tool: Vec<NamedCount>,
 }
 
-/// How many of something.
+/// A name with the number of its calls.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NamedCount {
     /// Of what.
     pub name: String,
-    /// How many.
     pub count: u64,
 }

@@ -1,4 +1,5 @@
-//! Conversations as rows: trees of turns with a title. R: S4
+//! Conversations as rows: trees of turns with a title.
+// R: S4
 
 use super::calls::CallRow;
 use super::turns::TurnRow;
@@ -41,7 +42,7 @@ pub struct ConversationSummary {
     /// The conversation.
     #[serde(flatten)]
     pub conversation: ConversationRow,
-    /// How many turns it has, all branches counted.
+    /// Number of its turns, all branches counted.
     pub turns: u64,
     /// The turn that runs in it now.
     pub running_turn_id: Option<String>,
@@ -58,21 +59,18 @@ pub struct NewConversation {
     pub created_at: i64,
 }
 
-/// What became of something that was to be removed.
+/// Outcome of a removal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RemovalOutcome {
     /// It is gone, with everything that was only its own.
     Removed(RemovalSummary),
     /// A turn of it runs; cancel it first. Nothing was removed.
-    StillRunning {
-        /// Which.
-        turn_id: String,
-    },
+    StillRunning { turn_id: String },
     /// There is no such thing.
     NotFound,
 }
 
-/// What is gone.
+/// Everything that a removal deleted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RemovalSummary {
     /// Conversations.
@@ -98,7 +96,7 @@ pub struct SearchHit {
     pub turn_id: Option<String>,
     /// In which part.
     pub part: SearchHitPart,
-    /// What stands around it.
+    /// The text around the hit.
     pub snippet: String,
     /// Milliseconds since 1970: when the turn began, or the conversation.
     pub at: i64,
@@ -125,11 +123,11 @@ pub struct ImportedConversation {
     pub turns: Vec<TurnRow>,
     /// Calls of these turns.
     pub calls: Vec<CallRow>,
-    /// Which turn uses which file, as ids of both. Files that the user does not have are left out.
+    /// Pairs of a turn and a file that it uses, by id. Files that the user does not have are left out.
     pub files: Vec<(String, String)>,
 }
 
-/// What to forget: whatever is older than the times given, in milliseconds since 1970. `None` = it stays.
+/// Cutoffs of retention, in milliseconds since 1970: older rows are deleted. `None` = they stay.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RetentionCutoffs {
     /// Conversations in which nothing has happened since, and turns that stand alone.

@@ -1,19 +1,22 @@
-//! What users set, as JSON documents, and the answers that are remembered for them.
+//! JSON documents that users set, and answers that are remembered for them.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// What a document is. Each kind has its own names.
+/// Kind of a document. Each kind has its own names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DocumentKind {
-    /// An agent that was made at run time. Those of the configuration file are not here and cannot be changed. R: O4
+    /// An agent that was made at run time. Those of the configuration file are not here and cannot be changed.
+    // R: O4
     Agent,
-    /// Which tools are switched on or off.
+    /// Tools that are switched on or off.
     ToolToggles,
-    /// What a user has said to a turn that runs, until that is over. R: T14
+    /// Messages that a user sent to a running turn, until it ends.
+    // R: T14
     Queued,
-    /// What an answer in a chat has asked a person, until the next message answers it. R: A3
+    /// Questions in an answer of a chat, until the next message answers them.
+    // R: A3
     ChatQuestion,
     /// Anything else that a user or a page sets.
     Setting,
@@ -54,19 +57,18 @@ pub struct StoredDocument {
 /// A document to be written.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NewDocument {
-    /// What it is.
     pub kind: DocumentKind,
     /// Its name among those of its kind.
     pub name: String,
     /// Never looked into.
     pub body: Value,
-    /// What must be there before.
+    /// Precondition of the write.
     pub precondition: DocumentPrecondition,
     /// Milliseconds since 1970.
     pub now: i64,
 }
 
-/// What must be there before a change, so that two people do not overwrite each other.
+/// Precondition of a write, so that two people do not overwrite each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DocumentPrecondition {
     /// Whatever.
@@ -77,7 +79,7 @@ pub enum DocumentPrecondition {
     Version(u64),
 }
 
-/// What became of a document that was to be written.
+/// Outcome of writing a document.
 #[derive(Clone, Debug, PartialEq)]
 pub enum PutOutcome {
     /// It is there now.
@@ -91,7 +93,7 @@ pub enum PutOutcome {
 pub struct NewRemembered {
     /// Holds in this conversation only, and goes with it; `None` = always.
     pub conversation_id: Option<String>,
-    /// What it is about: an answer about the same, in the same conversation or always, is replaced.
+    /// Subject of the answer: an answer about the same, in the same conversation or always, is replaced.
     pub about: String,
     /// Never looked into.
     pub answer: Value,
@@ -99,14 +101,15 @@ pub struct NewRemembered {
     pub at: i64,
 }
 
-/// An answer that is remembered. R: A2
+/// An answer that is remembered.
+// R: A2
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RememberedRow {
     /// By which it is taken back. Never used again.
     pub number: u64,
     /// Holds in this conversation only; `None` = always.
     pub conversation_id: Option<String>,
-    /// What it is about.
+    /// Subject of the answer.
     pub about: String,
     /// Never looked into.
     pub answer: Value,

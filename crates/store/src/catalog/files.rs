@@ -13,7 +13,6 @@ pub struct FileRow {
     pub name: String,
     /// As its maker says.
     pub media_type: String,
-    /// How large it is.
     pub bytes: u64,
     /// Of its content: the name of its blob.
     pub hash: String,
@@ -30,7 +29,6 @@ pub struct NewFile {
     pub name: String,
     /// As its maker says.
     pub media_type: String,
-    /// How large it is.
     pub bytes: u64,
     /// Of its content: the name of its blob.
     pub hash: String,

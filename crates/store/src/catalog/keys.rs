@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// How often the last use of a key is written: once a minute, in milliseconds.
+/// Interval at which the last use of a key is written: once a minute, in milliseconds.
 pub const LAST_USED_INTERVAL_MS: i64 = 60_000;
 
 /// A key.
@@ -10,13 +10,12 @@ pub const LAST_USED_INTERVAL_MS: i64 = 60_000;
 pub struct KeyRow {
     /// The part of the key that is no secret.
     pub id: String,
-    /// Who uses it.
+    /// The user whom it identifies.
     pub user: String,
-    /// What its owner calls it.
+    /// Name given by its owner.
     pub name: String,
     /// Of the secret. Compared by the caller, in constant time.
     pub hash: String,
-    /// What it allows.
     pub scopes: Vec<String>,
     /// Milliseconds since 1970.
     pub created_at: i64,
@@ -29,7 +28,7 @@ pub struct KeyRow {
 }
 
 impl KeyRow {
-    /// Whether it is worth anything at this time.
+    /// True unless it is revoked or has expired at this time.
     pub fn is_valid(&self, now: i64) -> bool {
         self.revoked_at.is_none() && self.expires_at.is_none_or(|expires| now < expires)
     }

@@ -1,8 +1,8 @@
-//! How much a catalog takes.
+//! Limits of a catalog.
 
 use serde::{Deserialize, Serialize};
 
-/// How much a catalog takes. What is over a limit is [`StoreError::OverLimit`](crate::StoreError::OverLimit) with the
+/// Limits of a catalog. A value over a limit is [`StoreError::OverLimit`](crate::StoreError::OverLimit) with the
 /// name of the field, but for a title, which is cut, and raw bytes, of which the beginning is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -25,12 +25,12 @@ pub struct CatalogLimits {
     pub raw_attempt_bytes_max: u64,
     /// Raw upstream bytes of one turn. Default 64 MiB.
     pub raw_turn_bytes_max: u64,
-    /// What is looked for, in characters. Default 1,000.
+    /// Length of a search text, in characters. Default 1,000.
     pub search_chars_max: usize,
-    /// How long a search looks before it gives what it has and says that this is not all, in milliseconds. Default 150:
-    /// whoever types sees something of it at once, and the next page goes on from there.
+    /// Time after which a search returns the hits that it has and says that there may be more, in milliseconds. Default 150:
+    /// users see something while they type, and the next page continues from there.
     pub search_ms_max: u64,
-    /// How long a request waits for a search in all, in milliseconds. Default 5,000: longer than all that may be before it.
+    /// Longest time that a request waits for a search in all, in milliseconds. Default 5,000: longer than all searches before it.
     pub search_wait_ms_max: u64,
     /// Searches that wait for the one that is under way. Default 16: each takes at most `search_ms_max`.
     pub searches_waiting_max: usize,

@@ -42,7 +42,8 @@ use std::collections::HashSet;
 /// Everything that is kept beside the log.
 ///
 /// All times are milliseconds since 1970 and given by the caller; all ids are made by the caller, 128 random bits or
-/// more. Each method is one transaction. R: S1, S4
+/// more. Each method is one transaction.
+// R: S1, S4
 #[async_trait]
 pub trait Catalog: Send + Sync {
     // Turns
@@ -110,7 +111,7 @@ pub trait Catalog: Send + Sync {
 
     /// Where a text stands in titles, inputs and answers, whatever its case, newest first. `%`, `_` and the like mean
     /// themselves. Nothing is found for a text of blanks only. What cannot be looked through in time is for the next page,
-    /// and the page says that it is [partial](Page::partial).
+    /// and the page says that it is [partial](ResultPage::partial).
     ///
     /// # Errors
     /// [`StoreError::Busy`]: too many searches wait, or this one has waited too long.
@@ -164,7 +165,7 @@ pub trait Catalog: Send + Sync {
         page: &PageRequest,
     ) -> Result<ResultPage<CallRow>, StoreError>;
 
-    /// How many calls there are of each kind.
+    /// Numbers of calls by status and by tool.
     async fn count_calls(&self, user: &str, filter: &CallFilter) -> Result<CallCounts, StoreError>;
 
     /// Turns and calls of a time as figures: what metrics are computed from.
@@ -257,7 +258,7 @@ pub trait Catalog: Send + Sync {
     /// Removes a file, used or not, and says what it was.
     async fn remove_file(&self, user: &str, id: &str) -> Result<Option<FileRow>, StoreError>;
 
-    /// Which of these blobs some file, of whichever user, still needs: for the blob folder itself.
+    /// Those of these blobs that a file of any user still needs: for the blob folder itself.
     async fn blobs_in_use(&self, hashes: &[String]) -> Result<HashSet<String>, StoreError>;
 
     // Raw upstream bytes
@@ -275,7 +276,7 @@ pub trait Catalog: Send + Sync {
     /// there is no such turn.
     async fn mark_raw_truncated(&self, user: &str, id: &RawId, now: i64) -> Result<bool, StoreError>;
 
-    /// What is kept of a turn's upstreams, in order.
+    /// Stored replies of a turn's upstreams, in order.
     async fn raw_of_turn(&self, user: &str, turn_id: &str) -> Result<Vec<RawRow>, StoreError>;
 
     /// The bytes of one answer.

@@ -8,7 +8,7 @@ pub const PAGE_ROWS_MAX: u32 = 200;
 /// Rows of a page when nothing is said.
 pub const PAGE_ROWS_DEFAULT: u32 = 50;
 
-/// Which page.
+/// A page of a list.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PageRequest {
     /// [`ResultPage::next`] of the page before; `None` = the first page.
@@ -40,7 +40,7 @@ impl PageRequest {
         Self { limit, ..self }
     }
 
-    /// How many rows are really given.
+    /// Number of rows on the page, within the limits.
     pub fn rows(&self) -> u32 {
         self.limit.clamp(1, PAGE_ROWS_MAX)
     }

@@ -1,9 +1,10 @@
-//! What metrics are computed from: the few columns of turns and calls that are figures. R: U5
+//! Samples from which metrics are computed: the few columns of turns and calls that are figures.
+// R: U5
 
 use super::TurnTiming;
 use serde::{Deserialize, Serialize};
 
-/// Which samples.
+/// Time range of samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SampleRange {
     /// Begun then or later, in milliseconds since 1970.
@@ -14,7 +15,7 @@ pub struct SampleRange {
     pub rows_max: u32,
 }
 
-/// What was found, newest first.
+/// Samples of a range, newest first.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MetricSamples {
     /// Turns begun in the time.
@@ -57,7 +58,7 @@ pub struct TurnSample {
     pub created_at: i64,
     /// As [`TurnRow::status`](super::TurnRow::status).
     pub status: String,
-    /// How fast it was, as far as it has ended.
+    /// Speed of the turn, if it has ended.
     pub pace: TurnTiming,
 }
 
@@ -70,6 +71,6 @@ pub struct CallSample {
     pub status: String,
     /// Milliseconds since 1970.
     pub started_at: i64,
-    /// How long it ran, in milliseconds.
+    /// Duration of its run, in milliseconds.
     pub duration_ms: Option<i64>,
 }

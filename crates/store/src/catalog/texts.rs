@@ -9,14 +9,14 @@ pub const ID_BYTES_MAX: usize = 256;
 pub const FILE_NAME_CHARS_MAX: usize = 200;
 /// Most of an input that becomes a title, in characters.
 const AUTO_TITLE_CHARS: usize = 60;
-/// How much of an input or an answer a list shows, in characters.
+/// Length of an input or an answer in a list, in characters.
 pub const PREVIEW_CHARS: usize = 200;
-/// What a snippet shows before and after what was found, in characters.
+/// Context of a snippet before and after the hit, in characters.
 const SNIPPET_CONTEXT_CHARS: usize = 60;
 /// Fewer characters than this are in no index of trigrams.
 pub const TRIGRAM_CHARS: usize = 3;
 
-/// What somebody wants to call something new.
+/// Checks an id or a name that a client chose.
 ///
 /// # Errors
 /// It is empty, too long, or has control characters, which no protocol of ours could carry.
@@ -43,7 +43,7 @@ pub fn normalize_title(text: &str, chars_max: usize) -> String {
     truncate_chars(&collapse_whitespace(text), chars_max)
 }
 
-/// What an input is called until somebody gives its conversation a title.
+/// Title of a conversation from its first input.
 pub fn auto_title(input: &str) -> String {
     let line = collapse_whitespace(input);
     if line.chars().nth(AUTO_TITLE_CHARS).is_none() {
@@ -101,7 +101,7 @@ fn truncate_chars(text: &str, chars_max: usize) -> String {
     text.chars().take(chars_max).collect()
 }
 
-/// What is looked for: what can be found, as it is asked.
+/// A search text, and how it can be searched.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SearchTerm {
     /// Long enough for an index of trigrams.
@@ -156,7 +156,7 @@ pub fn like_pattern(text: &str) -> String {
     pattern
 }
 
-/// What stands around the first place of `sought` in `text`, on one line.
+/// The text around the first occurrence of `sought` in `text`, on one line.
 pub fn snippet(text: &str, sought: &str) -> String {
     let at = find_ignoring_case(text, sought).unwrap_or_default();
     let before: Vec<char> = text[..at].chars().rev().take(SNIPPET_CONTEXT_CHARS + 1).collect();
@@ -175,7 +175,7 @@ pub fn snippet(text: &str, sought: &str) -> String {
     collapse_whitespace(&snippet)
 }
 
-/// Where `sought` begins in `text`, whatever the case.
+/// Offset of `sought` in `text`, regardless of case.
 pub fn find_ignoring_case(text: &str, sought: &str) -> Option<usize> {
     let sought: Vec<char> = sought.chars().map(fold_char).collect();
     let first = *sought.first()?;

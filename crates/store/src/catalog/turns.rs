@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// How long a key of idempotency is known: 24 hours, in milliseconds.
+/// Lifetime of an idempotency key: 24 hours, in milliseconds.
 pub const IDEMPOTENCY_MS: i64 = 24 * 60 * 60 * 1000;
 
 /// A turn that is about to begin.
@@ -15,15 +15,14 @@ pub struct NewTurnRow {
     pub message_id: String,
     /// In which conversation, and behind what.
     pub placement: TurnPlacement,
-    /// What makes a repeated request recognisable.
+    /// Recognises a repeated request.
     pub idempotency: Option<IdempotencyKey>,
     /// Everything that is needed to resume it, as JSON. Never looked into.
     pub stored: String,
-    /// Which agent answers.
     pub agent: String,
-    /// Which model, as `upstream/model`.
+    /// As `upstream/model`.
     pub model: Option<String>,
-    /// How calls travel.
+    /// Tool-calling mode.
     pub mode: Option<String>,
     /// The text of the input: what is searched, and where the title of a new conversation comes from.
     pub input_text: String,
@@ -47,14 +46,13 @@ pub enum TurnPlacement {
     },
     /// In a conversation that is there.
     InConversation {
-        /// Which one.
         conversation_id: String,
         /// Behind which turn; `None` = at the beginning, beside whatever began it before.
         parent: Option<TurnParent>,
     },
 }
 
-/// What a turn continues.
+/// The turn that another one continues.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TurnParent {
     /// A turn of the same conversation.
@@ -84,7 +82,7 @@ pub struct IdempotencyKey {
     pub body_hash: String,
 }
 
-/// What became of a [`NewTurnRow`].
+/// Outcome of creating a turn.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TurnCreation {
     /// It is there now, and runs.
@@ -94,10 +92,7 @@ pub enum TurnCreation {
     /// The key was used for another request in the last 24 hours. Nothing was written.
     KeyReused,
     /// A turn of the conversation is still running. Nothing was written.
-    ConversationBusy {
-        /// Which.
-        turn_id: String,
-    },
+    ConversationBusy { turn_id: String },
     /// There is no such conversation. Nothing was written.
     ConversationNotFound,
     /// The conversation has no such turn. Nothing was written.
@@ -113,23 +108,22 @@ pub struct TurnRow {
     pub user: String,
     /// `None` = it stands alone.
     pub conversation_id: Option<String>,
-    /// What it continues; `None` = the beginning.
+    /// The turn that it continues; `None` = the beginning.
     pub parent: Option<TurnParent>,
     /// Id of the answer.
     pub message_id: String,
     /// Everything that is needed to resume it, as JSON.
     pub stored: String,
-    /// Which agent answered.
     pub agent: String,
-    /// Which model, as `upstream/model`.
+    /// As `upstream/model`.
     pub model: Option<String>,
-    /// How calls travel.
+    /// Tool-calling mode.
     pub mode: Option<String>,
     /// The text of the input.
     pub input_text: String,
     /// Milliseconds since 1970.
     pub created_at: i64,
-    /// How it ended; `None` = it runs.
+    /// Its end; `None` = it runs.
     pub end: Option<TurnEnd>,
 }
 
@@ -140,35 +134,35 @@ impl TurnRow {
     }
 }
 
-/// What [`TurnRow::status`] says while there is no end.
+/// Status of a turn without an end ([`TurnRow::status`]).
 pub const STATUS_RUNNING: &str = "running";
 
-/// How a turn ended.
+/// The end of a turn.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TurnEnd {
     /// As in `stream_end`: completed, length, limit, error, cancelled, interrupted.
     pub status: String,
-    /// What it adds to the history, as JSON. Never looked into.
+    /// Messages that it adds to the history, as JSON. Never parsed here.
     pub adds: String,
     /// The text of the answer: what is searched.
     pub text: String,
-    /// What it cost, as in `session_stats`.
+    /// Usage, as in `session_stats`.
     pub usage: Option<Value>,
-    /// How fast it was.
     #[serde(default)]
     pub pace: TurnTiming,
     /// Milliseconds since 1970.
     pub ended_at: i64,
 }
 
-/// How fast a turn was; what is `None` is not known. Kept in columns, so that a metric of many turns reads no log. R: U5
+/// Speed of a turn; `None` where it is not known. In columns, so that a metric of many turns reads no log.
+// R: U5
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TurnTiming {
     /// From its beginning to the first content, in milliseconds.
     pub first_content_ms: Option<i64>,
-    /// How long a model wrote: thinking, text and arguments, in milliseconds.
+    /// Time in which models wrote thinking, text and arguments, in milliseconds.
     pub writing_ms: Option<i64>,
-    /// What models wrote, as upstreams count it.
+    /// Tokens written by models, as upstreams count them.
     pub output_tokens: Option<i64>,
 }
 
@@ -192,14 +186,13 @@ pub struct TurnSummary {
     pub id: String,
     /// `None` = it stands alone.
     pub conversation_id: Option<String>,
-    /// What it continues; `None` = the beginning. Turns with the same parent are siblings: with another input an edit,
+    /// The turn that it continues; `None` = the beginning. Turns with the same parent are siblings: with another input an edit,
     /// with the same input a regeneration.
     pub parent: Option<TurnParent>,
     /// Id of the answer.
     pub message_id: String,
-    /// Which agent answered.
     pub agent: String,
-    /// Which model, as `upstream/model`.
+    /// As `upstream/model`.
     pub model: Option<String>,
     /// The beginning of the input.
     pub input: String,
@@ -220,11 +213,11 @@ pub struct PathTurn {
     pub id: String,
     /// The way goes on after this event of it; `None` = after all of it.
     pub cut_at: Option<u64>,
-    /// What all of it adds to the history, as JSON; `None` = it runs. If the turn is cut, this is too much: fold its log.
+    /// Everything that it adds to the history, as JSON; `None` = it runs. If the turn is cut, this is too much: fold its log.
     pub adds: Option<String>,
 }
 
-/// Which turns.
+/// Selects turns; a field that is `None` matches all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TurnFilter {
     /// Of this conversation.

@@ -6,7 +6,7 @@ use sqlx::postgres::{PgConnectOptions, PgConnection, PgPool, PgPoolOptions};
 use sqlx::{ConnectOptions, Error};
 use std::str::FromStr;
 
-/// How to connect: everything of ours is in one schema. A transaction that its server forgot holds its locks for ten
+/// Options of every connection: all tables are in one schema. A transaction that its server forgot holds its locks for ten
 /// seconds at most.
 pub(super) fn options(url: &str) -> Result<PgConnectOptions, Error> {
     let options = PgConnectOptions::from_str(url)?
@@ -35,7 +35,7 @@ pub(super) async fn connect(options: &PgConnectOptions) -> Result<PgConnection, 
 /// A statement took too long, or somebody cancelled it.
 pub(super) const CANCELLED: &str = "57014";
 
-/// What became of a statement that failed.
+/// Effect of a statement that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum StatementFailure {
     /// It was refused: nothing has been written.
@@ -64,7 +64,7 @@ pub(super) fn classify_error(error: &Error) -> StatementFailure {
     }
 }
 
-/// What PostgreSQL says, as what it means.
+/// Errors of PostgreSQL by their meaning.
 impl From<Error> for StoreError {
     fn from(error: Error) -> Self {
         let why = error.to_string();

@@ -23,7 +23,7 @@ pub(super) fn alive_condition() -> String {
     )
 }
 
-/// What this server knows of its lease.
+/// The lease as this server knows it.
 pub(super) struct ServerLease {
     /// It may act until then.
     valid_until: Mutex<Option<Instant>>,
@@ -42,7 +42,7 @@ impl ServerLease {
         until.filter(|until| *until > Instant::now())
     }
 
-    /// Whether anybody else wants to hear of what is appended here.
+    /// True if another server must be notified of appends.
     pub fn has_others(&self) -> bool {
         self.other_servers.load(Relaxed) > 0
     }

@@ -12,11 +12,11 @@ pub(super) struct PostgresLiveTurn {
     pub n: i64,
     append_state: Mutex<Option<PostgresAppendState>>,
     ring: Mutex<RecordRing>,
-    /// What viewers wait for.
+    /// Progress that viewers wait for.
     pub progress: watch::Sender<TurnProgress>,
 }
 
-/// How far a turn is that this server writes.
+/// Progress of a turn that this server writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct PostgresAppendState {
     pub epoch: u64,
@@ -25,7 +25,7 @@ pub(super) struct PostgresAppendState {
 }
 
 impl PostgresLiveTurn {
-    /// What this server knows as its owner; `None`: somebody else writes it, or nobody.
+    /// State of this server as its owner; `None`: another server writes it, or none.
     pub fn append_state(&self) -> MutexGuard<'_, Option<PostgresAppendState>> {
         lock(&self.append_state)
     }

@@ -113,9 +113,10 @@ impl Log for PostgresStore {
         while from < progress.last_seq && all.len() < records_max {
             let mut more = reader.read_after(from, records_max - all.len()).await?;
             from = more.last().map_or(progress.last_seq, |record| record.seq);
-            match all.is_empty() {
-                true => all = more,
-                false => all.append(&mut more),
+            if all.is_empty() {
+                all = more;
+            } else {
+                all.append(&mut more);
             }
         }
         Ok(all)
@@ -125,7 +126,7 @@ impl Log for PostgresStore {
         let pool = &self.shared().pool;
         let row =
             segment::load_row(pool, turn).await.map_err(log_error)?.ok_or_else(|| unknown_turn(turn))?;
-        let rows = sqlx::query("SELECT step, data FROM beside WHERE n = $1 ORDER BY id").bind(row.n);
+        let rows = sqlx::query("SELECT step, data FROM provider_state WHERE n = $1 ORDER BY id").bind(row.n);
         let rows = rows.fetch_all(pool).await.map_err(log_error)?;
         let provider_state = |row: &sqlx::postgres::PgRow| -> Result<ProviderStateRecord, sqlx::Error> {
             let (step, data): (i32, Vec<u8>) = (row.try_get("step")?, row.try_get("data")?);
@@ -226,7 +227,7 @@ pub(super) async fn delete(db: &mut PgConnection, turn: &str) -> Result<(), sqlx
         .await?;
     if let Some(n) = n {
         sqlx::query("DELETE FROM segment WHERE n = $1").bind(n).execute(&mut *db).await?;
-        sqlx::query("DELETE FROM beside WHERE n = $1").bind(n).execute(&mut *db).await?;
+        sqlx::query("DELETE FROM provider_state WHERE n = $1").bind(n).execute(&mut *db).await?;
     }
     Ok(())
 }
@@ -265,7 +266,7 @@ impl PostgresStore {
         Ok(Some((turn, claim)))
     }
 
-    /// What there is of a turn that is ours now. The owner before can write no more, so that this is all there will be.
+    /// Everything that a turn has after it was claimed. The previous owner can write no more, so that this is complete.
     async fn finish_claim(&self, turn: &str, n: i64, epoch: u64) -> Result<TurnClaim, LogError> {
         let rows = segment::load_rows(&self.shared().pool, &[n]).await.map_err(log_error)?;
         let Some(row) = rows.first() else { return Err(unknown_turn(turn)) };
@@ -356,10 +357,10 @@ impl PostgresTurnReader {
     }
 
     fn check_not_ahead(&self, after: u64, progress: TurnProgress) -> Result<(), LogError> {
-        match after > progress.last_seq {
-            true => Err(LogError::Ahead { turn: self.turn.clone(), after, last_seq: progress.last_seq }),
-            false => Ok(()),
+        if after > progress.last_seq {
+            return Err(LogError::Ahead { turn: self.turn.clone(), after, last_seq: progress.last_seq });
         }
+        Ok(())
     }
 }
 

@@ -63,16 +63,13 @@ impl Drop for PostgresInner {
     }
 }
 
-/// Why a database cannot be used.
+/// Reason that a database cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PostgresOpenError {
     /// It cannot be reached, or refuses.
     #[error("the database cannot be used: {why}")]
-    Database {
-        /// What it said.
-        why: String,
-    },
+    Database { why: String },
     /// A later release has changed its tables.
     #[error("the tables are of version {found}; this program knows version {known}")]
     Newer {
@@ -105,7 +102,7 @@ impl PostgresStore {
             .unwrap_or_else(|_| Err(PostgresOpenError::Database { why: "it does not answer".into() }))
     }
 
-    /// Whether a turn that does not exist yet may begin.
+    /// Checks that a new turn may begin.
     pub fn check_capacity(&self) -> Result<(), StoreError> {
         match self.health() {
             StoreHealth::Healthy => Ok(()),
@@ -134,12 +131,12 @@ impl PostgresStore {
         self.shared().pool.close().await;
     }
 
-    /// Whether the store can be relied on.
+    /// Health of the store.
     pub fn health(&self) -> StoreHealth {
         self.shared().health()
     }
 
-    /// What it has done so far, and what it has to do.
+    /// Counters since the store was opened, and its backlog.
     pub fn stats(&self) -> StoreStats {
         self.shared().stats()
     }

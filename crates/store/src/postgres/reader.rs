@@ -15,13 +15,14 @@ use sqlx::postgres::PgPoolOptions;
 use sqlx::{PgPool, Postgres, Row as _};
 use std::time::Duration;
 
-/// How long the database may take to answer.
+/// Time limit for connecting to the database.
 const CONNECT_WAIT: Duration = Duration::from_secs(10);
 /// Records read at once.
 const RECORDS_PER_READ: usize = 4_096;
 
 /// Reads a database while servers write it. For commands that look at the past; a server has a
-/// [`PostgresStore`](super::PostgresStore). R: S5
+/// [`PostgresStore`](super::PostgresStore).
+// R: S5
 pub struct PostgresReader {
     pool: PgPool,
 }
@@ -186,7 +187,7 @@ impl PostgresReader {
         files::get(&mut *self.db().await?, user, id).await
     }
 
-    /// What is kept of a turn's upstreams, in order.
+    /// Stored replies of a turn's upstreams, in order.
     ///
     /// # Errors
     /// The database cannot be read.

@@ -4,10 +4,11 @@ use super::PostgresOpenError;
 use sqlx::{Connection, PgConnection, PgPool, raw_sql};
 
 /// Each version is what it adds to the one before it. A released version never changes.
-const VERSIONS: [&[&str]; 3] = [
+const VERSIONS: [&[&str]; 4] = [
     &[include_str!("schema/log.sql"), include_str!("schema/catalog.sql")],
     &[include_str!("schema/pace.sql")],
     &[include_str!("schema/search.sql")],
+    &[include_str!("schema/names.sql")],
 ];
 
 /// The newest version that this program knows.
@@ -19,8 +20,8 @@ const LOCK: i64 = 0x7468_726c_0001;
 /// An index that makes searching fast, where the extension is to be had. Without it every text is looked at.
 const TRIGRAMS: &str = "
     CREATE EXTENSION IF NOT EXISTS pg_trgm WITH SCHEMA public;
-    CREATE INDEX IF NOT EXISTS said_trigrams ON said USING gin (text public.gin_trgm_ops);
-    CREATE INDEX IF NOT EXISTS titled_trigrams ON conversation USING gin (folded public.gin_trgm_ops);";
+    CREATE INDEX IF NOT EXISTS search_text_trigram ON search_text USING gin (text public.gin_trgm_ops);
+    CREATE INDEX IF NOT EXISTS conversation_title_trigram ON conversation USING gin (title_lower public.gin_trgm_ops);";
 
 /// The version of the tables; `None` = there are none.
 pub(super) async fn version(pool: &PgPool) -> Result<Option<i64>, sqlx::Error> {

@@ -35,7 +35,7 @@ struct SearchConnection {
     db: PgConnection,
     /// The process of the database that serves it.
     backend: i32,
-    /// How long one of its statements may take, in milliseconds.
+    /// Time limit of one of its statements, in milliseconds.
     timeout_ms: u64,
 }
 
@@ -127,12 +127,12 @@ impl SearchSession<'_> {
         Ok(&mut connection.db)
     }
 
-    /// What follows may take [`CatalogLimits::search_ms_max`] and no longer: there is another way.
+    /// Limits the following statements to [`CatalogLimits::search_ms_max`]: there is another way.
     pub async fn use_search_timeout(&mut self) -> Result<(), StoreError> {
         self.set_timeout(self.pool.max(SEARCH_LIMIT)).await
     }
 
-    /// What follows may take as long as somebody waits.
+    /// Lets the following statements run as long as a request waits.
     pub async fn use_wait_timeout(&mut self) -> Result<(), StoreError> {
         self.set_timeout(self.pool.max(WAIT_LIMIT)).await
     }
@@ -148,7 +148,7 @@ impl SearchSession<'_> {
         Ok(())
     }
 
-    /// Whether it should end with what it has.
+    /// True if it should end with the hits that it has.
     pub fn is_expired(&self) -> bool {
         Instant::now() >= self.deadline
     }
@@ -183,7 +183,7 @@ impl Drop for SearchSession<'_> {
     }
 }
 
-/// Whether a statement was ended because it took too long.
+/// True if a statement was cancelled because it took too long.
 pub(super) fn is_timeout(error: &sqlx::Error) -> bool {
     matches!(error, sqlx::Error::Database(error) if error.code().as_deref() == Some(connection::CANCELLED))
 }

@@ -1,4 +1,4 @@
-//! What the database says of a turn, and its records.
+//! The row of a turn's log, and its records.
 
 use super::connection::sanitize_param;
 use crate::error::StoreError;
@@ -10,7 +10,7 @@ use sqlx::{PgConnection, PgExecutor, Row as _};
 /// Rows read at once.
 const ROWS: i64 = 512;
 
-/// What the database says of a turn.
+/// The row of a turn's log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct PostgresLogRow {
     pub n: i64,
@@ -19,7 +19,7 @@ pub(super) struct PostgresLogRow {
     pub last_seq: u64,
 }
 
-/// How far a turn has come. Stored as its number.
+/// State of a turn's log. Stored as its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum PostgresLogState {
     Open = 0,

@@ -1,4 +1,4 @@
-//! How a PostgreSQL store is set up.
+//! Settings of a PostgreSQL store.
 
 use crate::catalog::CatalogLimits;
 use std::time::Duration;
@@ -8,29 +8,29 @@ use std::time::Duration;
 pub struct PostgresSettings {
     /// When a commit waits for the disk. Default [`CommitPolicy::ByClass`].
     pub commit: CommitPolicy,
-    /// How long this server owns its turns without saying so again. Default 3 s.
+    /// Length of the lease by which this server owns its turns. Default 3 s.
     pub lease: Duration,
-    /// How often it says so. Default 1 s.
+    /// Interval at which the lease is renewed. Default 1 s.
     pub lease_renew_interval: Duration,
-    /// How long before the end of its lease a server acknowledges nothing any more that somebody acts on. Default 0.5 s.
+    /// Time before the end of its lease from which a server acknowledges no append any more. Default 0.5 s.
     pub lease_margin: Duration,
-    /// How often turns of other servers are looked at for viewers here, whether a notification came or not. Default
+    /// Interval at which turns of other servers are polled for viewers here, with or without a notification. Default
     /// 500 ms.
     pub poll: Duration,
     /// Recent records of one running turn that viewers get from memory. Default 16 KiB.
     pub ring_bytes_max: usize,
     /// Records given to a tail at once. Default 512.
     pub tail_records_max: usize,
-    /// What may wait for the writer; more must wait outside. Default 64 MiB.
+    /// Bytes that may wait for the writer; more must wait outside. Default 64 MiB.
     pub queue_bytes_max: usize,
     /// Connections beside the four that append, search, keep the lease and listen. Default 8.
     pub pool_connections_max: u32,
-    /// How long a query waits for one of them, and opening for the database. Default 10 s.
+    /// Longest time that a query waits for one of them, and opening for the database. Default 10 s.
     pub connect_wait: Duration,
     /// Longest payload of a notification; with more turns in one commit it says "all". Default 7,900: PostgreSQL takes
     /// less than 8,000.
     pub notify_bytes_max: usize,
-    /// How much is taken beside the log.
+    /// Limits of the catalog.
     pub catalog: CatalogLimits,
 }
 

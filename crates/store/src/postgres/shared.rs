@@ -1,4 +1,4 @@
-//! What the writer, the tasks beside it and all handles of a store share.
+//! State shared by the writer, the background tasks and all handles of a store.
 
 use super::lease::ServerLease;
 use super::live::PostgresLiveTurns;
@@ -18,7 +18,7 @@ pub(super) struct PostgresShared {
     pub settings: PostgresSettings,
     pub pool: PgPool,
     pub search_pool: PostgresSearchPool,
-    /// Which server this is.
+    /// Id of this server.
     pub replica: i32,
     pub lease: ServerLease,
     pub live_turns: PostgresLiveTurns,

@@ -5,45 +5,45 @@ use crate::log::Durability;
 use crate::records::encode_segment;
 use sqlx::{PgConnection, Row as _};
 
-/// - `door` counts this batch in the row of the writer's connection. A connection that was given up finds its row marked
-///   and writes nothing, and whoever marks it learns whether the batch was committed.
-/// - `mine` locks the rows of the turns, in their order. A claim waits for it, and it for a claim: what a paused owner
+/// - `open_writer` counts this batch in the row of the writer's connection. A connection that was given up finds its row
+///   marked and writes nothing, and whoever marks it learns whether the batch was committed.
+/// - `owned` locks the rows of the turns, in their order. A claim waits for it, and it for a claim: what a paused owner
 ///   sends late finds another epoch and is not written.
-/// - How the commit waits for the disk, and the doorbell for other servers, are part of the statement, so that all of it
+/// - How the commit waits for the disk, and the notification of other servers, are part of the statement, so that all of it
 ///   is one way to the database and back.
 const APPEND: &str = "
-WITH door AS (
+WITH open_writer AS (
     UPDATE writer SET batch = $2 WHERE id = $1 AND NOT fenced RETURNING 1
-), given AS MATERIALIZED (
+), input AS MATERIALIZED (
     SELECT * FROM unnest($3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bytea[], $8::boolean[])
         AS g (n, epoch, first_seq, last_seq, data, ends)
-), mine AS MATERIALIZED (
+), owned AS MATERIALIZED (
     SELECT t.n, t.epoch FROM turn_log t WHERE t.n = ANY ($3) ORDER BY t.n FOR SHARE
-), kept AS (
+), inserted AS (
     INSERT INTO segment (n, first_seq, last_seq, data)
-    SELECT g.n, g.first_seq, g.last_seq, g.data FROM given g JOIN mine m ON m.n = g.n AND m.epoch = g.epoch
-    WHERE g.data IS NOT NULL AND EXISTS (SELECT 1 FROM door)
-), said AS (
-    INSERT INTO beside (n, step, data)
+    SELECT g.n, g.first_seq, g.last_seq, g.data FROM input g JOIN owned o ON o.n = g.n AND o.epoch = g.epoch
+    WHERE g.data IS NOT NULL AND EXISTS (SELECT 1 FROM open_writer)
+), state_rows AS (
+    INSERT INTO provider_state (n, step, data)
     SELECT b.n, b.step, b.data FROM unnest($9::bigint[], $10::bigint[], $11::integer[], $12::bytea[])
-        WITH ORDINALITY AS b (n, epoch, step, data, place) JOIN mine m ON m.n = b.n AND m.epoch = b.epoch
-    WHERE EXISTS (SELECT 1 FROM door) ORDER BY b.place
+        WITH ORDINALITY AS b (n, epoch, step, data, ord) JOIN owned o ON o.n = b.n AND o.epoch = b.epoch
+    WHERE EXISTS (SELECT 1 FROM open_writer) ORDER BY b.ord
 ), ended AS (
-    UPDATE turn_log t SET state = 1, last_seq = g.last_seq FROM given g JOIN mine m ON m.n = g.n AND m.epoch = g.epoch
-    WHERE t.n = g.n AND g.ends AND EXISTS (SELECT 1 FROM door)
+    UPDATE turn_log t SET state = 1, last_seq = g.last_seq FROM input g JOIN owned o ON o.n = g.n AND o.epoch = g.epoch
+    WHERE t.n = g.n AND g.ends AND EXISTS (SELECT 1 FROM open_writer)
 )
 SELECT set_config('synchronous_commit', $13, true),
     CASE WHEN $14 <> '' THEN pg_notify('tl_turn', $14)::text END,
-    EXISTS (SELECT 1 FROM door) AS open,
-    ARRAY (SELECT g.place FROM unnest($3::bigint[], $4::bigint[]) WITH ORDINALITY AS g (n, epoch, place)
-        JOIN mine m ON m.n = g.n AND m.epoch = g.epoch) AS taken";
+    EXISTS (SELECT 1 FROM open_writer) AS open,
+    ARRAY (SELECT g.ord FROM unnest($3::bigint[], $4::bigint[]) WITH ORDINALITY AS g (n, epoch, ord)
+        JOIN owned o ON o.n = g.n AND o.epoch = g.epoch) AS written";
 
-/// What came of a batch.
+/// Outcome of a batch.
 pub(super) struct BatchResult {
-    /// Whether this connection may write at all; if not, nothing was written.
+    /// False if this connection may not write any more; nothing was written then.
     pub open: bool,
-    /// Places of the groups that were written; the others have been fenced off.
-    pub taken: Vec<usize>,
+    /// Positions of the groups that were written; the others have been fenced off.
+    pub written: Vec<usize>,
 }
 
 /// Appends these groups in one transaction.
@@ -94,9 +94,9 @@ pub(super) async fn append(
         .bind(notification)
         .fetch_one(db)
         .await?;
-    let ordinals: Vec<i64> = row.try_get("taken")?;
-    let taken = ordinals.into_iter().filter_map(|ordinal| usize::try_from(ordinal - 1).ok()).collect();
-    Ok(BatchResult { open: row.try_get("open")?, taken })
+    let ordinals: Vec<i64> = row.try_get("written")?;
+    let written = ordinals.into_iter().filter_map(|ordinal| usize::try_from(ordinal - 1).ok()).collect();
+    Ok(BatchResult { open: row.try_get("open")?, written })
 }
 
 /// The payload of a notification: who rings, and about which turns. Longer than `bytes_max` it is about all.
@@ -117,7 +117,7 @@ pub(super) fn notification_payload(
     notification
 }
 
-/// What a notification says: turns of another server, or all of them. `None`: it is one of ours, or of nobody.
+/// Turns of another server that a notification names, or all of them. `None`: it is one of ours, or of nobody.
 pub(super) fn parse_notification(replica: i32, notification: &str) -> Option<Option<Vec<i64>>> {
     let mut words = notification.split(' ');
     if words.next()?.parse::<i32>().ok()? == replica {

@@ -21,9 +21,9 @@ use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 
 /// Appends in one statement at most.
 const APPENDS_MAX: usize = 4_096;
-/// How long a lost database is left alone between two attempts: at first, and at most.
+/// Delay between two attempts to reach a lost database: at first, and at most.
 const RETRY_DELAYS: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(1));
-/// How often a statement is repeated that another transaction was in the way of.
+/// Attempts at a statement that conflicts with another transaction.
 const ATTEMPTS_MAX: usize = 5;
 
 /// Records of one turn, already framed.
@@ -35,11 +35,11 @@ pub(super) struct PostgresAppend {
     pub run: Option<EncodedRun>,
     pub provider_state: Vec<ProviderStateRecord>,
     pub reply: oneshot::Sender<Result<AppendAck, LogError>>,
-    /// What it takes of the queue.
+    /// Its share of the queue.
     pub queue_permit: OwnedSemaphorePermit,
 }
 
-/// What one batch appends to one turn.
+/// Records that one batch appends to one turn.
 pub(super) struct AppendGroup {
     pub live: Arc<PostgresLiveTurn>,
     pub epoch: u64,
@@ -100,7 +100,7 @@ impl PostgresWriter {
             return;
         }
         match self.append(&groups, durability).await {
-            Ok(taken) => self.succeed(groups, &taken, durability).await,
+            Ok(written) => self.succeed(groups, &written, durability).await,
             Err(error) => {
                 for (reply, _) in groups.into_iter().flat_map(|group| group.replies) {
                     // Nobody may be waiting any more.
@@ -111,7 +111,7 @@ impl PostgresWriter {
         drop(queue_permits);
     }
 
-    /// What can be appended, by turn; what cannot is answered.
+    /// Groups by turn the jobs that can be appended, and answers the others.
     fn group_by_turn(&self, jobs: Vec<PostgresAppend>) -> (Vec<AppendGroup>, Vec<OwnedSemaphorePermit>) {
         let mut groups: Vec<AppendGroup> = Vec::new();
         let mut indexes: HashMap<(i64, u64), (usize, PostgresAppendState)> = HashMap::new();
@@ -168,16 +168,11 @@ impl PostgresWriter {
         groups: &[AppendGroup],
         durability: Durability,
     ) -> Result<HashSet<usize>, StoreError> {
-        let notification = match self.shared.lease.has_others() {
-            true => {
-                let turns = groups.iter().map(|group| group.live.n);
-                statement::notification_payload(
-                    self.shared.replica,
-                    turns,
-                    self.shared.settings.notify_bytes_max,
-                )
-            }
-            false => String::new(),
+        let notification = if self.shared.lease.has_others() {
+            let turns = groups.iter().map(|group| group.live.n);
+            statement::notification_payload(self.shared.replica, turns, self.shared.settings.notify_bytes_max)
+        } else {
+            String::new()
         };
         let mut attempts = 0;
         loop {
@@ -198,7 +193,7 @@ impl PostgresWriter {
             )
             .await;
             let error = match sent {
-                Ok(done) if done.open => return Ok(done.taken.into_iter().collect()),
+                Ok(done) if done.open => return Ok(done.written.into_iter().collect()),
                 // Somebody has cleared away what they took for dead.
                 Ok(_) => {
                     self.connection = None;
@@ -313,7 +308,7 @@ impl PostgresWriter {
         Ok(())
     }
 
-    async fn succeed(&mut self, groups: Vec<AppendGroup>, taken: &HashSet<usize>, durability: Durability) {
+    async fn succeed(&mut self, groups: Vec<AppendGroup>, written: &HashSet<usize>, durability: Durability) {
         let figures = &self.shared.counters;
         figures.commits.fetch_add(1, Relaxed);
         if durability == Durability::Power {
@@ -328,7 +323,7 @@ impl PostgresWriter {
         };
         let (now, mut events, mut segments) = (Instant::now(), 0, 0);
         for (index, group) in groups.into_iter().enumerate() {
-            if !taken.contains(&index) || lost.contains(&index) {
+            if !written.contains(&index) || lost.contains(&index) {
                 self.reject(group).await;
                 continue;
             }
@@ -419,7 +414,7 @@ async fn groups_still_owned(
     Ok((0..groups.len()).filter(|index| is_ours(&groups[*index])).collect())
 }
 
-/// How far the turn is after this append, or why it is refused.
+/// State of the turn after this append, or the reason that it is refused.
 fn admit(
     live: &PostgresLiveTurn,
     epoch: OwnerEpoch,

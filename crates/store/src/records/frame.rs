@@ -1,4 +1,4 @@
-//! How records are written down: as few bytes and as little work for each as will do.
+//! Encoding of records: few bytes, and little work for each.
 //!
 //! - A **run** is records of one turn, one behind the other. A record is a byte of flags, then what the flags announce:
 //!   how many numbers were skipped in front of it (merged deltas), its kind unless it is the kind before, and always
@@ -15,7 +15,7 @@ const FLAG_POWER: u8 = 1;
 const FLAG_SAME_KIND: u8 = 2;
 const FLAG_SKIPPED: u8 = 4;
 
-/// What was read is not what was written.
+/// The bytes read are not the bytes written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("records on the disk are damaged")]
 pub(crate) struct CorruptRecords;

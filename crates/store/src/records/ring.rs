@@ -6,7 +6,7 @@ use bytes::Bytes;
 use std::collections::VecDeque;
 use std::time::Instant;
 
-/// How far a turn is, for whoever reads.
+/// Progress of a turn as readers see it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct TurnProgress {
     pub last_seq: u64,
@@ -21,12 +21,12 @@ pub(crate) struct RecordRing {
     last_append: Option<Instant>,
 }
 
-/// What one append wrote.
+/// Records written by one append.
 #[derive(Clone, Debug)]
 pub(crate) struct AppendedRun {
     pub first_seq: u64,
     pub last_seq: u64,
-    /// What the store notes of it: SQLite the row of the journal that holds it, PostgreSQL the epoch that wrote it.
+    /// In SQLite the row of the journal that holds it, in PostgreSQL the epoch that wrote it.
     pub row: i64,
     pub payload: Bytes,
 }
@@ -36,7 +36,7 @@ impl AppendedRun {
         Self { first_seq: chunk.first_seq, last_seq: chunk.last_seq, row, payload: chunk.run }
     }
 
-    /// What it costs to keep.
+    /// Memory that it uses, in bytes.
     fn memory_bytes(&self) -> usize {
         self.payload.len() + size_of::<Self>()
     }

@@ -10,7 +10,7 @@ pub(crate) struct EncodedRun {
     pub last_seq: u64,
     pub ends: bool,
     pub bytes: Bytes,
-    /// Why the batch contradicts itself.
+    /// Contradiction inside the batch.
     pub fault: Option<LogError>,
 }
 

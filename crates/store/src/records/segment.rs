@@ -7,7 +7,7 @@ use bytes::Bytes;
 /// Most bytes of one segment that merging writes; of several read at once. 1 MiB.
 pub(crate) const SEGMENT_BYTES_MAX: usize = 1 << 20;
 
-/// What is behind a number.
+/// Records that follow a number.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum SegmentRead {
     Records(Vec<LogRecord>),
@@ -15,7 +15,7 @@ pub(crate) enum SegmentRead {
     InsideMerged,
 }
 
-/// What is given at once, in bytes of records: a viewer that takes nothing holds no more than this.
+/// Bytes of records returned at once: a viewer that stalls holds no more than this.
 const READ_BYTES_MAX: usize = 64 << 10;
 
 /// Takes records behind a number out of segments that come in order.
@@ -28,7 +28,7 @@ pub(crate) struct RecordCollector {
     inside_merged: bool,
 }
 
-/// Whether another segment is wanted.
+/// Asks for another segment, or has enough.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CollectStatus {
     NeedsMore,

@@ -5,7 +5,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 use std::path::Path;
 use std::time::Duration;
 
-/// How long a statement waits for a lock of another connection, and then fails.
+/// Longest time that a statement waits for a lock of another connection.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The one that writes.
@@ -62,7 +62,7 @@ fn apply_pragmas(connection: &Connection) -> rusqlite::Result<()> {
     )
 }
 
-/// What SQLite says, as what it means.
+/// Errors of SQLite by their meaning.
 impl From<rusqlite::Error> for StoreError {
     fn from(error: rusqlite::Error) -> Self {
         let why = error.to_string();

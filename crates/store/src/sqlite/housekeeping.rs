@@ -1,4 +1,4 @@
-//! What the writer does besides its jobs, in small pieces: records leave the journal for segments, rows that nobody
+//! Background work of the writer, in small pieces: records move from the journal to segments, rows that nobody
 //! needs are deleted, the write-ahead log is emptied, and the ballast is put back.
 
 use super::catalog::search::{self, INDEX_BATCH_BYTES, IndexState};
@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
-/// How long the writer rests before it looks around, if there is something to look after.
+/// Idle time of the writer before it starts background work.
 const TICK: Duration = Duration::from_secs(1);
 
 /// The same, if it did not get everything done the last time.
@@ -33,7 +33,7 @@ const JOURNAL_LAG_ROWS_MAX: i64 = 10_000;
 const FOLD_BYTES: usize = 1 << 20;
 const DELETE_ROWS: i64 = 2_000;
 
-/// What is to be looked after.
+/// State of the background work.
 #[derive(Default)]
 pub(super) struct HousekeepingState {
     /// Turns with records that are only in the journal.
@@ -50,7 +50,7 @@ pub(super) struct HousekeepingState {
     last: Option<Instant>,
 }
 
-/// Whether more was due than one transaction should do.
+/// Tells if more work is due than fits one transaction.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 enum HousekeepingBacklog {
     #[default]
@@ -74,10 +74,10 @@ enum CheckpointState {
     Due,
 }
 
-/// What stays in memory of a turn that holds too much; nothing of one that rests or has ended.
+/// Records that stay in memory of a turn that holds too many; none of a turn that rests or has ended.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum RingRetention {
-    /// What viewers are about to read.
+    /// The records that viewers are about to read.
     Newest,
     Nothing,
 }
@@ -137,7 +137,7 @@ impl HousekeepingState {
 }
 
 impl SqliteWriter {
-    /// When the writer wants to look around although nothing comes in.
+    /// Time after which the writer starts background work although nothing comes in.
     pub fn tick_after(&self) -> Option<Duration> {
         if !self.housekeeping.overflow.is_empty() {
             return Some(Duration::ZERO);

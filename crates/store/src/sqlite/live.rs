@@ -13,11 +13,11 @@ pub(super) struct SqliteLiveTurn {
     pub n: i64,
     append_state: Mutex<SqliteAppendState>,
     ring: Mutex<RecordRing>,
-    /// What viewers wait for.
+    /// Progress that viewers wait for.
     pub progress: watch::Sender<TurnProgress>,
 }
 
-/// How far a turn is, for the writer thread; nobody else changes it.
+/// Progress of a turn as the writer thread has it; no other thread changes it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SqliteAppendState {
     pub epoch: u64,
@@ -26,7 +26,7 @@ pub(super) struct SqliteAppendState {
     pub row: TurnRowState,
 }
 
-/// Whether the database has the turn: one that has just begun is written with its first append.
+/// Tells if the database has the turn's row: that of a new turn is written with its first append.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TurnRowState {
     NotInserted,

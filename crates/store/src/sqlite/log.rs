@@ -64,11 +64,11 @@ impl Log for SqliteStore {
             0,
             TurnRowState::NotInserted,
         );
-        match shared.live_turns.add_if_absent(live) {
-            true => Ok(TurnClaim { epoch: OwnerEpoch(FIRST_EPOCH), last_seq: 0 }),
-            // It is not new after all.
-            false => self.claim(turn).await,
+        if shared.live_turns.add_if_absent(live) {
+            return Ok(TurnClaim { epoch: OwnerEpoch(FIRST_EPOCH), last_seq: 0 });
         }
+        // It is not new after all.
+        self.claim(turn).await
     }
 
     async fn append(&self, turn: &str, epoch: OwnerEpoch, batch: LogBatch) -> Result<AppendAck, LogError> {
@@ -100,9 +100,10 @@ impl Log for SqliteStore {
         while from < progress.last_seq && all.len() < records_max {
             let mut more = reader.read_after(from, records_max - all.len()).await?;
             from = more.last().map_or(progress.last_seq, |record| record.seq);
-            match all.is_empty() {
-                true => all = more,
-                false => all.append(&mut more),
+            if all.is_empty() {
+                all = more;
+            } else {
+                all.append(&mut more);
             }
         }
         Ok(all)
@@ -112,8 +113,8 @@ impl Log for SqliteStore {
         let id = turn.to_owned();
         let read = move |connection: &Connection| -> Result<Option<Vec<ProviderStateRecord>>, StoreError> {
             let Some(row) = segment::load_row(connection, &id)? else { return Ok(None) };
-            let mut find =
-                connection.prepare_cached("SELECT step, data FROM beside WHERE n = ?1 ORDER BY id")?;
+            let mut find = connection
+                .prepare_cached("SELECT step, data FROM provider_state WHERE n = ?1 ORDER BY id")?;
             let provider_state = find.query_map([row.n], |row| {
                 Ok(ProviderStateRecord { step: row.get(0)?, payload: row.get::<_, Vec<u8>>(1)?.into() })
             })?;
@@ -262,10 +263,10 @@ impl SqliteTurnReader {
     }
 
     fn check_not_ahead(&self, after: u64, progress: TurnProgress) -> Result<(), LogError> {
-        match after > progress.last_seq {
-            true => Err(LogError::Ahead { turn: self.turn.clone(), after, last_seq: progress.last_seq }),
-            false => Ok(()),
+        if after > progress.last_seq {
+            return Err(LogError::Ahead { turn: self.turn.clone(), after, last_seq: progress.last_seq });
         }
+        Ok(())
     }
 }
 

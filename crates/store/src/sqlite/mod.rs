@@ -111,7 +111,7 @@ impl SqliteStore {
         self.inner.shared.search_pool.run(f).await
     }
 
-    /// Whether a turn that does not exist yet may begin: the store is well and the disk has room for it.
+    /// Checks that a new turn may begin: the store is healthy and the disk has room for it.
     pub fn check_capacity(&self) -> Result<(), StoreError> {
         self.inner.shared.check_capacity()
     }
@@ -129,17 +129,17 @@ impl SqliteStore {
         self.inner.shared.unlock();
     }
 
-    /// Whether the store can be relied on.
+    /// Health of the store.
     pub fn health(&self) -> StoreHealth {
         self.inner.shared.health()
     }
 
-    /// What it has done so far, and what it has to do.
+    /// Counters since the store was opened, and its backlog.
     pub fn stats(&self) -> StoreStats {
         self.inner.shared.stats()
     }
 
-    /// How the store was left by whoever had it before.
+    /// State in which the previous owner left the store.
     pub fn last_shutdown(&self) -> LastShutdown {
         self.inner.last_shutdown
     }

@@ -14,7 +14,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Why a store could not be opened. Nothing of what is there has been changed, unless it says so.
+/// Reason that a store could not be opened. Nothing has been changed, unless it says so.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SqliteOpenError {
@@ -23,7 +23,7 @@ pub enum SqliteOpenError {
     InUse {
         /// The database.
         path: PathBuf,
-        /// Who has it, as far as it said.
+        /// The server that holds it, if known.
         holder: String,
     },
     /// Locks and shared memory do not hold there.
@@ -39,7 +39,6 @@ pub enum SqliteOpenError {
     Corrupt {
         /// Where it was.
         path: PathBuf,
-        /// What is wrong with it.
         why: String,
         /// Where it is now.
         moved_to: PathBuf,
@@ -75,9 +74,8 @@ pub enum SqliteOpenError {
     /// The operating system refuses.
     #[error("{}: {why}", path.display())]
     Io {
-        /// What was tried.
+        /// The path that was tried.
         path: PathBuf,
-        /// What it said.
         why: String,
     },
     /// SQLite refuses.
@@ -85,7 +83,6 @@ pub enum SqliteOpenError {
     Sqlite {
         /// The file.
         path: PathBuf,
-        /// What it said.
         why: String,
     },
 }
@@ -100,7 +97,7 @@ fn restore_hint(path: &Path, backup: Option<&Path>) -> String {
     }
 }
 
-/// How the store was left by whoever had it before.
+/// State in which the previous owner left the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LastShutdown {
     /// There was none.
@@ -157,7 +154,7 @@ pub(super) fn open(
     Ok((shared.clone(), SqliteWriter::new(connection, shared), last_shutdown))
 }
 
-/// Why a file cannot be used.
+/// Reason that a file cannot be used.
 enum OpenFailure {
     Refused(SqliteOpenError),
     Corrupt(String),
@@ -287,7 +284,7 @@ fn take_over(connection: &mut Connection) -> Result<OpenedFile, OpenFailure> {
     Ok(OpenedFile { generation, last_turn_n: last_turn_n.unwrap_or(0), open_turns: open })
 }
 
-/// What the journal holds, by turn, oldest first.
+/// Runs in the journal, by turn, oldest first.
 pub(super) fn read_journal(connection: &Connection) -> Result<BTreeMap<i64, Vec<AppendedRun>>, StoreError> {
     let mut turns: BTreeMap<i64, Vec<AppendedRun>> = BTreeMap::new();
     let mut rows = connection.prepare("SELECT id, data FROM journal ORDER BY id")?;

@@ -139,7 +139,7 @@ fn network_file_system(folder: &Path) -> io::Result<Option<&'static str>> {
     Ok(network_fs_name(rustix::fs::statfs(folder)?.f_type as u64 & 0xFFFF_FFFF))
 }
 
-/// What a file system is called, if it is of another machine.
+/// Name of a network file system; `None` for a local one.
 #[cfg(target_os = "linux")]
 fn network_fs_name(number: u64) -> Option<&'static str> {
     // linux/magic.h; ceph, lustre and gfs2 from their own sources.
@@ -176,7 +176,7 @@ pub(super) fn free_bytes(_place: &StorePaths) -> io::Result<u64> {
     Ok(u64::MAX)
 }
 
-/// Which start of the machine this is; empty where the system does not say.
+/// Id of this boot of the machine; empty where the system has none.
 pub(super) fn boot_id() -> String {
     fs::read_to_string("/proc/sys/kernel/random/boot_id").map(|id| id.trim().to_owned()).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! What waits for the writer, and when the writer takes it.
+//! Queue of the writer, and the pace at which it is emptied.
 //!
 //! The writer takes everything there is at once. When little happens it takes each job as it comes; when much happens
 //! it lets jobs gather between commits ([`CommitPacer`]), unless one is urgent.
@@ -38,7 +38,7 @@ enum QueueStatus {
     Closed,
 }
 
-/// What the writer does next.
+/// Next step of the writer.
 pub(super) enum NextWork<J> {
     Jobs(Vec<J>),
     /// Time for housekeeping; nothing else is to be done.
@@ -167,7 +167,7 @@ impl<J> JobQueue<J> {
     }
 }
 
-/// How often commits that nobody waits for may follow each other: `burst` at once, then one each `interval`.
+/// Rate of commits that nobody waits for: `burst` at once, then one each `interval`.
 #[derive(Debug)]
 pub(super) struct CommitPacer {
     interval: Duration,

@@ -14,7 +14,8 @@ use rusqlite::{Connection, OptionalExtension};
 use std::path::Path;
 
 /// Reads a store's file while others write it. For commands that look at the past; a server has a
-/// [`SqliteStore`](super::SqliteStore). R: S5
+/// [`SqliteStore`](super::SqliteStore).
+// R: S5
 pub struct SqliteReader {
     connection: Connection,
 }
@@ -169,7 +170,7 @@ impl SqliteReader {
         files::get(&self.connection, user, id)
     }
 
-    /// What is kept of a turn's upstreams, in order.
+    /// Stored replies of a turn's upstreams, in order.
     ///
     /// # Errors
     /// The file cannot be read.

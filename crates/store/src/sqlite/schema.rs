@@ -6,11 +6,12 @@ use rusqlite::{Connection, TransactionBehavior};
 pub(super) const APPLICATION_ID: i32 = 0x5448_524C;
 
 /// Each version is what it adds to the one before it. A released version never changes.
-const VERSIONS: [&[&str]; 4] = [
+const VERSIONS: [&[&str]; 5] = [
     &[include_str!("schema/log.sql"), include_str!("schema/catalog.sql")],
     &[include_str!("schema/pace.sql")],
     &[include_str!("schema/unindexed.sql")],
     &[include_str!("schema/search.sql")],
+    &[include_str!("schema/names.sql")],
 ];
 
 /// The newest version that this program knows (`PRAGMA user_version`).

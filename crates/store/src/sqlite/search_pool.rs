@@ -85,7 +85,7 @@ impl SearchBudget {
         Self { time, deadline: OnceLock::new(), is_abandoned: AtomicBool::new(false) }
     }
 
-    /// Whether it should end with what it has.
+    /// True if it should end with the hits that it has.
     pub fn is_expired(&self) -> bool {
         self.is_abandoned() || self.deadline.get().is_some_and(|deadline| Instant::now() >= *deadline)
     }

@@ -7,7 +7,7 @@ use crate::records::{
 };
 use rusqlite::{Connection, OptionalExtension, params};
 
-/// What the database says of a turn.
+/// The row of a turn's log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct SqliteLogRow {
     pub n: i64,
@@ -17,7 +17,7 @@ pub(super) struct SqliteLogRow {
     pub last_seq: u64,
 }
 
-/// How far a turn has come. Stored as its number.
+/// State of a turn's log. Stored as its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum SqliteLogState {
     Open = 0,

@@ -1,4 +1,4 @@
-//! How a SQLite store is set up.
+//! Settings of a SQLite store.
 
 use crate::catalog::CatalogLimits;
 use std::time::Duration;
@@ -19,7 +19,7 @@ pub struct SqliteSettings {
     pub ring_idle: Duration,
     /// Records given to a tail at once. Default 512.
     pub tail_records_max: usize,
-    /// What may wait for the writer; more must wait outside. Default 64 MiB.
+    /// Bytes that may wait for the writer; more must wait outside. Default 64 MiB.
     pub queue_bytes_max: usize,
     /// Connections that read. Default 4.
     pub readers_max: usize,
@@ -33,7 +33,7 @@ pub struct SqliteSettings {
     pub check_first_bytes_max: u64,
     /// Backups that [`backup`](super::SqliteStore::backup) keeps; the oldest goes first. Default 7.
     pub backups_max: usize,
-    /// How much is taken beside the log.
+    /// Limits of the catalog.
     pub catalog: CatalogLimits,
 }
 

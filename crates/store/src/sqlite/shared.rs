@@ -1,4 +1,4 @@
-//! What the writer thread and all handles of a store share.
+//! State shared by the writer thread and all handles of a store.
 
 use super::live::SqliteLiveTurns;
 use super::paths::{self, StoreLock, StorePaths};
@@ -15,7 +15,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 pub(super) struct SqliteShared {
     pub paths: StorePaths,
     pub settings: SqliteSettings,
-    /// Which opening of the file this is.
+    /// Number of this opening of the file.
     pub generation: i64,
     pub queue: JobQueue<WriteJob>,
     pub live_turns: SqliteLiveTurns,
@@ -31,7 +31,7 @@ pub(super) struct SqliteShared {
 
 struct HealthState {
     health: StoreHealth,
-    /// Whether a commit that succeeds means that all is well.
+    /// Decides if a commit that succeeds clears a failure.
     recovers: RecoveryTrigger,
 }
 
@@ -92,7 +92,7 @@ impl SqliteShared {
         }
     }
 
-    /// What the tables call a turn that is new. Given here, so that its records can be written down before its row is; a
+    /// Number of a new turn in the tables. Assigned here, so that its records can be written before its row; a
     /// number is never given twice.
     pub fn next_turn_n(&self) -> i64 {
         self.last_turn_n.fetch_add(1, Relaxed) + 1
@@ -102,7 +102,7 @@ impl SqliteShared {
         self.health_state().health.clone()
     }
 
-    /// Whether a turn that does not exist yet may begin.
+    /// Checks that a new turn may begin.
     pub fn check_capacity(&self) -> Result<(), StoreError> {
         match self.health() {
             StoreHealth::Healthy => {}
@@ -161,7 +161,7 @@ impl SqliteShared {
         }
     }
 
-    /// Whether only room on the disk is missing.
+    /// True if only disk space is missing.
     pub fn awaits_space(&self) -> bool {
         let state = self.health_state();
         state.health != StoreHealth::Healthy && state.recovers == RecoveryTrigger::FreeSpace

@@ -20,7 +20,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 use tokio::sync::oneshot;
 
-/// What the writer is asked for.
+/// A job of the writer.
 pub(super) enum WriteJob {
     Append(SqliteAppend),
     Claim(ClaimJob),
@@ -36,7 +36,7 @@ pub(super) struct SqliteAppend {
     pub run: Option<EncodedRun>,
     pub provider_state: Vec<ProviderStateRecord>,
     pub reply: oneshot::Sender<Result<AppendAck, LogError>>,
-    /// What came of it, until the commit.
+    /// Its outcome, until the commit.
     pub outcome: Option<Result<AppendAck, LogError>>,
 }
 
@@ -54,7 +54,7 @@ pub(super) struct TaskJob {
     stage: TaskStage,
 }
 
-/// Whether a call has been run.
+/// Progress of a task.
 enum TaskStage {
     Pending,
     Done,
@@ -103,7 +103,7 @@ pub(super) struct SqliteWriter {
     pub housekeeping: HousekeepingState,
     /// The `synchronous` setting that the connection has now.
     synchronous: Option<Durability>,
-    /// What becomes a row of the journal.
+    /// Bytes of the next row of the journal.
     journal_blob: Vec<u8>,
     unpublished: Vec<UnpublishedAppend>,
     undo: Vec<MemoryUndo>,
@@ -116,13 +116,13 @@ struct UnpublishedAppend {
     progress: TurnProgress,
 }
 
-/// How to take a note back.
+/// Reverts a change in memory.
 enum MemoryUndo {
     AppendState(Arc<SqliteLiveTurn>, SqliteAppendState),
     AddedTurn(Arc<SqliteLiveTurn>),
 }
 
-/// Why a transaction failed as a whole.
+/// Reason that a transaction failed as a whole.
 #[derive(Debug)]
 pub(super) enum CommitFailure {
     /// Someone else holds the write lock.
@@ -337,7 +337,7 @@ impl SqliteWriter {
             self.connection
                 // Nothing, if the turn has been forgotten in this very transaction.
                 .prepare_cached(
-                    "INSERT INTO beside (n, step, data) SELECT n, ?2, ?3 FROM turn_log WHERE n = ?1",
+                    "INSERT INTO provider_state (n, step, data) SELECT n, ?2, ?3 FROM turn_log WHERE n = ?1",
                 )?
                 .execute(params![live.n, provider_state.step, &*provider_state.payload])?;
         }
@@ -353,7 +353,7 @@ impl SqliteWriter {
         Ok(Ok(AppendAck { last_seq: now.last_seq }))
     }
 
-    /// What all turns have appended becomes one row. The statement itself is the fence: it writes nothing when another
+    /// Writes everything that all turns have appended as one row. The statement itself is the fence: it writes nothing when another
     /// server has opened the file, so no turn of this one, whatever its epoch, can be written by two.
     fn flush_row(&mut self) -> Result<(), CommitFailure> {
         if self.journal_blob.is_empty() {

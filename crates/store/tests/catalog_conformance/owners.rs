@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use throughline_store::StoreError;
 
 /// Methods for the server itself, of all users at once.
-const FOR_THE_SERVER: [&str; 5] = ["open_turns", "forget_before", "key", "touch_key", "blobs_in_use"];
+const FOR_THE_SERVER: [&str; 5] = ["open_turns", "delete_expired", "key", "touch_key", "blobs_in_use"];
 
 /// Everything of Ann's that a user can see.
 async fn visible_state(store: &Opened) -> String {

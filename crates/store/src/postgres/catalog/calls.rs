@@ -12,7 +12,7 @@ use sqlx::postgres::{PgArguments, PgRow};
 use sqlx::query::Query;
 use sqlx::{AssertSqlSafe, Postgres, Row};
 
-/// What a [`CallFilter`] says, over the parameters of [`PostgresCallFilter`].
+/// Condition of a [`CallFilter`], over the parameters of [`PostgresCallFilter`].
 const FILTER: &str = "user_id = $1
     AND ($2::text IS NULL OR tool_name = $2)
     AND ($3::text IS NULL OR source = $3)
@@ -154,7 +154,7 @@ pub(super) async fn samples(
     Ok(SampleRows::from_rows(rows, range.rows_max))
 }
 
-/// How many calls wait for a person: by way of the turns that run, which are few.
+/// Number of calls that wait for a person: by way of the turns that run, which are few.
 pub(super) async fn count_waiting(db: DbConnection<'_>, user: &str) -> Result<u64, StoreError> {
     let row = sqlx::query(
         "SELECT count(*) AS count FROM turn t JOIN call c ON c.turn_id = t.id

@@ -11,20 +11,20 @@ use sqlx::Row;
 
 /// The next conversations, each with whether the text is in it.
 const NEXT_WINDOW: &str = "
-    WITH stretch AS MATERIALIZED (
-        SELECT c.id, c.updated_at, c.folded FROM conversation c
+    WITH page_window AS MATERIALIZED (
+        SELECT c.id, c.updated_at, c.title_lower FROM conversation c
         WHERE c.user_id = $1 AND (c.updated_at, c.id) < ($3, $4)
         ORDER BY c.updated_at DESC, c.id DESC LIMIT $5
     )
-    SELECT stretch.id, stretch.updated_at, (stretch.folded LIKE $2 OR EXISTS (
-        SELECT 1 FROM turn t JOIN said s ON s.n = t.n WHERE t.conversation_id = stretch.id AND s.text LIKE $2)) AS is_hit
-    FROM stretch ORDER BY stretch.updated_at DESC, stretch.id DESC";
+    SELECT page_window.id, page_window.updated_at, (page_window.title_lower LIKE $2 OR EXISTS (
+        SELECT 1 FROM turn t JOIN search_text s ON s.n = t.n WHERE t.conversation_id = page_window.id AND s.text LIKE $2)) AS is_hit
+    FROM page_window ORDER BY page_window.updated_at DESC, page_window.id DESC";
 
 /// All that are left.
 const ALL_REMAINING: &str = "
     SELECT c.id, c.updated_at, true AS is_hit FROM conversation c
-    WHERE c.user_id = $1 AND (c.updated_at, c.id) < ($3, $4) AND (c.folded LIKE $2 OR c.id IN (
-        SELECT t.conversation_id FROM said s JOIN turn t ON t.n = s.n WHERE t.user_id = $1 AND s.text LIKE $2))
+    WHERE c.user_id = $1 AND (c.updated_at, c.id) < ($3, $4) AND (c.title_lower LIKE $2 OR c.id IN (
+        SELECT t.conversation_id FROM search_text s JOIN turn t ON t.n = s.n WHERE t.user_id = $1 AND s.text LIKE $2))
     ORDER BY c.updated_at DESC, c.id DESC LIMIT $5";
 
 /// Conversations that are looked through before the index is asked, and then at a time.
@@ -66,7 +66,7 @@ pub(super) async fn conversations(
 }
 
 impl ConversationSearch<'_, '_> {
-    /// Whether there is nothing behind what has been looked at.
+    /// True if there is nothing after the rows that were searched.
     async fn run(&mut self, has_index: bool) -> Result<bool, StoreError> {
         if let Some(ended) = self.search_window(FIRST_WINDOW).await? {
             return Ok(ended);

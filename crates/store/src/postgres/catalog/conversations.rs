@@ -41,7 +41,7 @@ pub(super) async fn insert(
     let title = title.map(|title| shown_title(title, limits.title_chars_max)).unwrap_or_default();
     let title_by = if title.is_empty() { TitleSource::FirstInput } else { TitleSource::UserGiven };
     sqlx::query(
-        "INSERT INTO conversation (id, user_id, title, folded, title_by, created_at, updated_at)
+        "INSERT INTO conversation (id, user_id, title, title_lower, title_by, created_at, updated_at)
          VALUES ($1, $2, $3, $4, $5, $6, $6)",
     )
     .bind(id)
@@ -97,7 +97,7 @@ async fn set_title(
     title: &str,
     title_by: TitleSource,
 ) -> Result<(), StoreError> {
-    sqlx::query("UPDATE conversation SET title = $2, folded = $3, title_by = $4 WHERE id = $1")
+    sqlx::query("UPDATE conversation SET title = $2, title_lower = $3, title_by = $4 WHERE id = $1")
         .bind(id)
         .bind(title)
         .bind(search::folded(title))

@@ -78,7 +78,7 @@ pub(super) async fn get(db: DbConnection<'_>, id: &str) -> Result<Option<KeyRow>
     row.as_ref().map(key).transpose()
 }
 
-/// Whether the last use is so long ago that this one is to be written.
+/// True if the last use is so long ago that this one is to be written.
 pub(super) async fn needs_touch(db: DbConnection<'_>, id: &str, now: i64) -> Result<bool, StoreError> {
     let row = sqlx::query("SELECT 1 FROM api_key WHERE id = $1 AND coalesce(last_used_at <= $2, TRUE)")
         .bind(sanitize_param(id))

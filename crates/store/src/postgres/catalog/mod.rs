@@ -62,7 +62,7 @@ impl PostgresStore {
         Ok(transaction)
     }
 
-    /// What has been removed from the database goes from memory, too.
+    /// Evicts from memory the turns that were removed from the database.
     fn evict_removed(&self, removed: RemovalOutcome) -> RemovalOutcome {
         if let RemovalOutcome::Removed(summary) = &removed {
             summary.turns.iter().for_each(|turn| self.evict_turn(turn));

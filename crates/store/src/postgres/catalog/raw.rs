@@ -1,4 +1,4 @@
-//! What upstreams really sent, in pieces.
+//! Bytes of upstreams, in chunks.
 
 use super::DbConnection;
 use super::rows::{map_rows, sanitize_param, to_sql, unsigned, unsigned_32};
@@ -57,7 +57,7 @@ pub(super) async fn append(
     let fits = usize::try_from(room).unwrap_or(usize::MAX).min(bytes.len());
     let extent = if fits == bytes.len() { RawExtent::Complete } else { RawExtent::Truncated };
     if fits > 0 {
-        sqlx::query("INSERT INTO raw_piece (raw_n, data) VALUES ($1, $2)")
+        sqlx::query("INSERT INTO raw_chunk (raw_n, data) VALUES ($1, $2)")
             .bind(n)
             .bind(bytes[..fits].to_vec())
             .execute(&mut *db)
@@ -141,7 +141,7 @@ pub(in crate::postgres) async fn get(
     .fetch_optional(&mut *db)
     .await?;
     let Some(n) = n else { return Ok(None) };
-    let chunks: Vec<Vec<u8>> = sqlx::query_scalar("SELECT data FROM raw_piece WHERE raw_n = $1 ORDER BY id")
+    let chunks: Vec<Vec<u8>> = sqlx::query_scalar("SELECT data FROM raw_chunk WHERE raw_n = $1 ORDER BY id")
         .bind(n)
         .fetch_all(db)
         .await?;

@@ -1,4 +1,4 @@
-//! What goes, and what goes with it.
+//! Removal of turns and conversations with everything that is only theirs.
 
 use super::rows::sanitize_param;
 use super::turns::running_in;
@@ -76,12 +76,12 @@ pub(super) async fn turn(
     let conversation_id: Option<String> = found.try_get("conversation_id")?;
     let parent_id: Option<String> = found.try_get("parent_id")?;
     let turns = sqlx::query(
-        "WITH RECURSIVE behind (n, id, running) AS (
+        "WITH RECURSIVE descendants (n, id, running) AS (
             SELECT n, id, ended_at IS NULL FROM turn WHERE id = $1
             UNION ALL
             SELECT t.n, t.id, t.ended_at IS NULL
-            FROM behind JOIN turn t ON t.conversation_id = $2 AND t.parent_id = behind.id
-         ) SELECT n, id, running FROM behind",
+            FROM descendants JOIN turn t ON t.conversation_id = $2 AND t.parent_id = descendants.id
+         ) SELECT n, id, running FROM descendants",
     )
     .bind(turn_id)
     .bind(&conversation_id)

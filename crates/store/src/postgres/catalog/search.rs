@@ -20,20 +20,20 @@ pub(super) fn folded(text: &str) -> String {
     text.chars().flat_map(char::to_lowercase).collect()
 }
 
-/// What a text matches in the tables; `None`: nothing.
+/// Pattern of a text for the lower-case columns.
 pub(super) fn pattern(text: &str) -> String {
     like_pattern(&folded(text))
 }
 
 /// Hits of a stretch of time, as numbers: what they say is looked up for those that are shown.
-const HITS: &str = "SELECT part, n, at, place FROM (
-    SELECT 0::smallint AS part, c.n, c.created_at AS at, (c.id || '.0') COLLATE \"C\" AS place
-    FROM conversation c WHERE c.user_id = $1 AND c.folded LIKE $2 AND c.created_at BETWEEN $3 AND $4
+const HITS: &str = "SELECT part, n, at, position FROM (
+    SELECT 0::smallint AS part, c.n, c.created_at AS at, (c.id || '.0') COLLATE \"C\" AS position
+    FROM conversation c WHERE c.user_id = $1 AND c.title_lower LIKE $2 AND c.created_at BETWEEN $3 AND $4
     UNION ALL
     SELECT s.part, s.n, t.created_at, (t.id || '.' || s.part) COLLATE \"C\"
-    FROM turn t JOIN said s ON s.n = t.n
+    FROM turn t JOIN search_text s ON s.n = t.n
     WHERE t.user_id = $1 AND t.created_at BETWEEN $3 AND $4 AND s.text LIKE $2) hit
- WHERE (at, place) < ($4, $5 COLLATE \"C\") ORDER BY at DESC, place DESC LIMIT $6";
+ WHERE (at, position) < ($4, $5 COLLATE \"C\") ORDER BY at DESC, position DESC LIMIT $6";
 
 /// Where a stretch of so many turns begins.
 const WINDOW_EDGE: &str = "SELECT created_at FROM turn WHERE user_id = $1 AND created_at < $2
@@ -105,7 +105,7 @@ pub(super) async fn hits(
 }
 
 impl HitSearch<'_, '_> {
-    /// Whether everything has been looked at, or the page is full.
+    /// True if everything has been searched, or the page is full.
     async fn run(&mut self, has_index: bool) -> Result<bool, StoreError> {
         if self.search_window(FIRST_WINDOW_TURNS).await? {
             return Ok(true);
@@ -132,7 +132,7 @@ impl HitSearch<'_, '_> {
             .fetch_optional(self.session.db()?)
             .await?;
         self.query(edge.unwrap_or(i64::MIN)).await?;
-        // Also those of this time, whatever their place.
+        // Also those of this time, whatever their position.
         self.after = PagePosition { at: edge.unwrap_or(i64::MIN), id: String::new() };
         Ok(edge.is_none() || self.ranked.len() >= self.rows)
     }
@@ -161,7 +161,7 @@ impl HitSearch<'_, '_> {
             .fetch_all(db)
             .await?;
         for row in rows {
-            let position = PagePosition { at: row.try_get("at")?, id: row.try_get("place")? };
+            let position = PagePosition { at: row.try_get("at")?, id: row.try_get("position")? };
             self.ranked.push(RankedHit { part: row.try_get("part")?, n: row.try_get("n")?, position });
         }
         Ok(())
@@ -220,7 +220,7 @@ pub(super) async fn index_answer(db: DbConnection<'_>, n: i64, text: &str) -> Re
 
 async fn index_text(db: DbConnection<'_>, n: i64, part: i16, text: &str) -> Result<(), StoreError> {
     if !text.is_empty() {
-        sqlx::query("INSERT INTO said (n, part, text) VALUES ($1, $2, $3)")
+        sqlx::query("INSERT INTO search_text (n, part, text) VALUES ($1, $2, $3)")
             .bind(n)
             .bind(part)
             .bind(folded(text))

@@ -95,7 +95,7 @@ pub(super) async fn create(
     Ok(TurnCreation::New)
 }
 
-/// Why a turn cannot begin in a conversation, which is held until the end of the transaction.
+/// Reason that a turn cannot begin in a conversation, which is locked until the end of the transaction.
 async fn check_can_begin(
     db: DbConnection<'_>,
     limits: &CatalogLimits,
@@ -326,13 +326,14 @@ pub(in crate::postgres) async fn path(
     turn_id: &str,
 ) -> Result<Vec<PathTurn>, StoreError> {
     let rows = sqlx::query(
-        "WITH RECURSIVE way (n, id, parent_id, parent_seq, cut_at, length) AS (
+        "WITH RECURSIVE ancestors (n, id, parent_id, parent_seq, cut_at, length) AS (
             SELECT n, id, parent_id, parent_seq, NULL::bigint, 1 FROM turn WHERE id = $1 AND user_id = $2
             UNION ALL
-            SELECT t.n, t.id, t.parent_id, t.parent_seq, way.parent_seq, way.length + 1
-            FROM way JOIN turn t ON t.id = way.parent_id AND t.user_id = $2
+            SELECT t.n, t.id, t.parent_id, t.parent_seq, ancestors.parent_seq, ancestors.length + 1
+            FROM ancestors JOIN turn t ON t.id = ancestors.parent_id AND t.user_id = $2
          )
-         SELECT way.id, way.cut_at, e.adds FROM way LEFT JOIN turn_end e ON e.n = way.n ORDER BY way.length DESC",
+         SELECT ancestors.id, ancestors.cut_at, e.adds FROM ancestors LEFT JOIN turn_end e ON e.n = ancestors.n
+         ORDER BY ancestors.length DESC",
     )
     .bind(sanitize_param(turn_id))
     .bind(sanitize_param(user))

@@ -9,7 +9,7 @@ use crate::catalog::{
 use crate::error::StoreError;
 use rusqlite::{Connection, OptionalExtension, Row, ToSql, named_params, params};
 
-/// What a [`CallFilter`] says, over the parameters of [`SqliteCallFilter`].
+/// Condition of a [`CallFilter`], over the parameters of [`SqliteCallFilter`].
 const FILTER: &str = "user_id = :user
     AND (:tool_name IS NULL OR tool_name = :tool_name)
     AND (:source IS NULL OR source = :source)
@@ -139,7 +139,7 @@ pub(super) fn samples(
     Ok(SampleRows::from_rows(rows.collect::<Result<_, _>>()?, range.rows_max))
 }
 
-/// How many calls wait for a person: by way of the turns that run, which are few.
+/// Number of calls that wait for a person: by way of the turns that run, which are few.
 pub(super) fn count_waiting(db: &Connection, user: &str) -> Result<u64, StoreError> {
     let mut query = db.prepare_cached(
         "SELECT count(*) AS count FROM turn t JOIN call c ON c.turn_id = t.id

@@ -65,7 +65,7 @@ pub(super) fn get(db: &Connection, id: &str) -> Result<Option<KeyRow>, StoreErro
     Ok(db.prepare_cached("SELECT * FROM api_key WHERE id = ?1")?.query_row([id], key).optional()?)
 }
 
-/// Whether the last use is so long ago that this one is to be written.
+/// True if the last use is so long ago that this one is to be written.
 pub(super) fn needs_touch(db: &Connection, id: &str, now: i64) -> Result<bool, StoreError> {
     Ok(db
         .prepare_cached("SELECT 1 FROM api_key WHERE id = ?1 AND coalesce(last_used_at <= ?2, TRUE)")?

@@ -68,7 +68,7 @@ impl SqliteStore {
         }
     }
 
-    /// What has been removed from the file goes from memory, too.
+    /// Evicts from memory the turns that were removed from the file.
     fn evict_removed(&self, removed: RemovalOutcome) -> RemovalOutcome {
         if let RemovalOutcome::Removed(summary) = &removed {
             summary.turns.iter().for_each(|turn| self.evict_turn(turn));

@@ -1,4 +1,4 @@
-//! What upstreams really sent, in pieces.
+//! Bytes of upstreams, in chunks.
 
 use super::rows::{to_sql, unsigned};
 use crate::catalog::{CatalogLimits, RawExtent, RawId, RawRow};
@@ -42,7 +42,7 @@ pub(super) fn append(
     let fits = usize::try_from(room).unwrap_or(usize::MAX).min(bytes.len());
     let extent = if fits == bytes.len() { RawExtent::Complete } else { RawExtent::Truncated };
     if fits > 0 {
-        db.prepare_cached("INSERT INTO raw_piece (raw_n, data) VALUES (?1, ?2)")?
+        db.prepare_cached("INSERT INTO raw_chunk (raw_n, data) VALUES (?1, ?2)")?
             .execute(params![n, &bytes[..fits]])?;
     }
     db.prepare_cached("UPDATE raw SET bytes = ?2, extent = ?3 WHERE n = ?1")?.execute(params![
@@ -98,7 +98,7 @@ pub(in crate::sqlite) fn get(db: &Connection, user: &str, id: &RawId) -> Result<
         .optional()?;
     let Some(n) = n else { return Ok(None) };
     let mut bytes = Vec::new();
-    let mut chunks = db.prepare_cached("SELECT data FROM raw_piece WHERE raw_n = ?1 ORDER BY id")?;
+    let mut chunks = db.prepare_cached("SELECT data FROM raw_chunk WHERE raw_n = ?1 ORDER BY id")?;
     let mut rows = chunks.query([n])?;
     while let Some(row) = rows.next()? {
         let chunk = row.get_ref(0)?.as_blob().map_err(StoreError::failed)?;

@@ -1,4 +1,4 @@
-//! What goes, and what goes with it.
+//! Removal of turns and conversations with everything that is only theirs.
 
 use super::turns::running_in;
 use super::{files, search};
@@ -57,11 +57,11 @@ pub(super) fn turn(db: &Connection, user: &str, turn_id: &str) -> Result<Removal
     let Some((conversation_id, parent_id)) = found else { return Ok(RemovalOutcome::NotFound) };
     let turns = rows_to_remove(
         db,
-        "WITH RECURSIVE behind (n, id) AS (
+        "WITH RECURSIVE descendants (n, id) AS (
             SELECT n, id FROM turn WHERE id = ?1
             UNION ALL
-            SELECT t.n, t.id FROM behind JOIN turn t ON t.conversation_id = ?2 AND t.parent_id = behind.id
-         ) SELECT n, id FROM behind",
+            SELECT t.n, t.id FROM descendants JOIN turn t ON t.conversation_id = ?2 AND t.parent_id = descendants.id
+         ) SELECT n, id FROM descendants",
         params![turn_id, conversation_id],
     )?;
     let mut running = db.prepare_cached("SELECT 1 FROM turn WHERE n = ?1 AND ended_at IS NULL")?;

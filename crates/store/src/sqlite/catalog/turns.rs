@@ -85,7 +85,7 @@ pub(super) fn create(
     Ok(TurnCreation::New)
 }
 
-/// Why a turn cannot begin in a conversation.
+/// Reason that a turn cannot begin in a conversation.
 fn check_can_begin(
     db: &Connection,
     limits: &CatalogLimits,
@@ -294,13 +294,14 @@ pub(in crate::sqlite) fn path(
     turn_id: &str,
 ) -> Result<Vec<PathTurn>, StoreError> {
     let mut query = db.prepare_cached(
-        "WITH RECURSIVE way (n, id, parent_id, parent_seq, cut_at, length) AS (
+        "WITH RECURSIVE ancestors (n, id, parent_id, parent_seq, cut_at, length) AS (
             SELECT n, id, parent_id, parent_seq, NULL, 1 FROM turn WHERE id = ?1 AND user_id = ?2
             UNION ALL
-            SELECT t.n, t.id, t.parent_id, t.parent_seq, way.parent_seq, way.length + 1
-            FROM way JOIN turn t ON t.id = way.parent_id AND t.user_id = ?2
+            SELECT t.n, t.id, t.parent_id, t.parent_seq, ancestors.parent_seq, ancestors.length + 1
+            FROM ancestors JOIN turn t ON t.id = ancestors.parent_id AND t.user_id = ?2
          )
-         SELECT way.id, way.cut_at, e.adds FROM way LEFT JOIN turn_end e ON e.n = way.n ORDER BY way.length DESC",
+         SELECT ancestors.id, ancestors.cut_at, e.adds FROM ancestors LEFT JOIN turn_end e ON e.n = ancestors.n
+         ORDER BY ancestors.length DESC",
     )?;
     let turns = query.query_map([turn_id, user], |row| {
         Ok(PathTurn {

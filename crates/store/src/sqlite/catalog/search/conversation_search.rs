@@ -19,7 +19,7 @@ const RARE_HITS: usize = 4_000;
 /// Conversations looked up at once.
 const CONVERSATIONS_PER_QUERY: usize = 100;
 
-/// Where the hits of a text are.
+/// Conversations that contain a text.
 struct MatchingConversations {
     conversations: HashSet<i64>,
     /// There may be more.
@@ -174,7 +174,7 @@ impl ConversationWalk<'_> {
     }
 }
 
-/// Whether a text is in a conversation, by its texts, newest first; `None`: it was told to stop before that was known.
+/// True if a text is in a conversation, by its texts, newest first; `None`: it had to stop before that was known.
 fn is_in(
     db: &Connection,
     conversation: &ConversationCandidate,

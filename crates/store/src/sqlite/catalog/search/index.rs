@@ -1,6 +1,7 @@
-//! What is to be found, and when: the index is made a little later than what it is of.
+//! The search index, which is filled a little later than the texts are written.
 //!
-//! What was said in turn `n` waits as row `2n`, what was answered as `2n + 1`, the title of conversation `n` as `-n`.
+//! Until then a text waits in `index_queue` under a key: `2n` for the input of turn `n`, `2n + 1` for its answer, `-n` for the
+//! title of conversation `n`.
 
 use super::grams::grams;
 use super::scan::{MARK, is_marked};
@@ -25,25 +26,25 @@ pub(in super::super) fn index_title(db: &Connection, n: i64, title: &str) -> Res
     enqueue(db, -n, title)
 }
 
-fn enqueue(db: &Connection, row: i64, text: &str) -> Result<(), StoreError> {
+fn enqueue(db: &Connection, text_key: i64, text: &str) -> Result<(), StoreError> {
     if !text.is_empty() {
-        db.prepare_cached("INSERT OR IGNORE INTO unindexed (row) VALUES (?1)")?.execute([row])?;
+        db.prepare_cached("INSERT OR IGNORE INTO index_queue (text_key) VALUES (?1)")?.execute([text_key])?;
     }
     Ok(())
 }
 
-/// What was said in a turn, and answered, is found no more.
+/// Removes the texts of a turn from the index.
 pub(in super::super) fn remove_turn_texts(db: &Connection, n: i64) -> Result<(), StoreError> {
     remove(db, n, INPUT)?;
     remove(db, n, ANSWER)?;
-    db.prepare_cached("DELETE FROM unindexed WHERE row IN (?1, ?2)")?.execute([n * 2, n * 2 + 1])?;
+    db.prepare_cached("DELETE FROM index_queue WHERE text_key IN (?1, ?2)")?.execute([n * 2, n * 2 + 1])?;
     Ok(())
 }
 
 /// The same of a title.
 pub(in super::super) fn remove_title(db: &Connection, n: i64) -> Result<(), StoreError> {
     remove(db, n, TITLE)?;
-    db.prepare_cached("DELETE FROM unindexed WHERE row = ?1")?.execute([-n])?;
+    db.prepare_cached("DELETE FROM index_queue WHERE text_key = ?1")?.execute([-n])?;
     Ok(())
 }
 
@@ -62,7 +63,7 @@ fn remove(db: &Connection, n: i64, part: i64) -> Result<(), StoreError> {
 /// Bytes of text indexed in one transaction, for which appends wait.
 pub(in crate::sqlite) const INDEX_BATCH_BYTES: usize = 16 << 10;
 
-/// Whether everything that is to be found is in the index.
+/// State of the index.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::sqlite) enum IndexState {
     Complete,
@@ -71,21 +72,21 @@ pub(in crate::sqlite) enum IndexState {
     Stale,
 }
 
-/// How far the index is.
+/// Checks if texts wait for the index.
 pub(in crate::sqlite) fn index_state(db: &Connection) -> Result<IndexState, StoreError> {
-    let has_pending = db.prepare_cached("SELECT 1 FROM unindexed LIMIT 1")?.exists([])?;
+    let has_pending = db.prepare_cached("SELECT 1 FROM index_queue LIMIT 1")?.exists([])?;
     Ok(if has_pending { IndexState::Stale } else { IndexState::Complete })
 }
 
 /// Indexes texts that wait, those first that came first, until it has taken so many bytes: others wait for the transaction.
 pub(in crate::sqlite) fn index(db: &Connection, bytes: usize) -> Result<IndexState, StoreError> {
-    let mut next = db.prepare_cached("SELECT row FROM unindexed ORDER BY row LIMIT 1")?;
+    let mut next = db.prepare_cached("SELECT text_key FROM index_queue ORDER BY text_key LIMIT 1")?;
     let mut indexed_bytes = 0;
     while indexed_bytes < bytes {
-        let Some(row) = next.query_row([], |row| row.get::<_, i64>(0)).optional()? else {
+        let Some(text_key) = next.query_row([], |row| row.get::<_, i64>(0)).optional()? else {
             return Ok(IndexState::Complete);
         };
-        if let Some(pending) = load_pending(db, row)? {
+        if let Some(pending) = load_pending(db, text_key)? {
             // A text of one character costs something, too.
             indexed_bytes += pending.text.len().max(64);
             let user_n = rank::ensure_user_number(db, &pending.user)?;
@@ -95,7 +96,7 @@ pub(in crate::sqlite) fn index(db: &Connection, bytes: usize) -> Result<IndexSta
             db.prepare_cached("INSERT INTO search_short (rowid, grams) VALUES (?1, ?2)")?
                 .execute(params![rank, grams(&pending.text)])?;
         }
-        db.prepare_cached("DELETE FROM unindexed WHERE row = ?1")?.execute([row])?;
+        db.prepare_cached("DELETE FROM index_queue WHERE text_key = ?1")?.execute([text_key])?;
     }
     index_state(db)
 }
@@ -123,16 +124,16 @@ struct PendingText {
 }
 
 /// `None`: it is gone by now.
-fn load_pending(db: &Connection, row: i64) -> Result<Option<PendingText>, StoreError> {
-    let (query, part, n) = if row < 0 {
-        ("SELECT title, user_id, created_at FROM conversation WHERE n = ?1", TITLE, -row)
-    } else if row % 2 == 0 {
+fn load_pending(db: &Connection, text_key: i64) -> Result<Option<PendingText>, StoreError> {
+    let (query, part, n) = if text_key < 0 {
+        ("SELECT title, user_id, created_at FROM conversation WHERE n = ?1", TITLE, -text_key)
+    } else if text_key % 2 == 0 {
         let query = "SELECT b.input_text, t.user_id, t.created_at FROM turn t JOIN turn_begin b ON b.n = t.n WHERE t.n = ?1";
-        (query, INPUT, row / 2)
+        (query, INPUT, text_key / 2)
     } else {
         let query =
             "SELECT e.text, t.user_id, t.created_at FROM turn t JOIN turn_end e ON e.n = t.n WHERE t.n = ?1";
-        (query, ANSWER, row / 2)
+        (query, ANSWER, text_key / 2)
     };
     let of = |row: &rusqlite::Row<'_>| {
         Ok(PendingText { text: row.get(0)?, user: row.get(1)?, at: row.get(2)?, part, n })

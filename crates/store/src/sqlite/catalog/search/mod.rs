@@ -1,6 +1,6 @@
 //! Texts in titles, inputs and answers, newest first.
 //!
-//! What is searched has a [rank](rank) by which FTS5 gives the hits of one user in their order, one after the other: a page
+//! Every indexed text has a [rank] by which FTS5 returns the hits of one user in their order, one after the other: a page
 //! takes no more of them than it shows, however common the word is. What no index makes short, a rare text of common
 //! trigrams, ends when its time is over, with the place where the next page goes on.
 

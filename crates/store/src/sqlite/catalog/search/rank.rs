@@ -17,7 +17,7 @@ const NUMBERS: i64 = 1 << NUMBER_BITS;
 /// The last millisecond, with room behind it for what moves on.
 const LATEST_MS: i64 = (1 << TIME_BITS) - (1 << 20);
 
-/// How the tables of search name a user; `None`: nothing of theirs is searched yet.
+/// Number of a user in the search tables; `None`: the user has no indexed text yet.
 pub(super) fn user_number(db: &Connection, user: &str) -> Result<Option<i64>, StoreError> {
     Ok(db
         .prepare_cached("SELECT n FROM search_user WHERE user_id = ?1")?

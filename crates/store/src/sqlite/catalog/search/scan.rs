@@ -32,13 +32,13 @@ pub(super) struct ScanCandidate {
 }
 
 impl ScanCandidate {
-    /// Whether it may have been come to for its mark alone.
+    /// True if it may have been reached for its mark alone.
     pub fn is_marked(&self) -> bool {
         is_marked(self.part, self.n)
     }
 }
 
-/// Whether a text has a mark in the index.
+/// True if a text has a mark in the index.
 pub(super) fn is_marked(part: i64, n: i64) -> bool {
     part == INPUT && n % TURNS_PER_MARK == 0
 }
