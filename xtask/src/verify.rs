@@ -59,7 +59,7 @@ const FUZZ_RUNS: u64 = 10_000_000;
 const SEEDS: u64 = 100_000;
 
 /// Result of a proof, with a figure or a reason.
-enum ProofOutcome {
+pub(crate) enum ProofOutcome {
     Holds(String),
     Skipped(String),
 }

@@ -111,7 +111,7 @@ fn a_model_is_connected_by_flags_and_the_comments_of_the_file_stay() {
     assert!(said.contains("its key is stored"), "{said}");
 
     let (code, said) = setting.run(&["connect", "deepseek", "--forget"], "");
-    assert_eq!((code, said.contains("is forgotten")), (Some(0), true), "{said}");
+    assert_eq!((code, said.contains("deleted the stored key")), (Some(0), true), "{said}");
     let (code, said) = setting.run(&["ask", "Hello"], "");
     assert_eq!((code, said.contains("throughline connect deepseek")), (Some(1), true), "{said}");
 }
