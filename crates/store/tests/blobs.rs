@@ -38,9 +38,10 @@ impl BlobFixture {
     fn files(&self) -> Vec<PathBuf> {
         fn walk(folder: &Path, found: &mut Vec<PathBuf>) {
             for entry in std::fs::read_dir(folder).unwrap().map(Result::unwrap) {
-                match entry.file_type().unwrap().is_dir() {
-                    true => walk(&entry.path(), found),
-                    false => found.push(entry.path()),
+                if entry.file_type().unwrap().is_dir() {
+                    walk(&entry.path(), found)
+                } else {
+                    found.push(entry.path())
                 }
             }
         }

@@ -181,10 +181,8 @@ async fn viewers_of_another_server_see_each_record() {
     }
     for seq in 1..=60 {
         let last = seq == 60;
-        let record = |seq| match last {
-            true => LogRecord::new(seq, STREAM_END, Durability::Power, "{}"),
-            false => delta(seq),
-        };
+        let record =
+            |seq| if last { LogRecord::new(seq, STREAM_END, Durability::Power, "{}") } else { delta(seq) };
         let appends =
             turns.iter().zip(&epochs).map(|(turn, epoch)| writer.append(turn, *epoch, one(record(seq))));
         for done in futures_util::future::join_all(appends).await {

@@ -87,11 +87,10 @@ async fn a_program_changes_arguments_and_has_its_answer_kept_for_the_turn() {
             counted.fetch_add(1, Ordering::SeqCst);
             async move {
                 assert_eq!((ask.arguments_hash.len(), ask.fingerprint.len()), (64, 64));
-                match ask.arguments["title"] == "a" {
-                    true => {
-                        ApprovalResponse::approve().remember(RememberRequest::exactly(ApprovalScope::Turn))
-                    }
-                    false => ApprovalResponse::approve().with_arguments(json!({"title": "c"})),
+                if ask.arguments["title"] == "a" {
+                    ApprovalResponse::approve().remember(RememberRequest::exactly(ApprovalScope::Turn))
+                } else {
+                    ApprovalResponse::approve().with_arguments(json!({"title": "c"}))
                 }
             }
         })

@@ -64,18 +64,14 @@ async fn a_stop_of_the_call_and_its_approval_have_one_winner() {
         let server = upstream().await;
         let mut turn = asking(&server).await;
         let (control, id, call) = question(&mut turn).await;
-        let (decided, cancelled) = match stop_first {
-            true => {
-                let (cancelled, decided) = tokio::join!(
-                    control.cancel_call(call.clone()),
-                    control.decide(id, ApprovalResponse::approve())
-                );
-                (decided, cancelled)
-            }
-            false => tokio::join!(
-                control.decide(id, ApprovalResponse::approve()),
-                control.cancel_call(call.clone())
-            ),
+        let (decided, cancelled) = if stop_first {
+            let (cancelled, decided) = tokio::join!(
+                control.cancel_call(call.clone()),
+                control.decide(id, ApprovalResponse::approve())
+            );
+            (decided, cancelled)
+        } else {
+            tokio::join!(control.decide(id, ApprovalResponse::approve()), control.cancel_call(call.clone()))
         };
         let message = turn.finish().await;
         match decided {

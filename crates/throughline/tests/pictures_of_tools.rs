@@ -60,9 +60,10 @@ async fn a_tools_picture_reaches_who_can_see_and_a_note_who_cannot() {
             let (_, message) = read(app.ask("What do you see?").await.unwrap()).await;
             let context = format!("{} vision {vision}", dialect.0);
             let (images, notes) = pictures(&server.requests()[1]);
-            match vision {
-                true => assert_eq!(images, [BYTES], "{context}"),
-                false => assert_eq!((images.len(), notes), (0, 1), "{context}"),
+            if vision {
+                assert_eq!(images, [BYTES], "{context}")
+            } else {
+                assert_eq!((images.len(), notes), (0, 1), "{context}")
             }
             let call = message.calls().next().unwrap();
             assert_eq!(call.output_media[0].data(), BASE64, "the card has it either way: {context}");

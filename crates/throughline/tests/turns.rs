@@ -229,9 +229,10 @@ async fn every_scenario_in_every_dialect_streamed_and_whole() {
                 if (breaks || scenario.stalls()) && transfer == TransferMode::Whole {
                     continue;
                 }
-                match scenario.stalls() {
-                    true => stalls.push(run(scenario, dialect, transfer)),
-                    false => run(scenario, dialect, transfer).await,
+                if scenario.stalls() {
+                    stalls.push(run(scenario, dialect, transfer))
+                } else {
+                    run(scenario, dialect, transfer).await
                 }
             }
         }
@@ -377,9 +378,12 @@ async fn pictures_in_the_input_arrive() {
 async fn after_the_last_iteration_the_model_answers_without_tools() {
     for dialect in DIALECTS {
         // It calls whenever it may, each time for another city, so that the loop guard has no say.
-        let model = |seen: &SeenRequest| match seen.may_call() {
-            true => ModelScript::new().call("weather_today", city(&format!("city {}", seen.number))),
-            false => ModelScript::new().say("Enough."),
+        let model = |seen: &SeenRequest| {
+            if seen.may_call() {
+                ModelScript::new().call("weather_today", city(&format!("city {}", seen.number)))
+            } else {
+                ModelScript::new().say("Enough.")
+            }
         };
         let server = serve(model).await;
         let app = builder(&server, dialect).build().unwrap();
@@ -430,9 +434,10 @@ async fn a_denied_call_is_told_with_its_reason_and_an_approved_one_runs() {
         let app = builder(&server, dialect)
             .approval(ApprovalMode::Ask)
             .on_approval(|ask| async move {
-                match ask.arguments["title"] == "b" && ask.tool.as_str() == "calendar.add" {
-                    true => throughline::ApprovalResponse::approve(),
-                    false => throughline::ApprovalResponse::deny("no"),
+                if ask.arguments["title"] == "b" && ask.tool.as_str() == "calendar.add" {
+                    throughline::ApprovalResponse::approve()
+                } else {
+                    throughline::ApprovalResponse::deny("no")
                 }
             })
             .build()
