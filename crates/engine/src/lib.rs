@@ -64,6 +64,6 @@ pub use setup::{
     UpstreamChoice,
 };
 pub use steering::{MessageTiming, QueuedMessage};
-pub use suggest::{edit_distance, suggest_names};
+pub use suggest::suggest_names;
 pub use turn::Turn;
 pub use waterfall::{SegmentKind, TimeSegment, Waterfall};

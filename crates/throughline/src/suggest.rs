@@ -1,21 +1,17 @@
 //! "Did you mean": the valid name nearest to a mistyped one.
 
-use throughline_engine::edit_distance;
+use strsim::osa_distance;
 
 /// The candidate with the fewest edits, if there are few enough to be a slip: a third of the name, at least one.
 pub(crate) fn suggest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let wanted = lowercase_chars(name);
-    let allowed = (wanted.len() / 3).max(1);
+    let wanted = name.to_lowercase();
+    let allowed = (wanted.chars().count() / 3).max(1);
     candidates
         .into_iter()
-        .map(|candidate| (edit_distance(&wanted, &lowercase_chars(candidate)), candidate))
+        .map(|candidate| (osa_distance(&wanted, &candidate.to_lowercase()), candidate))
         .filter(|(edits, _)| *edits <= allowed)
         .min_by_key(|(edits, _)| *edits)
         .map(|(_, candidate)| candidate)
-}
-
-fn lowercase_chars(name: &str) -> Vec<char> {
-    name.to_lowercase().chars().collect()
 }
 
 #[cfg(test)]
