@@ -13,20 +13,7 @@ pub(crate) struct CalendarDay {
 const WEEKDAYS_ENGLISH: [&str; 7] =
     ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];
 const WEEKDAYS_CHINESE: [&str; 7] = ["星期一", "星期二", "星期三", "星期四", "星期五", "星期六", "星期日"];
-const MONTHS: [&str; 12] = [
-    "January",
-    "February",
-    "March",
-    "April",
-    "May",
-    "June",
-    "July",
-    "August",
-    "September",
-    "October",
-    "November",
-    "December",
-];
+const MONTHS: &str = "January February March April May June July August September October November December";
 
 impl CalendarDay {
     /// Days since 1970-01-01 (Hinnant's civil calendar).
@@ -66,7 +53,7 @@ impl CalendarDay {
     pub fn words(self, language: DemoLanguage) -> String {
         match language {
             DemoLanguage::English => {
-                let month = MONTHS[(self.month - 1).clamp(0, 11) as usize];
+                let month = MONTHS.split(' ').nth((self.month - 1).clamp(0, 11) as usize).unwrap_or_default();
                 format!("{}, {} {month} {}", WEEKDAYS_ENGLISH[self.weekday()], self.day, self.year)
             }
             DemoLanguage::Chinese => {
@@ -110,17 +97,10 @@ pub(crate) fn requested_day(text: &str, today: CalendarDay) -> CalendarDay {
     if has("today") || has("tonight") || has("今天") || has("今晚") {
         return today;
     }
-    let short = [
-        ["周一", "星期一"],
-        ["周二", "星期二"],
-        ["周三", "星期三"],
-        ["周四", "星期四"],
-        ["周五", "星期五"],
-        ["周六", "星期六"],
-        ["周日", "星期日"],
-    ];
-    let named =
-        (0..7).find(|i| has(&WEEKDAYS_ENGLISH[*i].to_lowercase()) || short[*i].iter().any(|word| has(word)));
+    let named = (0..7).find(|i| {
+        let chinese = WEEKDAYS_CHINESE[*i];
+        has(&WEEKDAYS_ENGLISH[*i].to_lowercase()) || has(chinese) || has(&chinese.replace("星期", "周"))
+    });
     match named {
         Some(weekday) => {
             let ahead = (weekday as i64 - today.weekday() as i64).rem_euclid(7);

@@ -6,7 +6,6 @@
 
 mod cities;
 mod dates;
-mod intent;
 mod language;
 mod reply;
 mod tool_call;
@@ -25,6 +24,18 @@ pub const NAME: &str = "demo";
 const FIRST_BYTE_MS: u64 = 120;
 
 /// The demo model.
+///
+/// ```
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+/// use throughline_testkit::demo::DemoModel;
+/// use throughline_testkit::{FakeDialect, FakeUpstream};
+///
+/// let upstream = FakeUpstream::start(DemoModel::instant()).await?;
+/// println!("demo model at {}", upstream.base_url(FakeDialect::OpenaiChat));
+/// upstream.shutdown().await;
+/// # Ok::<(), std::io::Error>(()) })?;
+/// # Ok::<(), std::io::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct DemoModel {
     pace: ReplyPace,

@@ -1,4 +1,4 @@
-//! A gesture of the avatar in mid-sentence: the text goes on right after the call, in the same step.
+//! A gesture of the avatar in mid-sentence: the text continues right after the call, in the same step.
 
 use super::super::tool_call::ArgumentWish;
 use super::super::tool_outcome::ParsedOutcome;

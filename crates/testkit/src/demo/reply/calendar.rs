@@ -118,63 +118,14 @@ fn title(scene: &DemoScene<'_>) -> String {
 }
 
 fn english_title(text: &str) -> String {
-    const NOISE: &[&str] = &[
-        "add",
-        "create",
-        "put",
-        "make",
-        "schedule",
-        "book",
-        "enter",
-        "remind",
-        "me",
-        "please",
-        "can",
-        "could",
-        "you",
-        "a",
-        "an",
-        "the",
-        "my",
-        "calendar",
-        "entry",
-        "event",
-        "in",
-        "into",
-        "to",
-        "on",
-        "at",
-        "for",
-        "of",
-        "about",
-        "tomorrow",
-        "today",
-        "tonight",
-        "next",
-        "day",
-        "after",
-        "noon",
-        "am",
-        "pm",
-        "o'clock",
-        "monday",
-        "tuesday",
-        "wednesday",
-        "thursday",
-        "friday",
-        "saturday",
-        "sunday",
-        "afternoon",
-        "morning",
-        "evening",
-        "i",
-        "have",
-        "need",
-    ];
+    const NOISE: &str = "add create put make schedule book enter remind me please can could you a an the my calendar \
+        entry event in into to on at for of about tomorrow today tonight next day after noon am pm \
+        o'clock monday tuesday wednesday thursday friday saturday sunday afternoon morning evening i \
+        have need";
     let words = text.split_whitespace().map(|word| word.trim_matches(|c: char| !c.is_alphanumeric()));
     let words_left: Vec<&str> = words
         .filter(|word| !word.is_empty() && !word.starts_with(|c: char| c.is_ascii_digit()))
-        .filter(|word| !NOISE.contains(&word.to_lowercase().as_str()))
+        .filter(|word| !NOISE.split(' ').any(|noise| noise == word.to_lowercase()))
         .collect();
     let title = words_left.join(" ");
     let mut chars = title.chars();
@@ -185,60 +136,11 @@ fn english_title(text: &str) -> String {
 }
 
 fn chinese_title(text: &str) -> String {
-    const NOISE: &[&str] = &[
-        "请帮我",
-        "帮我",
-        "麻烦",
-        "请",
-        "记到日历里",
-        "记到日历",
-        "加到日历里",
-        "加到日历",
-        "写进日历",
-        "日历里",
-        "日历",
-        "日程",
-        "添加",
-        "加一个",
-        "加个",
-        "安排一下",
-        "安排",
-        "提醒我",
-        "记一下",
-        "一下",
-        "一个",
-        "明天",
-        "后天",
-        "今天",
-        "今晚",
-        "明早",
-        "明晚",
-        "上午",
-        "下午",
-        "早上",
-        "晚上",
-        "中午",
-        "下周",
-        "星期",
-        "周一",
-        "周二",
-        "周三",
-        "周四",
-        "周五",
-        "周六",
-        "周日",
-        "点半",
-        "点钟",
-        "点",
-        "在",
-        "里",
-        "把",
-        "到",
-        "十二",
-        "十一",
-    ];
+    const NOISE: &str = "请帮我 帮我 麻烦 请 记到日历里 记到日历 加到日历里 加到日历 写进日历 日历里 日历 日程 添加 \
+        加一个 加个 安排一下 安排 提醒我 记一下 一下 一个 明天 后天 今天 今晚 明早 明晚 上午 下午 早上 \
+        晚上 中午 下周 星期 周一 周二 周三 周四 周五 周六 周日 点半 点钟 点 在 里 把 到 十二 十一";
     let mut title: String = text.chars().filter(|c| !c.is_ascii_digit()).collect();
-    for noise in NOISE {
+    for noise in NOISE.split(' ') {
         title = title.replace(noise, "");
     }
     let numerals = ['一', '二', '两', '三', '四', '五', '六', '七', '八', '九', '十'];

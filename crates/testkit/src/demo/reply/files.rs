@@ -181,7 +181,7 @@ fn file_name_in(text: &str) -> Option<String> {
     None
 }
 
-/// The word in quotes, else the one behind "for", else what follows the Chinese verb.
+/// The word in quotes, else the one after "for", else what follows the Chinese verb.
 fn search_term(text: &str) -> Option<String> {
     for (open, close) in [('"', '"'), ('“', '”'), ('「', '」'), ('`', '`'), ('\'', '\'')] {
         if let Some((_, rest)) = text.split_once(open)

@@ -5,13 +5,13 @@ mod avatar;
 mod calendar;
 mod files;
 mod picture;
-pub(super) mod sum;
+mod rules;
+mod sum;
 mod talk;
 mod time;
 mod trouble;
 mod weather;
 
-use super::intent::DemoIntent;
 use super::language::DemoLanguage;
 use super::tool_call::{self, ArgumentWish};
 use super::tool_outcome::ParsedOutcome;
@@ -20,30 +20,7 @@ use crate::seen::{SeenCall, SeenImage, SeenMessage, SeenRequest};
 
 /// The next step of the answer to the last user message.
 pub(super) fn to(seen: &SeenRequest) -> ModelScript {
-    let scene = DemoScene::of(seen);
-    let intent = if scene.images.is_empty() { DemoIntent::of(scene.text) } else { DemoIntent::Picture };
-    match intent {
-        DemoIntent::Help => talk::help(&scene),
-        DemoIntent::Thanks => talk::thanks(&scene),
-        DemoIntent::Weather => weather::reply(&scene),
-        DemoIntent::Time => time::reply(&scene),
-        DemoIntent::ListFiles => files::list(&scene),
-        DemoIntent::ReadFile => files::read(&scene),
-        DemoIntent::SearchFiles => files::search(&scene),
-        DemoIntent::Gesture => avatar::reply(&scene),
-        DemoIntent::Calendar => calendar::reply(&scene),
-        DemoIntent::Fail => trouble::failure(&scene),
-        DemoIntent::UnknownTool => trouble::unknown_tool(&scene),
-        DemoIntent::WrongArguments => trouble::wrong_arguments(&scene),
-        DemoIntent::BrokenArguments => trouble::broken_arguments(&scene),
-        DemoIntent::Loop => trouble::call_in_loop(&scene),
-        DemoIntent::LongAnswer => talk::long_answer(&scene),
-        DemoIntent::Think => talk::think(&scene),
-        DemoIntent::Picture => picture::reply(&scene),
-        DemoIntent::Count => talk::count(&scene),
-        DemoIntent::Sum => sum::reply(&scene),
-        DemoIntent::Other => talk::unknown_request(&scene),
-    }
+    rules::reply(&DemoScene::of(seen))
 }
 
 /// The conversation as a reply sees it.
@@ -54,7 +31,7 @@ pub(super) struct DemoScene<'a> {
     pub text: &'a str,
     /// Its pictures.
     pub images: &'a [SeenImage],
-    /// Calls of this turn, oldest first, with what was told about each.
+    /// Calls of this turn, oldest first, with the outcome of each.
     pub answered: Vec<(&'a SeenCall, ParsedOutcome)>,
 }
 

@@ -1,11 +1,10 @@
 //! Weather in one city or several: all calls in one step, a table from their results.
 
 use super::super::cities;
-use super::super::intent::DemoIntent;
 use super::super::language::DemoLanguage;
 use super::super::tool_call::ArgumentWish;
 use super::super::tool_outcome::ParsedOutcome;
-use super::{DemoScene, block_quote, text_then_calls, time};
+use super::{DemoScene, block_quote, rules, text_then_calls, time};
 use crate::script::ModelScript;
 use serde_json::Value;
 
@@ -30,7 +29,7 @@ fn ask_weather(scene: &DemoScene<'_>) -> ModelScript {
         return scene.tool_missing(TOOL);
     }
     let mut also = "";
-    if DemoIntent::Time.is_also_in(scene.text)
+    if rules::has_keyword(scene.text, rules::TIME)
         && let Some(clock) = time::call(scene)
     {
         calls.push(clock);
