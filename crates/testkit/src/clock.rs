@@ -1,4 +1,4 @@
-//! A clock that goes only when it is told to, or with tokio's.
+//! A clock that advances only on request, or with tokio's.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};

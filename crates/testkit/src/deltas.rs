@@ -17,7 +17,7 @@ fn cut_every(text: &str, size: usize) -> Vec<&str> {
     cuts.windows(2).map(|pair| &text[pair[0]..pair[1]]).collect()
 }
 
-/// A token is white space with the word behind it, a piece of a long word, or up to two wide characters.
+/// A token is white space with the word after it, a piece of a long word, or up to two wide characters.
 fn cut_tokens(text: &str) -> Vec<&str> {
     let mut tokens = Vec::new();
     let (mut start, mut length, mut last) = (0, 0, CharClass::Space);

@@ -35,7 +35,7 @@ impl ReceivedRequest {
 /// Why no request could be read.
 #[derive(Debug)]
 pub(crate) enum ReadError {
-    /// The client is gone, or closed the connection between two requests.
+    /// The client has disconnected, or closed the connection between two requests.
     Closed,
     /// Not HTTP/1.1 as this server reads it.
     Malformed(&'static str),

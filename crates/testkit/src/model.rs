@@ -8,6 +8,18 @@ use std::sync::{Mutex, PoisonError};
 /// A fake model: a function from what was asked to what is done.
 ///
 /// `reply` must return at once (silence is a move of the script) and may be called from several tasks.
+///
+/// ```
+/// use throughline_testkit::{FakeModel, ModelScript, SeenRequest};
+///
+/// struct Parrot;
+///
+/// impl FakeModel for Parrot {
+///     fn reply(&self, seen: &SeenRequest) -> ModelScript {
+///         ModelScript::new().say(seen.user_text())
+///     }
+/// }
+/// ```
 pub trait FakeModel: Send + Sync + 'static {
     /// The script for this request, which has passed the dialect's checks.
     fn reply(&self, seen: &SeenRequest) -> ModelScript;
@@ -30,6 +42,13 @@ impl<F: Fn(&SeenRequest) -> ModelScript + Send + Sync + 'static> FakeModel for F
 }
 
 /// Plays one script per request, in order; when they are used up, the last one again.
+///
+/// ```
+/// use throughline_testkit::{ModelScript, ScriptQueue};
+///
+/// let model = ScriptQueue::new([ModelScript::rate_limited(1), ModelScript::new().say("Now it works.")]);
+/// # drop(model);
+/// ```
 #[derive(Debug)]
 pub struct ScriptQueue(Mutex<VecDeque<ModelScript>>);
 

@@ -13,7 +13,7 @@ use serde_json::Value;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Characters per argument fragment, where nothing else is said.
+/// Characters per argument fragment, by default.
 const FRAGMENT_CHARS: usize = 6;
 
 /// One thing to do on the socket.

@@ -14,8 +14,18 @@ pub use crate::vendor_refusal::UpstreamVendor;
 /// The answer to one request. Written in any dialect by [`crate::dialect`], played over a socket by
 /// [`crate::server`].
 ///
-/// A script that names no [`ScriptMove::ScriptFinish`] finishes by itself: `tool_calls` if it called, else `stop`. In a scenario
+/// A script that names no [`ScriptMove::Finish`] finishes by itself: `tool_calls` if it called, else `stop`. In a scenario
 /// file a script is a table with these fields, or just the list of moves.
+///
+/// ```
+/// use serde_json::json;
+/// use throughline_testkit::{BodyBreak, ModelScript};
+///
+/// let script = ModelScript::new().say("Let me look. ").call("weather", json!({"city": "Oslo"}));
+/// assert!(script.calls());
+/// let broken = script.broken_at(120, BodyBreak::Reset);
+/// assert_eq!(broken.cut.map(|cut| cut.byte), Some(120));
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct ModelScript {
     /// The model's moves, in order.
@@ -99,7 +109,7 @@ pub enum ScriptMove {
     Ping,
     /// Silence, in milliseconds.
     Pause(u64),
-    /// Silence until this file exists: whoever tests decides when it goes on, and no time has to be guessed.
+    /// Silence until this file exists: the test decides when to continue, and no time has to be guessed.
     WaitFor(PathBuf),
     /// An error object inside the 200 stream, which ends the reply.
     Error(ErrorMove),

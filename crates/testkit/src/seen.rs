@@ -143,7 +143,7 @@ const NOTE: &str = "[Note from the system:";
 const PICTURES_OF_RESULTS: [&str; 2] = ["Output of ", "Pictures returned by the tools"];
 
 impl SeenRequest {
-    /// The last thing that the user said: not a note in the user's place, and not the pictures of the results before.
+    /// The user's last message: not a note in the user's name, and not the pictures of the results before.
     pub fn last_question(&self) -> Option<&SeenMessage> {
         self.messages.get(self.last_question_index()?)
     }
@@ -169,7 +169,7 @@ impl SeenRequest {
         }
     }
 
-    /// Everything after the last thing that the user said.
+    /// Everything after the user's last message.
     pub fn since_user(&self) -> &[SeenMessage] {
         let start = self.last_question_index().map_or(0, |at| at + 1);
         &self.messages[start..]

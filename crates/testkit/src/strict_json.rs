@@ -57,7 +57,7 @@ impl<'a> RequestNode<'a> {
         Self { value, path: String::new(), indexing }
     }
 
-    /// A refusal that names this place.
+    /// A refusal that names this path.
     pub fn refuse(&self, why: impl AsRef<str>) -> RequestRefusal {
         let message = if self.path.is_empty() {
             why.as_ref().to_owned()

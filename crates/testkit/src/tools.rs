@@ -6,13 +6,14 @@
 //! ```
 //! # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
 //! use throughline_testkit::tools::{WatchedTool, echo};
-//! use throughline_tools::{ToolExecutor, ToolRegistry, ToolInvocation};
+//! use throughline_tools::{ToolExecutor, ToolInvocation, ToolRegistry};
 //! use throughline_wire::{CallArguments, CallOutcome, ToolOutput};
 //!
 //! let watched = WatchedTool::new(echo());
 //! let registry = ToolRegistry::builder().tool(watched.clone()).build()?;
 //! let call = ToolInvocation::new("call_1", "test.echo", CallArguments::from_value(serde_json::json!({"text": "hi"})));
-//! assert_eq!(ToolExecutor::default().run(&registry, call, |_| async {}).await, CallOutcome::Done(ToolOutput::text("hi")));
+//! let outcome = ToolExecutor::default().run(&registry, call, |_| async {}).await;
+//! assert_eq!(outcome, CallOutcome::Done(ToolOutput::text("hi")));
 //! assert_eq!(watched.runs().len(), 1);
 //! # Ok::<(), throughline_tools::RegistryError>(()) })?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -74,7 +75,7 @@ pub fn note() -> FunctionTool {
     fake(tool("test.note", "Writes the text down.", run), Effect::Write)
 }
 
-/// `test.sleep {ms}`: reports once, sleeps, and stops at once when it is told to, with `slept` as partial output.
+/// `test.sleep {ms}`: reports once, sleeps, and stops at once when it is cancelled, with `slept` as partial output.
 pub fn sleep() -> FunctionTool {
     let run = |SleepArguments { ms }: SleepArguments, context: ToolContext| async move {
         context.report(ToolProgress::new(0.0).with_total(ms as f64).with_message("asleep"));
@@ -87,7 +88,7 @@ pub fn sleep() -> FunctionTool {
     fake(tool("test.sleep", "Sleeps.", run), Effect::Read)
 }
 
-/// `test.stubborn`: never returns, whatever it is told.
+/// `test.stubborn`: never returns, even when cancelled.
 pub fn stubborn() -> FunctionTool {
     let run = |_: NoArguments, _: ToolContext| std::future::pending::<String>();
     fake(tool("test.stubborn", "Never returns.", run), Effect::Read)

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum UpstreamVendor {
-    /// Ollama behind its OpenAI-compatible API.
+    /// Ollama with its OpenAI-compatible API.
     Ollama,
     /// Ollama's own `/api/chat`.
     OllamaNative,

@@ -131,7 +131,8 @@ impl ToolContext {
     }
 
     /// Asks a person and waits for the answer; the call's time limit stands still meanwhile (for
-    /// [`question_wait_max`](crate::ToolInvocation::question_wait_max) in all). One question at a time: a second one waits for the first.
+    /// [`question_wait_max`](crate::ToolInvocation::question_wait_max) in all). One question at a
+    /// time: a second one waits for the first.
     ///
     /// The person's answer fits the schema; omitted fields have the schema's default. Nobody there, or no answer in
     /// time: declined. A call that is being stopped: cancelled, at once. Do not ask for secrets: answers are logged.

@@ -1,5 +1,5 @@
 //! Discovery: all tools -> those that models may call -> those that the agent has switched on -> those that can be
-//! written in its protocol. The reason why a tool is not offered is kept, since that is what people ask.
+//! written in its protocol. The reason why a tool is not offered is recorded, since that is what people ask.
 // R: L3
 
 use crate::registry::{RegisteredTool, ToolRegistry};
@@ -84,11 +84,13 @@ impl fmt::Display for WithheldReason {
 /// Every tool of a registry, in the order of their names, with what an agent is offered of it.
 ///
 /// ```
-/// use throughline_tools::{NoArguments, ToolRegistry, ToolToggle, ToolToggles, ToolAvailability, ToolCallingMode, discover, tool};
+/// use throughline_tools::{NoArguments, ToolAvailability, ToolCallingMode, ToolRegistry, ToolToggle, ToolToggles};
+/// use throughline_tools::{discover, tool};
 ///
 /// let quiet = |name: &str| tool(name, "", |_: NoArguments, _| async {}).agent_callable();
 /// let registry = ToolRegistry::builder().tool(quiet("time.now")).tool(quiet("files.read")).build()?;
-/// let found = discover(&registry, ToolToggle::On, &ToolToggles::default().set("files", ToolToggle::Off), ToolCallingMode::Native);
+/// let toggles = ToolToggles::default().set("files", ToolToggle::Off);
+/// let found = discover(&registry, ToolToggle::On, &toggles, ToolCallingMode::Native);
 /// assert_eq!(found[1].availability, ToolAvailability::Offered);
 /// let ToolAvailability::Withheld(why) = &found[0].availability else { panic!("it is switched off") };
 /// assert_eq!(why.to_string(), "switched off (tool_toggles.\"files\" = false)");

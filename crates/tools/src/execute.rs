@@ -22,7 +22,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
-/// Most characters of a tool's error message that the model is told; a flood belongs in the partial output.
+/// Most characters of a tool's error message that the model receives; a flood belongs in the partial output.
 pub const MESSAGE_CHARS_MAX: usize = 4_000;
 
 /// Limits of running tools. A tool's time limit is its own: [`ToolSpec::timeout`](crate::ToolSpec).
@@ -65,7 +65,7 @@ pub struct ToolInvocation {
     pub tool: ToolName,
     /// With what.
     pub arguments: CallArguments,
-    /// A time limit in place of the tool's own.
+    /// A time limit instead of the tool's own.
     pub timeout: Option<Duration>,
     /// Fires when the call is to be stopped.
     pub cancel: CancellationToken,
@@ -115,7 +115,7 @@ pub struct ToolExecutor {
     spool: Option<OutputSpool>,
 }
 
-/// Why a tool was told to stop.
+/// Why a tool was cancelled.
 enum AbortCause {
     Cancelled,
     TimedOut { limit: Duration },
@@ -124,7 +124,7 @@ enum AbortCause {
 type TaskResult = Result<Result<ToolOutput, ToolError>, JoinError>;
 
 impl ToolExecutor {
-    /// An executor without a spool: of large outputs only head and tail are kept.
+    /// An executor without a spool: of large outputs only head and tail are retained.
     pub fn new(limits: ExecutorLimits) -> Self {
         Self { limits, spool: None }
     }

@@ -1,6 +1,6 @@
 //! Limits of what a tool produces: the model sees head and tail, the rest is spilled to a file, memory stays flat.
 //!
-//! Never fails a call: an output that cannot be kept is cut, and says so.
+//! Never fails a call: an output that cannot be stored is cut, and says so.
 
 use std::collections::VecDeque;
 use std::io;
@@ -16,7 +16,7 @@ pub struct OutputLimits {
     /// Most bytes of text that the model reads; more is cut in the middle. Default 32 KiB: about 8,000 tokens, which a
     /// small context survives.
     pub shown_bytes_max: usize,
-    /// Most bytes that are kept in the spool file. Default 64 MiB. More is counted and dropped.
+    /// Most bytes that are stored in the spool file. Default 64 MiB. More is counted and dropped.
     pub spooled_bytes_max: u64,
     /// Most bytes of partial output that are reported while the tool runs. Default 64 KiB, what a card shows.
     pub partial_bytes_max: usize,
@@ -41,7 +41,7 @@ impl Default for OutputLimits {
 /// Room for the line that says what was left out.
 const NOTICE_BYTES: usize = 200;
 
-/// A directory for outputs that are too large for the log. Files in it belong to whoever set it up: nothing here
+/// A directory for outputs that are too large for the log. Files in it belong to the owner of the directory: nothing here
 /// deletes one.
 #[derive(Clone, Debug)]
 pub struct OutputSpool {
@@ -113,7 +113,7 @@ enum SpillFile {
         path: PathBuf,
         written: u64,
     },
-    /// No spool, or it failed: nothing beyond head and tail is kept.
+    /// No spool, or it failed: nothing beyond head and tail is retained.
     Discarded,
 }
 

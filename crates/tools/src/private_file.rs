@@ -96,7 +96,7 @@ impl PrivateFile {
         Ok(result)
     }
 
-    /// Written beside and moved into place: a crash leaves the old file or the new one.
+    /// Written to a temporary file and moved into place: a crash leaves the old file or the new one.
     fn replace(&self, document: &impl Serialize) -> io::Result<()> {
         let temp_path = self.path.with_extension("new");
         let mut file = private_options().create(true).truncate(true).open(&temp_path)?;

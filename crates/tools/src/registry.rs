@@ -159,7 +159,7 @@ pub(crate) struct RejectedTool {
     pub(crate) why: RegistryError,
 }
 
-/// The compiled schema of a tool that can stand beside those found before.
+/// The compiled schema of a tool that can be registered with those found before.
 fn check_spec(
     spec: &ToolSpec,
     accepted: &BTreeMap<ToolName, (Arc<dyn Tool>, ToolSpec, CompiledSchema)>,
@@ -192,7 +192,7 @@ impl RegisteredTool {
     pub fn wire_name(&self) -> &WireName {
         &self.wire_name
     }
-    /// Hash of everything that is said about it.
+    /// Hash of its whole definition.
     pub fn fingerprint(&self) -> ToolFingerprint {
         self.fingerprint
     }
@@ -246,7 +246,7 @@ impl ToolRegistry {
         RegistryBuilder { tools: self.entries.values().map(|entry| entry.tool.clone()).collect() }
     }
 
-    /// The same with these tools besides; one of a name that is there takes its place. What has not changed is not made
+    /// The same with these tools besides; one with an existing name replaces it. What has not changed is not made
     /// again.
     ///
     /// # Errors

@@ -18,6 +18,17 @@ const QUOTE_CHARS_MAX: usize = 80;
 const PATH_CHARS_MAX: usize = 200;
 
 /// A compiled schema.
+///
+/// ```
+/// use serde_json::json;
+/// use throughline_tools::CompiledSchema;
+///
+/// let schema = CompiledSchema::compile(&json!({"type": "object", "properties": {"city": {"type": "string"}}}))?;
+/// assert!(schema.check(&json!({"city": "Oslo"})).is_ok());
+/// let error = schema.check(&json!({"city": 42})).unwrap_err();
+/// assert_eq!(error.to_string(), "/city: expected string, got 42");
+/// # Ok::<(), throughline_tools::SchemaFault>(())
+/// ```
 #[derive(Debug)]
 pub struct CompiledSchema {
     document: Value,
@@ -38,7 +49,7 @@ pub struct SchemaError {
     pub more: usize,
 }
 
-/// One place where arguments do not fit.
+/// One mismatch of the arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SchemaViolation {
     /// JSON Pointer into the arguments; empty = the arguments as a whole.

@@ -132,6 +132,16 @@ impl SecretSet {
 }
 
 /// Takes secrets out of bytes that come in pieces, wherever they are cut. Holds back no more than a secret could need.
+///
+/// ```
+/// use throughline_tools::SecretSet;
+///
+/// let mut redactor = SecretSet::new(["correct horse battery"]).redactor();
+/// let mut shown = redactor.push(b"password: correct ho");
+/// shown.extend(redactor.push(b"rse battery, ok"));
+/// shown.extend(redactor.finish());
+/// assert_eq!(String::from_utf8_lossy(&shown), "password: …, ok");
+/// ```
 #[derive(Debug)]
 pub struct StreamRedactor {
     secrets: SecretSet,

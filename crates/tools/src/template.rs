@@ -1,6 +1,6 @@
 //! Texts of the settings with `{names}` of arguments in them.
 //!
-//! Only finds them: what a value may be, and how it is written, is for whoever puts it into an argument list or a URL.
+//! Only finds them: what a value may be, and how it is written, is decided where it is put into an argument list or a URL.
 
 use serde_json::{Map, Value, json};
 

@@ -23,7 +23,7 @@ pub const TOOL_TIMEOUT_DEFAULT: Duration = Duration::from_secs(30);
 ///   has finished, run again, or have its result thrown away.
 /// - `call` **may** panic or never return: it ends as a failed or timed-out call and harms nothing else.
 /// - **On cancel** (by the user, or over time) the context's token fires. The tool **should** undo or finish what must
-///   not be left half done and return; what it returns is kept as partial output. After a grace of
+///   not be left half done and return; what it returns is retained as partial output. After a grace of
 ///   [1.5 seconds](crate::ExecutorLimits::grace) its future is dropped at the await where it stands: guards run, nothing
 ///   else does, and a result that comes later is dropped.
 /// - Large output **should** be written through [`ToolContext::write`] as it comes: memory stays flat and the card
@@ -65,7 +65,7 @@ pub trait Tool: Send + Sync {
     /// Runs it.
     ///
     /// # Errors
-    /// Whatever the model should be told instead of an output; it is never fatal to the turn.
+    /// The message to the model instead of an output; it is never fatal to the turn.
     async fn call(&self, arguments: &CallArguments, context: ToolContext) -> Result<ToolOutput, ToolError>;
 }
 
@@ -151,6 +151,14 @@ pub enum RunsOn {
 ///
 /// Any error type becomes one with `?`, its sources joined to the message. For that to work it is not an
 /// `std::error::Error` itself.
+///
+/// ```
+/// use throughline_tools::ToolError;
+/// use throughline_wire::ToolOutput;
+///
+/// let error = ToolError::new("the disk is full").with_partial(ToolOutput::text("3 of 5 files written"));
+/// assert_eq!(error.to_string(), "the disk is full");
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum ToolError {
@@ -161,7 +169,7 @@ pub enum ToolError {
         /// Output before that.
         partial: Option<Box<ToolOutput>>,
     },
-    /// It did not begin: nothing happened in the world.
+    /// It did not begin: nothing happened.
     NotStarted(NotStarted),
     /// Something that it waited for did not come in its time, which is a limit of the tool's own; the one of the
     /// definition is the executor's.
@@ -169,7 +177,7 @@ pub enum ToolError {
         /// The limit.
         limit: Duration,
     },
-    /// It began, and what became of it cannot be known: whoever did the work has gone away without a word.
+    /// It began, and what became of it cannot be known: the worker has disconnected without a word.
     Unknown,
 }
 

@@ -27,11 +27,11 @@ pub trait ToolSource: Send + Sync {
     /// Name of the source in its tools' `source`: `mcp:files`, `commands`. Unique in a toolbox.
     fn name(&self) -> &str;
 
-    /// Connects or loads, and tells `news` about tools and faults. Returns as soon as it has told the first; tasks that
-    /// it leaves behind may go on telling until [`stop`](Self::stop). Must not block its thread.
+    /// Connects or loads, and reports tools and faults to `news`. Returns as soon as it has reported the first; tasks that
+    /// it has spawned may continue reporting until [`stop`](Self::stop). Must not block its thread.
     async fn start(&self, reporter: SourceReporter);
 
-    /// Ends everything that `start` left behind.
+    /// Ends every task that `start` has spawned.
     async fn stop(&self);
 }
 
@@ -186,7 +186,7 @@ impl Toolbox {
         }
     }
 
-    /// Stops all sources. Their tools are gone.
+    /// Stops all sources and removes their tools.
     pub async fn stop(&self) {
         let sources = std::mem::take(&mut self.inner.state().sources);
         self.inner.rebuild();
@@ -243,7 +243,7 @@ impl Toolbox {
         self.inner.changes.subscribe()
     }
 
-    /// Waits until every source has said something, tools or fault, but no longer than `limit`. The names of those that
+    /// Waits until every source has reported something, tools or fault, but no longer than `limit`. The names of those that
     /// have not are returned; their tools come when they come.
     pub async fn wait_ready(&self, limit: Duration) -> Vec<String> {
         let mut changed = self.subscribe();
@@ -269,7 +269,7 @@ impl Toolbox {
 }
 
 impl SourceReporter {
-    /// These are the source's tools from now on; earlier ones are gone.
+    /// These are the source's tools from now on; earlier ones are removed.
     pub fn set_tools(&self, tools: Vec<Arc<dyn Tool>>) {
         self.update(|entry| entry.tools = tools);
     }

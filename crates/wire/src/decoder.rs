@@ -78,7 +78,7 @@ enum ActiveFramer {
     Body(Vec<u8>),
 }
 
-/// Everything behind the framing.
+/// Everything after the framing.
 struct PayloadDecoder {
     dialect: Box<dyn DialectDecoder>,
     state: StepState,
@@ -417,7 +417,7 @@ impl PayloadDecoder {
     }
 
     /// `error: {...}` as a field of its own is an error (llama.cpp, GPUStack; quirk E2). Anything else that is no
-    /// field is kept, in case the body turns out to be no stream at all.
+    /// field is retained, in case the body turns out to be no stream at all.
     fn unknown_field(&mut self, name: &str, value: &str, sink: &mut dyn FnMut(StepEvent<'_>)) {
         if name == "error" {
             let error = match JsonRef::parse(value.trim()) {

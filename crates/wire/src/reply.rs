@@ -36,6 +36,16 @@ pub struct ReplyAudio {
 }
 
 /// A whole reply.
+///
+/// ```
+/// use throughline_wire::{ModelReply, StepEvent};
+///
+/// let mut reply = ModelReply::default();
+/// reply.apply(StepEvent::Thinking("Greet.".into()));
+/// reply.apply(StepEvent::Text("Hel".into()));
+/// reply.apply(StepEvent::Text("lo".into()));
+/// assert_eq!((reply.thinking.as_str(), reply.text.as_str()), ("Greet.", "Hello"));
+/// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ModelReply {
     /// Visible text, deltas joined.

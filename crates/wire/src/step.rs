@@ -45,7 +45,7 @@ pub(crate) struct StepState {
 
 /// The visible text on its way to the caller.
 enum VisibleText {
-    /// Passed on as it is; kept to look for leaked calls in at the end.
+    /// Passed on as it is; stored to look for leaked calls in at the end.
     Plain(String),
     /// Calls are written in it.
     Calls(Box<TextMode>),
@@ -225,7 +225,7 @@ impl<'s> StepWriter<'s> {
         self.emit(StepEvent::Image(media));
     }
 
-    /// A piece of sound: base64 and what is being said.
+    /// A piece of sound: base64 and its transcript.
     pub(crate) fn audio(&mut self, data: &str, transcript: &str) {
         self.emit(StepEvent::Audio { data: Cow::Borrowed(data), transcript: Cow::Borrowed(transcript) });
     }
@@ -235,12 +235,12 @@ impl<'s> StepWriter<'s> {
         self.emit(StepEvent::Citation(json.to_value()));
     }
 
-    /// A source that was kept until now.
+    /// A source that was held back until now.
     pub(crate) fn citation_value(&mut self, value: Value) {
         self.emit(StepEvent::Citation(value));
     }
 
-    /// The decoder has kept something of this frame for itself: frames like it need the full decode.
+    /// The decoder has stored something of this frame: frames like it need the full decode.
     pub(crate) fn require_full_decode(&mut self) {
         self.state.note_effect();
     }
@@ -376,7 +376,7 @@ impl<'s> StepWriter<'s> {
         self.choice_state().finish.is_some()
     }
 
-    /// The protocol's end marker was seen (for Chat Completions a finish reason is one as well). Reading goes on:
+    /// The protocol's end marker was seen (for Chat Completions a finish reason is one as well). Reading continues:
     /// usage and late text may follow.
     pub(crate) fn complete(&mut self) {
         if !std::mem::replace(&mut self.state.complete, true) {

@@ -44,6 +44,13 @@ pub fn is_hidden(char: char) -> bool {
 
 /// Values, names, titles, outputs: everything hidden is spelt out, but for tabs, line ends and what emoji are made of.
 /// Spelling out twice changes nothing.
+///
+/// ```
+/// use throughline_wire::visible;
+///
+/// assert_eq!(visible::escape("\u{202e}2026-11-24"), "\\u202e2026-11-24");
+/// assert_eq!(visible::escape("plain"), "plain");
+/// ```
 pub fn escape(text: &str) -> Cow<'_, str> {
     escape_hidden(text, TextKind::Value)
 }

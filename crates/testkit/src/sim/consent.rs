@@ -1,4 +1,4 @@
-//! The permissions of rules and people, derived once more without the engine: who said what about which arguments of
+//! The permissions of rules and people, derived once more without the engine: who decided what about which arguments of
 //! which definition. Asking the engine would let one bug hide in both.
 // R: A1, A2, A3
 
@@ -41,7 +41,7 @@ impl SimRule {
     }
 }
 
-/// Something that a person said and that was kept.
+/// A person's decision that was remembered.
 #[derive(Clone, Debug)]
 pub(super) struct SimRemembered {
     pub decision: ApprovalDecision,
@@ -142,7 +142,7 @@ pub(super) struct ConsentChecker {
     calls: BTreeMap<CallId, SimCall>,
     turn_decisions: Vec<SimRemembered>,
     hashes: BTreeMap<String, Value>,
-    /// Calls whose arguments were changed, answers that were kept, starts that were not made.
+    /// Calls whose arguments were changed, answers that were remembered, starts that were not made.
     pub(super) edited: u64,
     pub(super) remembered: u64,
     pub(super) redefined: u64,
@@ -184,7 +184,7 @@ impl ConsentChecker {
         }
     }
 
-    /// The process died: what the log holds is looked at anew. What people have said stays said.
+    /// The process died: what the log holds is looked at anew. Decisions of people stay.
     pub(super) fn forget_log(&mut self) {
         self.calls.clear();
         self.turn_decisions.clear();

@@ -60,7 +60,7 @@ pub enum SimMutant {
     EditUnchecked,
     /// A remembered decision about a tool holds for every later definition of it.
     MemoryIgnoresFingerprint,
-    /// A tool is told the answer to its question twice.
+    /// A tool receives the answer to its question twice.
     AnswerTwice,
     /// A tool's time runs on while a person is asked.
     TimeRunsOn,
@@ -104,7 +104,7 @@ pub struct SimSummary {
     pub steered: u64,
     /// Calls that ran with arguments that a person changed.
     pub edited: u64,
-    /// Answers that were kept.
+    /// Answers that were remembered.
     pub remembered: u64,
     /// Starts that were not made since the tool had another definition.
     pub redefined: u64,
@@ -151,6 +151,16 @@ impl std::error::Error for SimFailure {}
 const TRACE_LINES: usize = 120;
 
 /// Simulates one turn.
+///
+/// ```
+/// use throughline_testkit::sim::{SimMutant, SimOptions, run};
+///
+/// let summary = run(7, &SimOptions::default())?;
+/// assert_eq!(summary, run(7, &SimOptions::default())?, "one seed, one run");
+/// let broken = SimOptions { mutant: Some(SimMutant::OrphanCall), ..SimOptions::default() };
+/// assert!((0..100).any(|seed| run(seed, &broken).is_err()), "a broken rule is caught");
+/// # Ok::<(), Box<throughline_testkit::sim::SimFailure>>(())
+/// ```
 pub fn run(seed: u64, options: &SimOptions) -> Result<SimSummary, Box<SimFailure>> {
     run_with_log(seed, options).map(|(summary, _)| summary)
 }

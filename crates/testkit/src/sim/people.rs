@@ -24,7 +24,7 @@ pub(super) fn on_approval_request(
         .collect()
 }
 
-/// Some look closer: they change arguments, say what they looked at, and want their answer kept.
+/// Some look closer: they change arguments, say what they looked at, and want their answer remembered.
 fn careful_answer(
     rng: &mut SimRng,
     after: i64,

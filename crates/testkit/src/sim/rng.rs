@@ -1,4 +1,4 @@
-//! SplitMix64: small, and the same on every machine for ever.
+//! SplitMix64: small, and the same on every machine.
 
 /// The only source of chance in a run.
 #[derive(Clone, Debug)]

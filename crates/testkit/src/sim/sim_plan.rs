@@ -10,12 +10,12 @@ use throughline_engine::{
 };
 use throughline_wire::{ToolName, UserPart, WireName};
 
-/// The drawn world, apart from what happens in it.
+/// The drawn setup, without the events in it.
 pub(super) struct SimPlan {
     /// Setup of the machine.
     pub setup: TurnSetup,
     pub start: TurnStart,
-    /// The rules, and what people said before, as they really are.
+    /// The real rules, and the earlier decisions of people.
     pub rules: Vec<SimRule>,
     pub past_decisions: Vec<SimRemembered>,
     /// When which tool gets another definition, in milliseconds from the start.

@@ -58,16 +58,16 @@ struct Simulation<'t> {
     message: AssistantMessage,
     checker: InvariantChecker,
     consent: ConsentChecker,
-    /// Chance of what people think of, beside whether they answer.
+    /// Random draws of what people think of; whether they answer is drawn separately.
     people_rng: SimRng,
     started: BTreeSet<(CallId, u32)>,
     /// Arguments that the schema accepted, by call; only in this process.
     accepted: BTreeSet<(CallId, String)>,
     /// Messages of the user that the machine has and has not taken in; dies with the process.
     queued: BTreeSet<UserMessageId>,
-    /// Questions that running tools of this process have asked and were not told the answer to.
+    /// Questions that running tools of this process have asked and that are not answered.
     open_questions: BTreeSet<u64>,
-    /// Questions whose answer was told.
+    /// Questions that were answered.
     answered_questions: BTreeSet<u64>,
     questions: u64,
     client_answers: u64,
@@ -238,7 +238,7 @@ impl Simulation<'_> {
         self.collect(out)
     }
 
-    /// A mutant hears something else than a person said.
+    /// A mutant receives something else than a person answered.
     fn mutate_input(&mut self, input: &mut TurnInput) -> Result<(), BrokenInvariant> {
         let TurnInput::Approval { question, decision: ApprovalDecision::Approve, arguments_hash, .. } = input
         else {
@@ -461,7 +461,7 @@ impl Simulation<'_> {
         self.pump()
     }
 
-    /// The process is gone; another one restores the turn from what the log holds.
+    /// The process has died; another one restores the turn from what the log holds.
     fn take_over(&mut self) -> Result<(), BrokenInvariant> {
         self.trace_line(|| "the process dies".into());
         self.summary.crashes += 1;
@@ -624,7 +624,7 @@ impl Simulation<'_> {
         Ok(())
     }
 
-    /// A tool gets another definition; sometimes the machine is told at once, else when it wants to start the tool.
+    /// A tool gets another definition; sometimes the machine is notified at once, else when it wants to start the tool.
     fn redefine_tool(&mut self, tool: ToolName) -> Result<(), BrokenInvariant> {
         let fingerprint = self.consent.redefine(&tool);
         self.trace_line(|| format!("{tool} is {fingerprint} now"));

@@ -75,7 +75,7 @@ fn forecast(city: &str) -> ToolOutput {
     ToolOutput { value: Some(value), ..ToolOutput::text(text) }
 }
 
-/// The calendar of the demo: in memory, gone with the process. Clones share their entries.
+/// The calendar of the demo: in memory, lost with the process. Clones share their entries.
 #[derive(Clone, Debug, Default)]
 pub struct DemoCalendar {
     entries: Arc<Mutex<Vec<CalendarEntry>>>,

@@ -7,7 +7,7 @@ use serde_json::Value;
 /// input.
 pub const ARGUMENT_BYTES_MAX: usize = 64 * 1024;
 
-/// The items behind the program.
+/// The items after the program.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ArgvTemplate {
     items: Vec<ArgvItem>,

@@ -1,6 +1,6 @@
 //! HTTP endpoints as tools: one request of the configuration, with a model's values in it.
 //!
-//! A value can fill its place and nothing else: it never changes the host, the structure of the path or another
+//! A value can fill its placeholder and nothing else: it never changes the host, the structure of the path or another
 //! parameter. Every address is checked as `http.fetch` checks it, and secrets are taken out of whatever comes back.
 //!
 //! ```toml
@@ -50,7 +50,7 @@ pub const HTTP_TOOLS: &str = "http_tools";
 pub const ANSWER_BYTES_MAX: usize = 10_000_000;
 /// Most redirects that are followed, each checked like the first address.
 pub const REDIRECTS_MAX: usize = 3;
-/// Most characters of an answer that is an error which the model is told.
+/// Most characters of an error response that the model receives.
 const ERROR_CHARS_MAX: usize = 1_000;
 
 /// `[http_tools.*]` of a configuration as a [`ToolSource`]. What is wrong with one is its own fault.
@@ -110,7 +110,7 @@ struct HttpEndpoint {
     spec: ToolSpec,
     method: Method,
     url: UrlTemplate,
-    /// Pairs of the settings, behind those of the template.
+    /// Pairs of the settings, after those of the template.
     query: Vec<(String, String)>,
     headers: HeaderMap,
     body: Option<BodyTemplate>,

@@ -1,4 +1,4 @@
-//! A URL with places for values, which can change nothing but the content of their place.
+//! A URL with placeholders for values, which can change nothing but the content of their placeholder.
 
 use crate::secrets::percent_encoded;
 use crate::template::{ArgumentTemplate, ArgumentTemplatePart, argument_text};
@@ -69,7 +69,7 @@ impl UrlTemplate {
     }
 
     /// # Errors
-    /// A value that cannot stand in its place, for the model.
+    /// A value that does not fit its placeholder, for the model.
     pub(super) fn fill(&self, arguments: &Value) -> Result<Url, String> {
         let mut text = self.origin.clone();
         for segment in &self.segments {

@@ -1,4 +1,4 @@
-//! A tool of a server: called through whatever connection there is by then, and never said to have done nothing when
+//! A tool of a server: called through the current connection, and never reported to have done nothing when
 //! that is not known.
 
 use super::content;

@@ -60,7 +60,7 @@ struct ServerProcess {
     stderr_tail: StderrTail,
 }
 
-/// The last of what a server said on stderr.
+/// The last lines of a server's stderr.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct StderrTail(Arc<Mutex<VecDeque<u8>>>);
 
@@ -82,7 +82,7 @@ impl StderrTail {
         buffer.drain(..excess);
     }
 
-    /// In front of it what ended, behind it what was said last.
+    /// Preceded by the cause of the end, followed by the last stderr output.
     fn annotate(&self, what: &str) -> String {
         let buffer = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let (front, back) = buffer.as_slices();

@@ -1,4 +1,4 @@
-//! From what a server answers to an output: text for the model, pictures and sounds beside it, and everything else as
+//! From what a server answers to an output: text for the model, pictures and sounds, and everything else as
 //! text that can be read and data for the card.
 
 use crate::tool::ToolError;

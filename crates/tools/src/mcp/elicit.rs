@@ -4,7 +4,7 @@ use crate::context::ToolContext;
 use rmcp::model::{ElicitRequestParams, ElicitResult, ElicitationAction};
 use throughline_engine::{ToolAnswer, ToolQuestion};
 
-/// Puts a question to whoever watches the call. Nobody there, a form that cannot be read, or an address that is none for a
+/// Puts a question to the viewer of the call. Nobody there, a form that cannot be read, or an address that is none for a
 /// browser: no answer.
 // R: L6
 pub(crate) async fn ask(server: &str, context: &ToolContext, question: ElicitRequestParams) -> ElicitResult {

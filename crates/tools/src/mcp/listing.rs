@@ -50,7 +50,7 @@ impl TaskOnly {
     }
 }
 
-/// The tools of a server, by name, and what is to be said about those that cannot be taken.
+/// The tools of a server, by name, and the problems of those that cannot be taken.
 #[derive(Debug, Default)]
 pub(crate) struct ToolListing {
     pub(crate) tools: Vec<McpToolDefinition>,

@@ -27,7 +27,7 @@ pub(crate) fn filter_message(message: &[u8]) -> FilteredMessage {
     }
 }
 
-/// In a list of tools the deep ones are told by what is left of them, and the others are as they were. Any other reply
+/// In a list of tools the deep ones are reported by what is left of them, and the others are as they were. Any other reply
 /// would be a different one without its depths, so that its call fails instead.
 fn filter_deep_message(cut: &[u8]) -> FilteredMessage {
     let Ok(message) = serde_json::from_slice::<Value>(cut) else { return FilteredMessage::Dropped };

@@ -5,7 +5,7 @@
 //! words are data: names are changed until they are legal, descriptions reach models in definitions and people on the
 //! screen and are read by nothing in between, hints about effects count only where the settings say so, and a definition
 //! that changes is switched off until somebody has agreed to it ([`PinStore`]). Sampling and roots are off; a question to a
-//! person goes to whoever watches the call.
+//! person goes to the viewer of the call.
 //!
 //! The official SDK speaks the protocol; none of its types leaves this module.
 // R: L2 R4

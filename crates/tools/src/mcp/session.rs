@@ -42,7 +42,7 @@ const URL_ELICITATION_REQUIRED: i32 = -32_042;
 pub(crate) struct McpSession {
     peer: Peer<RoleClient>,
     routes: Arc<CallRoutes>,
-    /// Fires when the connection is over, whoever ended it.
+    /// Fires when the connection is over, whichever side ended it.
     closed: CancellationToken,
     cancel_token: Mutex<Option<RunningServiceCancellationToken>>,
     pub(crate) task_only: TaskOnly,
@@ -61,7 +61,7 @@ pub(crate) enum CallFailure {
     Disconnected,
     /// Neither an answer nor progress for so long.
     TimedOut(Duration),
-    /// We were told to stop, and have told the server.
+    /// We were cancelled, and have notified the server.
     Cancelled,
 }
 
@@ -150,7 +150,7 @@ impl McpSession {
         }
     }
 
-    /// Calls a tool: with progress to `context`, questions to whoever is asked through it, and `idle` from one sign of
+    /// Calls a tool: with progress to `context`, questions to its question handler, and `idle` from one sign of
     /// life to the next.
     pub(crate) async fn call(
         &self,
@@ -291,7 +291,7 @@ impl From<CallFailure> for RoundFailure {
     }
 }
 
-/// A request that is told to the server as cancelled if nobody waits for it any more: dropping the SDK's handle tells
+/// A request that is cancelled at the server if nobody waits for it any more: dropping the SDK's handle tells
 /// it nothing.
 // R: T8
 struct OpenRequest {

@@ -65,7 +65,7 @@ impl Default for McpLimits {
 /// let source = McpSource::new("time", settings, SpawnContext::of_this_process(), PinStore::in_memory())?;
 /// let toolbox = Toolbox::new([])?;
 /// toolbox.add(Arc::new(source));
-/// toolbox.ready(Duration::from_secs(10)).await;
+/// toolbox.wait_ready(Duration::from_secs(10)).await;
 /// # Ok(()) }
 /// ```
 pub struct McpSource {
@@ -233,7 +233,7 @@ struct ServerRunner {
     pins: PinStore,
     limits: McpLimits,
     reporter: SourceReporter,
-    /// The first tools or the first fault have been told.
+    /// The first tools or the first fault have been reported.
     first_report: Arc<Notify>,
     stop: CancellationToken,
 }
@@ -375,7 +375,7 @@ impl ServerRunner {
         }
     }
 
-    /// Tells the tools that are as agreed, and what is to be said about the others.
+    /// Reports the tools that are as approved, and the problems of the others.
     // R: L2
     async fn publish(&self, listing: ToolListing) -> Vec<McpToolDefinition> {
         let ToolListing { tools: definitions, problems, .. } = listing;

@@ -14,7 +14,7 @@ pub const MESSAGE_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Length of both ends of a too long message that are retained, to find out whose reply it is.
 const END_BYTES: usize = 1_024;
 
-/// Copies lines from the server to the SDK until one of them has gone.
+/// Copies lines from the server to the SDK until one of them has disconnected.
 pub(crate) async fn pump(
     from: impl AsyncRead + Unpin,
     mut to: impl AsyncWrite + Unpin,

@@ -55,7 +55,7 @@ pub struct ChildProcess {
     supervision: Supervision,
     group: Option<ProgramGroup>,
     exit: Option<ChildExit>,
-    /// Last, so that it is removed when the processes have been told to end.
+    /// Last, so that it is removed after the processes have been asked to end.
     _private: tempfile::TempDir,
 }
 
@@ -181,11 +181,11 @@ impl ChildProcess {
         self.child.id()
     }
 
-    /// Waits for its end. What it started and left behind is ended with it. Cancel safe.
+    /// Waits for its end. Its remaining descendants are ended with it. Cancel safe.
     ///
     /// # Errors
-    /// The system does not say how it ended, or something that it left behind cannot be ended: the kind is
-    /// [`TimedOut`](io::ErrorKind::TimedOut), and it goes on being killed.
+    /// The system does not say how it ended, or a remaining descendant cannot be ended: the kind is
+    /// [`TimedOut`](io::ErrorKind::TimedOut), and it is still being killed.
     pub async fn wait(&mut self) -> io::Result<ChildExit> {
         if let Some(exit) = self.exit {
             return Ok(exit);
@@ -198,7 +198,7 @@ impl ChildProcess {
     ///
     /// # Errors
     /// The system does not say how it ended, or not everything that it started has ended yet: the kind is
-    /// [`TimedOut`](io::ErrorKind::TimedOut), and it goes on being killed.
+    /// [`TimedOut`](io::ErrorKind::TimedOut), and it is still being killed.
     pub async fn stop(&mut self) -> io::Result<ChildExit> {
         if let Some(exit) = self.exit {
             return Ok(exit);
@@ -229,7 +229,7 @@ impl ChildProcess {
         self.record_exit(status).await
     }
 
-    /// The one we know has ended; whatever it has left behind follows it.
+    /// The one we know has ended; its remaining descendants follow.
     async fn record_exit(&mut self, status: ExitStatus) -> io::Result<ChildExit> {
         let exit = self.exit_from_status(status);
         // A supervisor that ended by itself has seen to everything. One that was killed has not.

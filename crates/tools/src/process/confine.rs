@@ -94,7 +94,7 @@ pub(super) fn become_program(arguments: &[OsString]) -> ExitCode {
     exit_failed(format_args!("{} cannot be started: {error}", Path::new(path).display()))
 }
 
-/// Groups first: whoever is no longer root cannot choose them.
+/// Groups first: a process that is no longer root cannot choose them.
 fn become_user(user: &RunAsUser) -> rustix::io::Result<()> {
     let groups: Vec<Gid> = user.groups.iter().map(|group| Gid::from_raw(*group)).collect();
     let (uid, gid) = (Uid::from_raw(user.uid), Gid::from_raw(user.gid));
@@ -142,7 +142,7 @@ pub(super) fn system_task_count() -> Option<u64> {
     loadavg.split(' ').nth(3)?.split_once('/')?.1.parse().ok()
 }
 
-/// Confines this thread, which is all of this process, for ever.
+/// Confines this thread, which is all of this process, permanently.
 fn confine(rules: &SandboxRules, program: &Path, private: &Path) -> SandboxStatus {
     match restrict(rules, program, private) {
         Err(error) => SandboxStatus::Unavailable { why: error.to_string() },

@@ -203,7 +203,7 @@ fn create_folder(folder: &Path) -> io::Result<()> {
     }
 }
 
-/// `25 30 0:22 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw`: the fifth field, where the type is the first behind ` - `.
+/// `25 30 0:22 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw`: the fifth field, where the type is the first after ` - `.
 fn cgroup2_mount(mountinfo: &str) -> Option<PathBuf> {
     mountinfo.lines().find_map(|line| {
         let (before, after) = line.split_once(" - ")?;

@@ -4,7 +4,7 @@
 const SEQUENCE_BYTES_MAX: usize = 4_096;
 
 /// Takes out of bytes, which may come in any pieces, what only a terminal understands. Everything from 0x80 on passes:
-/// what is not UTF-8 is made readable by whoever reads it. `\r\n` and `\r` become `\n`.
+/// what is not UTF-8 is made readable by its reader. `\r\n` and `\r` become `\n`.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct EscapeStripper {
     state: EscapeState,

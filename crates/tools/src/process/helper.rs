@@ -1,4 +1,4 @@
-//! The helper: the same binary, or one beside ours, started as the supervisor of a child.
+//! The helper: the same binary, or one next to ours, started as the supervisor of a child.
 //!
 //! Its words are an interface between two builds of the same version, not between releases.
 
@@ -65,7 +65,7 @@ pub fn hide_this_process() {
     let _ = rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable);
 }
 
-/// Becomes the helper: for the first lines of `main`, before there are threads. `arguments` are those behind what the
+/// Becomes the helper: for the first lines of `main`, before there are threads. `arguments` are those after what the
 /// [`ExecHelper`] was made with.
 ///
 /// ```no_run

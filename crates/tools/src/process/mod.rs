@@ -1,6 +1,6 @@
 //! Programs as children of ours: started from an argument list, confined, and ended with everything that they started.
 //!
-//! Never uses a shell, never hands on an environment variable that was not asked for, never leaves a process behind
+//! Never uses a shell, never hands on an environment variable that was not asked for, never leaves a process running
 //! that it can find. Decides nothing about what a program's output means.
 //!
 //! On Linux a child has a *supervisor* between itself and us: the [`ExecHelper`], which is our own binary, or

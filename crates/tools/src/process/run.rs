@@ -27,9 +27,9 @@ pub(crate) enum StdoutMode {
 pub(crate) struct ProgramOutput {
     /// The program's own end.
     pub(crate) exit: ChildExit,
-    /// Stdout if it was to be kept.
+    /// Stdout if it was to be captured.
     pub(crate) stdout: Vec<u8>,
-    /// It was stopped because it wrote more than may be kept.
+    /// It was stopped because it wrote more than may be retained.
     pub(crate) overflowed: bool,
     /// The end of stderr, without secrets.
     pub(crate) stderr: String,
@@ -47,7 +47,7 @@ const NOTICE_AFTER: Duration = Duration::from_millis(1_300);
 const STILL_ENDING_TEXT: &str =
     "\n[not everything that this program started has ended yet; it goes on being killed]\n";
 
-/// Runs the program once. When the context says stop, it is stopped, and what it wrote until then is what is told.
+/// Runs the program once. When the context says stop, it is stopped, and its output until then is reported.
 ///
 /// # Errors
 /// It could not be started.

@@ -89,7 +89,7 @@ impl<'a> StderrLog<'a> {
         format!("…{}", clean[from..].trim())
     }
 
-    /// Bytes in front of what is told, so that a secret across the cut is a whole one.
+    /// Bytes in front of the reported text, so that a secret across the cut is a whole one.
     fn secret_margin(&self) -> usize {
         self.secrets.longest_form().saturating_sub(1)
     }

@@ -272,7 +272,7 @@ impl InvocationCommand {
 }
 
 impl PluginCommand {
-    /// As it is given, with the example behind it.
+    /// As it is given, followed by the example.
     pub(super) fn description(&self, manifest: &PluginManifest) -> String {
         let description = match self.description.trim() {
             "" => manifest.description.as_deref().unwrap_or_default(),
@@ -284,7 +284,7 @@ impl PluginCommand {
         }
     }
 
-    /// Texts, whatever their names. Those that the description shows are named, for models that want to be told.
+    /// Texts, whatever their names. Those that the description shows are named, for models that want them listed.
     pub(super) fn parameters(&self) -> Value {
         let mut properties = Map::new();
         let described = request_fields(&self.description).into_iter().map(|field| (field, ""));

@@ -58,7 +58,7 @@ pub(crate) struct CallAssembler {
     limit_reported: bool,
 }
 
-/// Stands for a call beyond `calls_per_step_max`: nothing that is said of it has any effect.
+/// Stands for a call beyond `calls_per_step_max`: nothing that is reported about it has any effect.
 const DROPPED: CallSlot = CallSlot(u32::MAX);
 
 /// One call while it arrives.
@@ -137,7 +137,7 @@ impl CallAssembler {
         }
     }
 
-    /// Are there any calls that the caller was told of?
+    /// True if any calls were announced to the caller.
     pub(crate) fn has_calls(&self) -> bool {
         self.calls.iter().any(|call| call.announced)
     }
@@ -375,7 +375,7 @@ impl CallAssembler {
         self.append(slot, text, out, at);
     }
 
-    /// Bytes after a seal: what is known so far is said again, then the rest follows.
+    /// Bytes after a seal: everything known so far is emitted again, then the rest follows.
     fn reopen(&mut self, slot: CallSlot, text: &str, out: EventSink<'_>, at: u64) {
         report(out, ProblemKind::ContradictedSeal, at, text, Some(slot));
         out(StepEvent::CallReopened { slot });
@@ -435,7 +435,7 @@ impl CallAssembler {
         self.generation += 1;
     }
 
-    /// A call that must not run, whatever was said of it before. `raw` is what the model wrote; `None` = its
+    /// A call that must not run, whatever was reported about it before. `raw` is what the model wrote; `None` = its
     /// arguments so far.
     pub(crate) fn break_call(
         &mut self,

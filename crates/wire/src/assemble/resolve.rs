@@ -175,7 +175,7 @@ impl CallAssembler {
         }
     }
 
-    /// Place in the message: their number where it is sane, else beside the call before.
+    /// Position in the message: their number where it is sane, else next to the call before.
     fn position(&self, index: Option<i64>) -> u32 {
         index
             .and_then(|index| u32::try_from(index).ok())

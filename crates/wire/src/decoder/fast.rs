@@ -1,6 +1,6 @@
 //! The fast path: most events of a stream differ from the one before in one string only.
 //!
-//! After a full decode whose only effect was one fragment of text, the event's bytes around that string are kept. A
+//! After a full decode whose only effect was one fragment of text, the event's bytes around that string are stored. A
 //! later event with the same bytes around has the same structure by the grammar of JSON and of SSE, so only the
 //! string is checked (closed, no raw control byte, valid escapes, UTF-8) and handed on. Members that change and that
 //! the dialect never reads (`created`, `obfuscation`) are holes as well: checked, then skipped. Anything else takes
@@ -11,7 +11,7 @@ use crate::json::JsonRef;
 use crate::step::{FragmentTarget, FrameEffect, StepState, StepWriter};
 use crate::vocabulary::StepEvent;
 
-/// Templates kept at a time: text, reasoning and the calls in progress take turns.
+/// Templates stored at a time: text, reasoning and the calls in progress take turns.
 const TEMPLATES_MAX: usize = 4;
 /// Full decodes without a hit in between, after which learning stops for this stream.
 const MISSES_MAX: u32 = 64;

@@ -172,7 +172,7 @@ pub enum TransferMode {
     /// As a stream.
     #[default]
     Stream,
-    /// As one body, for upstreams that cannot stream (003 §4.1).
+    /// As one body, for upstreams that cannot stream.
     Whole,
 }
 
@@ -207,7 +207,21 @@ impl fmt::Display for EncodeError {
 impl std::error::Error for EncodeError {}
 
 /// Writes a request in a dialect. Total over every valid history: there is no repair pass because a
-/// [`ClosedStep`](crate::ClosedStep) cannot hold an orphan. Media whose content is still in a file are told as a note.
+/// [`ClosedStep`](crate::ClosedStep) cannot hold an orphan. Media whose content is still in a file become a note.
+///
+/// ```
+/// use throughline_wire::{Dialect, Message, ModelRequest, TransferMode, UpstreamProfile, UserPart, encode};
+///
+/// let request = ModelRequest {
+///     model: "gpt-5".to_owned(),
+///     messages: vec![Message::User(vec![UserPart::Text { text: "Hi".to_owned() }])],
+///     ..ModelRequest::default()
+/// };
+/// let encoded = encode(Dialect::OpenaiChat, &request, &UpstreamProfile::default(), TransferMode::Stream)?;
+/// assert_eq!(encoded.path, "/chat/completions");
+/// assert_eq!(encoded.body["messages"][0]["role"], "user");
+/// # Ok::<(), throughline_wire::EncodeError>(())
+/// ```
 pub fn encode(
     dialect: Dialect,
     request: &ModelRequest,

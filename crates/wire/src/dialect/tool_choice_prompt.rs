@@ -1,4 +1,4 @@
-//! A call that a reply must make, told in words: for upstreams that have no field for it, and for text mode.
+//! A call that a reply must make, requested in words: for upstreams that have no field for it, and for text mode.
 
 use crate::vocabulary::{Message, ModelRequest, ToolChoice, UserPart};
 
@@ -13,7 +13,7 @@ pub(crate) fn prompt_text(choice: &ToolChoice) -> Option<String> {
 }
 
 impl ModelRequest {
-    /// The same request with a call that is forced asked for in words, behind what was said last: so the requests of a turn
+    /// The same request with a call that is forced requested in words, after the last message: so the requests of a turn
     /// stay prefixes of each other.
     pub fn with_prompted_tool_choice(&self) -> ModelRequest {
         let mut request = self.clone();

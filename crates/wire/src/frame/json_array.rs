@@ -1,6 +1,6 @@
 //! A top-level JSON array to its elements, for any cut of the bytes: Gemini without `alt=sse` sends one (quirk G5).
 //!
-//! The elements are cut out, not checked: whether an element is JSON is found out by whoever reads it. So a broken
+//! The elements are cut out, not checked: whether an element is JSON is left to the reader. So a broken
 //! element costs itself and not the stream.
 
 use crate::limits::DecodeLimits;
@@ -9,6 +9,19 @@ use crate::limits::DecodeLimits;
 ///
 /// An element that was pushed whole is handed on as it lies in the input; only elements that are cut by the end of a
 /// push are copied.
+///
+/// ```
+/// use throughline_wire::DecodeLimits;
+/// use throughline_wire::frame::{ArrayEnd, JsonArrayFramer};
+///
+/// let mut framer = JsonArrayFramer::new(&DecodeLimits::default());
+/// let mut elements = Vec::new();
+/// for piece in ["[{\"a\":", "1},{}", "]"] {
+///     framer.push(piece.as_bytes(), &mut |element| elements.push(String::from_utf8_lossy(element).into_owned()));
+/// }
+/// assert_eq!(elements, ["{\"a\":1}", "{}"]);
+/// assert_eq!(framer.finish(), ArrayEnd::Closed);
+/// ```
 #[derive(Debug)]
 pub struct JsonArrayFramer {
     state: ArrayState,
@@ -190,7 +203,7 @@ mod tests {
         (elements, framer.finish(), framer.dropped())
     }
 
-    /// Byte by byte, and cut in two at every place (the first of them whole).
+    /// Byte by byte, and cut in two at every position (the first of them whole).
     fn check(body: &str, expect: &[&str], end: ArrayEnd) {
         let limits = DecodeLimits::default();
         let expect = (expect.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>(), end, 0);

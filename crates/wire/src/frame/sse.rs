@@ -58,6 +58,22 @@ pub struct SseEvent<'a> {
 }
 
 /// Cuts a stream into events.
+///
+/// ```
+/// use throughline_wire::DecodeLimits;
+/// use throughline_wire::frame::{SseFramer, SseItem};
+///
+/// let mut framer = SseFramer::new(&DecodeLimits::default());
+/// let mut events = Vec::new();
+/// for mut piece in [&b"event: ping\nda"[..], &b"ta: {}\n\n"[..]] {
+///     while let Some(item) = framer.next(&mut piece) {
+///         if let SseItem::Event(event) = item {
+///             events.push((event.event.to_owned(), event.data.into_owned()));
+///         }
+///     }
+/// }
+/// assert_eq!(events, [("ping".to_owned(), "{}".to_owned())]);
+/// ```
 #[derive(Debug)]
 pub struct SseFramer {
     line: Vec<u8>,

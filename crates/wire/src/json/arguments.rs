@@ -32,6 +32,16 @@ impl fmt::Display for ArgumentsError {
 }
 
 /// Reads one JSON document in fragments.
+///
+/// ```
+/// use throughline_wire::json::ArgumentsReader;
+///
+/// let mut arguments = ArgumentsReader::default();
+/// arguments.push(r#"{"city": "Par"#);
+/// assert_eq!(arguments.partial().map(|value| value["city"].clone()), Some("Par".into()));
+/// arguments.push(r#"is"}"#);
+/// assert!(arguments.is_closed() && arguments.check_complete().is_ok());
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct ArgumentsReader {
     text: String,
@@ -340,7 +350,7 @@ impl NumberState {
     }
 }
 
-/// The value so far. What is being filled is always the last child of the last child, so no path is kept.
+/// The value so far. What is being filled is always the last child of the last child, so no path is stored.
 #[derive(Clone, Debug, Default)]
 struct PartialValue {
     root: Option<Value>,

@@ -10,6 +10,15 @@ const DEPTH_MAX: usize = 256;
 
 /// A JSON value with the text it came from. Strict grammar; numbers keep their text, strings their halves of
 /// surrogate pairs until they are read.
+///
+/// ```
+/// use throughline_wire::json::JsonRef;
+///
+/// let json = JsonRef::parse(r#"{"id": 12345678901234567890123, "choices": [{"index": 0}]}"#)?;
+/// assert_eq!(json.get("id").map(|id| id.raw()), Some("12345678901234567890123"), "not rounded");
+/// assert_eq!(json.get("choices").map(|choices| choices.items().len()), Some(1));
+/// # Ok::<(), throughline_wire::json::JsonError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct JsonRef<'a> {
     raw: &'a str,

@@ -8,9 +8,9 @@ use super::protocol::{FINDINGS_MAX, FindingKind, MarkupFinding, ScanEvent, TextS
 
 /// Text is worked through in slices of this size, so that reading a part of it again never copies much.
 const SLICE_BYTES: usize = 1024;
-/// White space behind a block that is held back until it is known whether text follows.
+/// White space after a block that is held back until it is known whether text follows.
 const SPACE_BYTES_MAX: usize = 64;
-/// `>` behind the end marker that still belong to it.
+/// `>` after the end marker that still belong to it.
 const EXTRA_ANGLES_MAX: u8 = 5;
 
 /// State of the input: complete, or more text can follow.
@@ -66,10 +66,10 @@ pub(super) enum LinePosition {
 pub(super) enum BlockProgress {
     /// So many bytes were taken; the rest waits for more.
     More { consumed: usize },
-    /// The block ended behind so many bytes.
+    /// The block ended after so many bytes.
     Ended {
         consumed: usize,
-        /// Text that was taken and is no part of the block after all; the place was set back to its beginning.
+        /// Text that was taken and is no part of the block after all; the position was set back to its beginning.
         reread: String,
         after: TrustState,
     },
@@ -98,9 +98,9 @@ pub(super) trait BlockGrammar: Send {
         LeftoverMatch::No
     }
 
-    /// A block begins; the place is that of its marker.
+    /// A block begins; the position is that of its marker.
     fn begin(&mut self, marker: &str, before: TrustState, out: &mut ScanOutput<'_>);
-    /// Reads on. Takes the place forward over all it takes.
+    /// Continues reading. Advances the position over everything it takes.
     fn read(&mut self, text: &str, rest: InputState, out: &mut ScanOutput<'_>) -> BlockProgress;
     /// The text has ended inside the block. What is returned is no part of it after all.
     fn end(&mut self, held: &str, out: &mut ScanOutput<'_>) -> (String, TrustState);
@@ -112,7 +112,7 @@ pub(super) enum LeftoverMatch {
     Yes(usize),
 }
 
-/// A place in the reply.
+/// A position in the reply.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TextPosition {
     pub(super) offset: usize,
@@ -180,7 +180,7 @@ pub(super) struct BlockScanner<G> {
     findings: usize,
     /// Text that more text must decide on.
     held: String,
-    /// White space behind a block that is shown if text follows.
+    /// White space after a block that is shown if text follows.
     pending_spaces: String,
     extra_angles: u8,
     unescaper: StreamUnescaper,
@@ -197,7 +197,7 @@ enum ScanMode {
 /// Next token of a page.
 enum PageToken {
     Shown(usize),
-    /// Shown, and told.
+    /// Shown, and emitted.
     Reported(usize, FindingKind),
     Held,
     /// An end marker that ends nothing.
@@ -401,7 +401,7 @@ impl<G: BlockGrammar> BlockScanner<G> {
         }
     }
 
-    /// Passes what belongs to the block behind its end: more `>`, and white space up to the last line break.
+    /// Skips what belongs to the block after its end: more `>`, and white space up to the last line break.
     fn skip_after_block(&mut self, text: &str, sink: &mut dyn FnMut(ScanEvent<'_>)) -> usize {
         let byte = text.as_bytes()[0];
         if byte == b'>' && self.extra_angles > 0 {
@@ -528,7 +528,7 @@ impl<G: BlockGrammar> BlockScanner<G> {
         next
     }
 
-    /// The value that a tainted block left open may end somewhere in the text behind it.
+    /// The value that a tainted block left open may end somewhere in the text after it.
     fn leftover(&mut self, ahead: &str, rest: InputState) -> PageToken {
         let character = ahead.chars().next().map_or(1, char::len_utf8);
         let inert = self.page.inert_reason().is_some();

@@ -26,7 +26,7 @@ pub(super) enum MatchArguments<'t> {
 pub(super) enum ElementValue<'t> {
     /// Said to be a string.
     Text(&'t str),
-    /// Not said. Without a schema the rule is: a text that is JSON and not a JSON string (`1`, `true`, `null`,
+    /// Unknown. Without a schema the rule is: a text that is JSON and not a JSON string (`1`, `true`, `null`,
     /// `{…}`, `[…]`) is that JSON; anything else is a string, exactly as written. So `02139` and `"x"` are strings
     /// (the latter with its quotes).
     Untyped(&'t str),

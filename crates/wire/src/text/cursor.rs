@@ -1,4 +1,4 @@
-//! A place in a text, and the small steps that every grammar is made of.
+//! A position in a text, and the small steps that every grammar is made of.
 
 use crate::json::JsonRef;
 use serde::de::IgnoredAny;
@@ -6,7 +6,7 @@ use serde::de::IgnoredAny;
 /// Longest tool name that is read, in bytes.
 const NAME_BYTES_MAX: usize = 256;
 
-/// A place in a text.
+/// A position in a text.
 pub(super) struct TextCursor<'t> {
     text: &'t str,
     at: usize,
@@ -30,7 +30,7 @@ impl<'t> TextCursor<'t> {
         self.at
     }
 
-    /// Moves to a place, which must be a character's border.
+    /// Moves to a position, which must be a character's border.
     pub(super) fn seek(&mut self, at: usize) {
         self.at = at;
     }

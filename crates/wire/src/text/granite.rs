@@ -1,4 +1,4 @@
-//! Granite 3 and Phi-4-mini: `<|tool_call|>[{"name": "f", "arguments": {…}}]`, Phi with `<|/tool_call|>` behind it.
+//! Granite 3 and Phi-4-mini: `<|tool_call|>[{"name": "f", "arguments": {…}}]`, Phi with `<|/tool_call|>` after it.
 //! Src: vllm-project/vllm#53227.
 
 use super::call_match::CallMatch;

@@ -55,6 +55,14 @@ const GRAMMARS: [LeakGrammar; 12] = [
 /// of others are not reported. If it is empty, every name counts.
 ///
 /// Call it with the joined text of a step, when the step has ended: a marker may be cut anywhere between two deltas.
+///
+/// ```
+/// use throughline_wire::text::find_leaked;
+///
+/// let text = "<tool_call>{\"name\": \"weather\", \"arguments\": {\"city\": \"Oslo\"}}</tool_call>";
+/// assert_eq!(find_leaked(text, &["weather".to_owned()]).len(), 1);
+/// assert!(find_leaked(text, &["other".to_owned()]).is_empty(), "only offered tools");
+/// ```
 // R: W8
 pub fn find_leaked(text: &str, offered: &[String]) -> Vec<LeakedCall> {
     let mut search = LeakSearch { text, offered, calls: Vec::new() };
@@ -190,7 +198,7 @@ impl<'t> LeakSearch<'t> {
     }
 }
 
-/// The places where anything could begin, found by SIMD search. Each needle's next place is kept, so that the text
+/// The positions where anything could begin, found by SIMD search. Each needle's next position is stored, so that the text
 /// is searched once for each.
 struct StopFinder<'t> {
     text: &'t str,

@@ -35,7 +35,7 @@ pub(super) fn fence_at(text: &str, at: usize) -> Option<FenceOpening<'_>> {
     Some(FenceOpening { mark, length, info, content: (end + 1).min(text.len()) })
 }
 
-/// The content of a fenced block, and where the text goes on after it.
+/// The content of a fenced block, and where the text continues after it.
 pub(super) fn fence_content(text: &str, fence: &FenceOpening<'_>) -> (Range<usize>, usize) {
     let mut at = fence.content;
     for line in text[fence.content..].split_inclusive('\n') {
@@ -49,7 +49,7 @@ pub(super) fn fence_content(text: &str, fence: &FenceOpening<'_>) -> (Range<usiz
     (fence.content..text.len(), text.len())
 }
 
-/// Where the text goes on after a fenced block.
+/// Where the text continues after a fenced block.
 pub(super) fn skip_fence(text: &str, fence: &FenceOpening<'_>) -> usize {
     fence_content(text, fence).1
 }

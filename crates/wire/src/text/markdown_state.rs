@@ -10,7 +10,7 @@ use super::protocol::FindingKind;
 /// The tags of thinking that stands in the middle of a reply; at its beginning it was split off before.
 pub(super) const THINKING: [(&str, &str); 2] = [("<think>", "</think>"), ("<thinking>", "</thinking>")];
 
-/// A place in a page.
+/// A position in a page.
 #[derive(Clone, Debug, Default)]
 pub(super) struct MarkdownState {
     zone: MarkdownZone,
@@ -111,7 +111,7 @@ impl MarkdownState {
         }
     }
 
-    /// Nothing but white space stands before this place on its line.
+    /// Only white space precedes this position on its line.
     pub(super) fn is_at_line_start(&self) -> bool {
         self.lead != LineLead::Visible
     }

@@ -14,6 +14,23 @@ use std::sync::Arc;
 /// Calls are read twice, by two readers that share no decisions: [`scanner`](Self::scanner) while the reply arrives,
 /// for the live card and for tools that may start early, and [`parse`](Self::parse) over the whole text of a step.
 /// They agree for every text and every cut of it: same calls, same visible text, same findings.
+///
+/// ```
+/// use throughline_wire::ToolDefinition;
+/// use throughline_wire::text::protocol;
+///
+/// let weather = ToolDefinition {
+///     name: "weather".into(),
+///     description: "Weather in a city".to_owned(),
+///     parameters: serde_json::json!({"type": "object", "properties": {"city": {"type": "string"}}}).into(),
+///     vcp: None,
+/// };
+/// let xml = protocol("xml").ok_or("no such protocol")?;
+/// assert!(xml.definitions(&[weather.clone()]).contains("Weather in a city"));
+/// let reply = xml.parse("Just text.", &[weather]);
+/// assert_eq!((reply.text.as_str(), reply.calls.len()), ("Just text.", 0));
+/// # Ok::<(), &str>(())
+/// ```
 // R: X1, X3
 pub trait TextProtocol: Send + Sync + fmt::Debug {
     /// Its name in configuration: `vcp`, `xml`.
@@ -61,7 +78,7 @@ pub trait TextScanner: Send {
     /// Takes the next piece of the visible text of the reply.
     fn push(&mut self, text: &str, sink: &mut dyn FnMut(ScanEvent<'_>));
 
-    /// The reply has ended: what was held back is told, and an open call is refused.
+    /// The reply has ended: text held back is emitted, and an open call is refused.
     fn finish(&mut self, sink: &mut dyn FnMut(ScanEvent<'_>));
 }
 
@@ -177,10 +194,10 @@ impl FindingKind {
 /// Bytes of a refused block that are shown with the refusal; cut at a character's border.
 pub const RAW_BYTES_MAX: usize = 4096;
 
-/// Findings that are told of one reply; what comes after says nothing new.
+/// Number of findings reported for one reply; further ones add nothing.
 pub const FINDINGS_MAX: usize = 32;
 
-/// Line and column of a place in a text, both from 1; the column counts characters.
+/// Line and column of a position in a text, both from 1; the column counts characters.
 pub fn line_and_column(text: &str, at: usize) -> (u32, u32) {
     let before = text.get(..at).unwrap_or(text);
     let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);

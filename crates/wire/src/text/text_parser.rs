@@ -34,9 +34,9 @@ pub(super) enum BlockOpening {
 pub(super) struct ParsedBlock {
     /// Names and arguments, or why it is refused.
     pub(super) calls: Vec<(String, Result<String, String>)>,
-    /// Where the text goes on.
+    /// Where the text continues.
     pub(super) end: usize,
-    /// A value did not close: nothing behind it may run.
+    /// A value did not close: nothing after it may run.
     pub(super) tainted: bool,
     /// Fields without effect.
     pub(super) notes: Vec<(FindingKind, String)>,
@@ -125,7 +125,7 @@ impl TextParser<'_> {
         self.push_finding(kind, at, kind.sentence());
     }
 
-    /// Reads a page until something that is not shown ends it; where the text goes on behind that.
+    /// Reads a page until something that is not shown ends it; where the text continues after that.
     fn page(&mut self, mut segment: ShownSegment) -> Option<usize> {
         let text = self.text;
         let mut line_start = segment.from;
@@ -251,7 +251,7 @@ impl TextParser<'_> {
         end
     }
 
-    /// The next place from `offset` where something may stand.
+    /// The next position from `offset` where something may begin.
     fn next_stop(&self, at: usize, end: usize) -> Option<usize> {
         let ahead = &self.text[at.min(end)..end];
         let mark = memchr::memchr(b'<', ahead.as_bytes());

@@ -20,6 +20,21 @@ pub enum ThinkPiece<'a> {
 ///
 /// At most one tag's length is held back, and only while the end of the text could be the beginning of a tag that
 /// would count there; once the visible answer has begun, nothing ever is.
+///
+/// ```
+/// use throughline_wire::text::{ThinkPiece, ThinkSplitter};
+///
+/// let (mut splitter, mut thinking, mut text) = (ThinkSplitter::new(), String::new(), String::new());
+/// let mut sink = |piece: ThinkPiece<'_>| match piece {
+///     ThinkPiece::Thinking(piece) => thinking.push_str(piece),
+///     ThinkPiece::Text(piece) => text.push_str(piece),
+/// };
+/// for piece in ["<thi", "nk>Greet.</th", "ink>Hello"] {
+///     splitter.push(piece, &mut sink);
+/// }
+/// splitter.finish(&mut sink);
+/// assert_eq!((thinking.as_str(), text.as_str()), ("Greet.", "Hello"));
+/// ```
 // R: W7
 #[derive(Clone, Debug, Default)]
 pub struct ThinkSplitter {

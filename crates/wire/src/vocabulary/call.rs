@@ -40,6 +40,13 @@ pub enum ArgumentRepair {
 }
 
 /// Arguments that are final: valid JSON (or free text of a custom tool).
+///
+/// ```
+/// use throughline_wire::CallArguments;
+///
+/// let arguments = CallArguments::from_value(serde_json::json!({"city": "Oslo"}));
+/// assert_eq!(arguments.text, r#"{"city":"Oslo"}"#);
+/// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CallArguments {
     /// The text that is run, stored and echoed: as received, but for the repairs listed.

@@ -60,7 +60,7 @@ text_id! {
     WireName
 }
 
-/// A call's place in one step, in order of first appearance, from 0. It stands for the upstream's index everywhere
+/// A call's position in one step, in order of first appearance, from 0. It stands for the upstream's index everywhere
 /// outside call assembly, because the upstream's index may be missing, repeated or lying.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]

@@ -23,7 +23,7 @@ pub enum MediaContent {
         /// Base64, without a `data:` prefix.
         data: String,
     },
-    /// In a file: whoever needs it asks for that.
+    /// In a file: code that needs it reads the file.
     Stored {
         /// Id of the file.
         file_id: String,

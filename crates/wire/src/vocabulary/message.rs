@@ -88,7 +88,7 @@ impl ToolChoice {
         matches!(self, ToolChoice::Required | ToolChoice::Tool(_))
     }
 
-    /// It is what stands where nothing is said.
+    /// True for the default.
     pub fn is_auto(&self) -> bool {
         *self == ToolChoice::Auto
     }
@@ -112,6 +112,14 @@ pub struct ModelSettings {
 
 impl ModelSettings {
     /// These, and where they say nothing those. Objects of `extra` are joined member by member.
+    ///
+    /// ```
+    /// use throughline_wire::ModelSettings;
+    ///
+    /// let base = ModelSettings { temperature: Some(0.2), max_output_tokens: Some(512), ..ModelSettings::default() };
+    /// let settings = ModelSettings { temperature: Some(1.0), ..ModelSettings::default() }.with_defaults(&base);
+    /// assert_eq!((settings.temperature, settings.max_output_tokens), (Some(1.0), Some(512)));
+    /// ```
     pub fn with_defaults(self, base: &ModelSettings) -> ModelSettings {
         let mut joined = base.extra.clone();
         extra::merge(&mut joined, &self.extra);

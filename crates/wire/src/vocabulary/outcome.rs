@@ -79,12 +79,21 @@ pub enum NotStarted {
 }
 
 /// The end of a call: exactly one for each call, as a value and never as an exception.
+///
+/// ```
+/// use throughline_wire::{CallOutcome, NotStarted, ToolOutput};
+///
+/// assert_eq!(CallOutcome::Done(ToolOutput::text("sunny")).model_text(), "sunny");
+/// let outcome = CallOutcome::NotStarted(NotStarted::UnknownTool { closest: vec!["files_read".to_owned()] });
+/// assert!(outcome.is_error() && !outcome.had_started());
+/// assert!(outcome.model_text().contains("Did you mean files_read?"));
+/// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CallOutcome {
     /// The tool finished.
     Done(ToolOutput),
-    /// The tool said that it failed.
+    /// The tool reported that it failed.
     Failed {
         /// The tool's error message.
         message: String,

@@ -7,7 +7,7 @@
 use super::{Call, CallOutcome, NotStarted, StartState, ToolOutput};
 
 impl CallOutcome {
-    /// The text that stands for this outcome in the dialect's tool role. Pictures travel beside it
+    /// The text that stands for this outcome in the dialect's tool role. Pictures travel separately
     /// ([`CallOutcome::output`]).
     pub fn model_text(&self) -> String {
         match self {

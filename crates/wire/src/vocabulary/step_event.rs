@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::borrow::Cow;
 
-/// One thing that a model step said. Text is borrowed from the decoder's input where it can be.
+/// One event of a model step. Text is borrowed from the decoder's input where it can be.
 ///
 /// Order within a step: for each call `CallOpened`, any `CallArguments`, then exactly one of `CallSealed` and
 /// `CallBroken`; a `CallReopened` (a contradiction after a seal) starts that call's argument text afresh and is
@@ -20,7 +20,7 @@ pub enum StepEvent<'a> {
     Text(Cow<'a, str>),
     /// Reasoning. Empty text = the model is thinking.
     Thinking(Cow<'a, str>),
-    /// The model declines; kept apart from text.
+    /// The model declines; separate from text.
     Refusal(Cow<'a, str>),
     /// A picture made by the model.
     Image(Media),
@@ -174,7 +174,7 @@ pub enum BrokenCall {
     Nameless,
     /// A block of a text protocol that breaks its grammar (text mode): nothing in it is guessed.
     Refused {
-        /// Why, and what would be right: told to the user and to the model.
+        /// The reason and the correction, for the user and the model.
         message: String,
     },
 }
@@ -245,8 +245,8 @@ pub struct Usage {
 }
 
 impl Usage {
-    /// Tokens of the whole prompt. Upstreams that tell what they wrote to a cache (Anthropic, Bedrock) count the rest of the prompt
-    /// alone; for others a cache is part of `input_tokens`.
+    /// Tokens of the whole prompt. Upstreams that report what they wrote to a cache (Anthropic, Bedrock)
+    /// count the rest of the prompt alone; for others a cache is part of `input_tokens`.
     pub fn prompt_tokens(&self) -> Option<u64> {
         let input = self.input_tokens?;
         let Some(written) = self.cache_written_tokens else { return Some(input) };

@@ -2,7 +2,7 @@
 
 use std::io::{self, BufRead};
 
-/// Most bytes of a line that are kept.
+/// Most bytes of a line that are retained.
 pub(super) const LINE_BYTES_MAX: usize = 4_096;
 /// Length of a file's beginning that decides if it is text.
 const SNIFF_BYTES: usize = 8_192;

@@ -1,4 +1,4 @@
-//! The folders that may be read, and the way from a model's path to a place in one of them.
+//! The folders that may be read, and the way from a model's path to a path in one of them.
 
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, File};
@@ -40,7 +40,7 @@ pub enum RootError {
     },
 }
 
-/// A place beneath a root.
+/// A path beneath a root.
 #[derive(Debug)]
 pub(super) struct RootedPath<'a> {
     pub(super) root: &'a FileRoot,

@@ -73,7 +73,7 @@ impl DialectDecoder for AnthropicDecoder {
 }
 
 impl AnthropicDecoder {
-    /// A message begins, or (a plain body, and replies that a proxy kept) is there whole.
+    /// A message begins, or (a plain body, and replies that a proxy stored) is there whole.
     fn message_start(&mut self, message: &JsonRef<'_>, step: &mut StepWriter<'_>) {
         let id = message.nonempty("id").unwrap_or_default();
         if let Some(known) = &self.message_id {

@@ -162,7 +162,7 @@ struct ConversationEncoder<'a> {
     messages: Vec<(AnthropicRole, Vec<Value>)>,
     /// The container that the last step ran code in.
     container: Option<&'a Value>,
-    /// The last block of what the user said last: message and place in it.
+    /// The last block of the user's last message: message and position in it.
     last_turn: Option<(usize, usize)>,
 }
 
@@ -177,7 +177,7 @@ impl<'a> ConversationEncoder<'a> {
         self.last_turn = Some((last, self.messages[last].1.len() - 1));
     }
 
-    /// Where a cache may end besides tools and prompt: behind what the user said last, which the next turn begins with, and behind
+    /// Where a cache may end besides tools and prompt: after the user's last message, which the next turn begins with, and after
     /// the last step, which the next one begins with. With those two that is four, and no more are taken
     /// (<https://platform.claude.com/docs/en/build-with-claude/prompt-caching>).
     fn mark_cache_points(&mut self) {
@@ -195,7 +195,7 @@ impl<'a> ConversationEncoder<'a> {
         }
     }
 
-    /// One step: what the model said, and at once what became of its calls. Results come before anything else in the
+    /// One step: the model's output, immediately followed by the outcomes of its calls. Results come before anything else in the
     /// user message, one for each `tool_use`.
     fn step(&mut self, step: &'a ClosedStep) {
         let ids: Vec<String> = step.calls.iter().map(|(call, _)| self.ids.assign(call)).collect();
@@ -218,7 +218,7 @@ impl<'a> ConversationEncoder<'a> {
 
     /// The content array as this model wrote it, its reasoning untouched. Which calls there are, their ids and their
     /// arguments is for the ledger to say: ids may have been missing or repeated, arguments repaired, calls over a
-    /// limit dropped, calls of an abandoned generation kept. `None` for another model's step.
+    /// limit dropped, calls of an abandoned generation retained. `None` for another model's step.
     fn echo_content(&mut self, step: &'a ClosedStep, ids: &[String]) -> Option<Vec<Value>> {
         let state = step.provider_state.as_ref()?;
         if state.dialect != Dialect::Anthropic || step.model != self.request.model {
@@ -323,7 +323,7 @@ impl<'a> ConversationEncoder<'a> {
     }
 }
 
-/// A step of another model, or one whose provider state is gone: text and calls. Its reasoning is left out, because
+/// A step of another model, or one whose provider state is missing: text and calls. Its reasoning is left out, because
 /// only signed reasoning is accepted.
 fn rebuild_content(step: &ClosedStep, ids: &[String]) -> Vec<Value> {
     let text = Some(text_block(&step.text)).filter(|_| !step.text.trim().is_empty());

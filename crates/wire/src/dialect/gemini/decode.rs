@@ -42,7 +42,7 @@ struct CandidateState {
 
 struct PartialCall {
     slot: CallSlot,
-    /// Its place in `CandidateState::parts`.
+    /// Its position in `CandidateState::parts`.
     part: usize,
     arguments: PartialArguments,
 }

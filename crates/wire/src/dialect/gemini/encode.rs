@@ -206,7 +206,7 @@ impl HistoryEncoder<'_> {
         parts
     }
 
-    /// The answer to one call. Pictures go with it, or (before Gemini 3) into a part beside it with a sentence.
+    /// The answer to one call. Pictures go with it, or (before Gemini 3) into a separate part with a sentence.
     fn answer(&self, call: &Call, outcome: &CallOutcome, id: Value, extra_parts: &mut Vec<Value>) -> Value {
         let mut text = call.outcome_text(outcome);
         let mut pictures = Vec::new();

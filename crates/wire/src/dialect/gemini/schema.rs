@@ -2,7 +2,7 @@
 //!
 //! The older field `parameters` is an OpenAPI subset that refuses `$ref`, `additionalProperties`, `oneOf` and more, so
 //! every schema would lose rules; `parametersJsonSchema` takes JSON Schema itself, of which it does not know `const`
-//! and wants nothing beside a `$ref`.
+//! and wants nothing next to a `$ref`.
 
 use serde_json::{Map, Value, json};
 

@@ -1,6 +1,6 @@
 //! Request to JSON.
 //!
-//! Arguments are objects, pictures are base64 beside the text, and a result names its tool. There is no tool choice,
+//! Arguments are objects, pictures are base64 next to the text, and a result names its tool. There is no tool choice,
 //! so a step that must not call gets no tools; `think` and single `options` come from the settings' `extra`.
 
 use crate::dialect::{EncodedRequest, TransferMode, extra};

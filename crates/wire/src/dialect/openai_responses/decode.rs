@@ -1,8 +1,8 @@
 //! Events of a response, or a whole response, to [`StepWriter`].
 //!
-//! Everything is said up to four times: as deltas, as the end of a part, as the end of an item and in the terminal
+//! Everything is sent up to four times: as deltas, as the end of a part, as the end of an item and in the terminal
 //! snapshot, and any three of them may be missing (P1, P3). So deltas append, snapshots replace, and a text that was
-//! said is not said again. A call named `multi_tool_use.parallel` (P7) stays the one call that it is: it has one
+//! sent is not emitted again. A call named `multi_tool_use.parallel` (P7) stays the one call that it is: it has one
 //! `call_id` to be answered, and "no such tool" lets the model make the calls itself.
 
 use super::items::{ItemKind, OutputItems, TextChannel, call_id};
@@ -22,7 +22,7 @@ pub(crate) struct ResponsesDecoder {
     items: OutputItems,
     /// Kinds of events and items that were reported as unknown.
     reported_kinds: BTreeSet<String>,
-    /// Calls that were told as complete without a byte of arguments. A cut can look the same (A2), so they count once
+    /// Calls that were reported complete without a byte of arguments. A cut can look the same (A2), so they count once
     /// the model went on.
     empty_calls: Vec<CallSlot>,
 }
@@ -164,7 +164,7 @@ impl ResponsesDecoder {
         }
     }
 
-    /// The texts of a whole item that were not said before.
+    /// The texts of a whole item that were not emitted before.
     fn emit_texts(&mut self, at: usize, item: &JsonRef<'_>, step: &mut StepWriter<'_>) {
         let known = self.items.get(at);
         let open = |channel| !known.has_emitted(channel);
@@ -442,7 +442,7 @@ fn emit_hosted(item: &JsonRef<'_>, step: &mut StepWriter<'_>) {
     });
 }
 
-/// Events that only say that something goes on, or that repeat what others say.
+/// Events that only report progress, or repeat other events.
 fn is_progress(kind: &str) -> bool {
     let Some(rest) = kind.strip_prefix("response.") else {
         return matches!(kind, "keepalive" | "ping" | "heartbeat");

@@ -47,7 +47,7 @@ pub(super) enum TextChannel {
     Reasoning,
 }
 
-/// One output item, as far as it has been told.
+/// One output item, as far as it has arrived.
 #[derive(Debug)]
 pub(super) struct OutputItem {
     pub(super) kind: ItemKind,
@@ -57,14 +57,14 @@ pub(super) struct OutputItem {
     pub(super) call_id: String,
     /// Where its call is, once the name is known.
     pub(super) slot: Option<CallSlot>,
-    /// Arguments that were told in advance: with the head of a call (they count if nothing follows, P3), or before
+    /// Arguments that were sent in advance: with the head of a call (they count if nothing follows, P3), or before
     /// its name.
     pub(super) pending_arguments: String,
-    /// The texts (by `content_index` or `summary_index`) of which something has been said.
+    /// The texts (by `content_index` or `summary_index`) of which something has been emitted.
     pub(super) emitted: BTreeSet<(TextChannel, u64)>,
-    /// Annotations have been said.
+    /// Annotations have been emitted.
     pub(super) citations_emitted: bool,
-    /// It was told as complete.
+    /// It was reported complete.
     pub(super) done: bool,
     /// As it is to be echoed.
     pub(super) value: Option<Value>,
@@ -92,7 +92,7 @@ impl OutputItem {
         self.emitted.range((channel, 0)..=(channel, u64::MAX)).next().is_some()
     }
 
-    /// Can `item` be this one, told again?
+    /// True if `item` can be this one, sent again.
     fn is_restated_by(&self, kind: ItemKind, item: &JsonRef<'_>) -> bool {
         if self.kind != kind {
             return false;
@@ -159,7 +159,7 @@ impl OutputItems {
         (self.push(item), true)
     }
 
-    /// `output_item.item_added`: opens an item unless it is told again.
+    /// `output_item.item_added`: opens an item unless it is sent again.
     pub(super) fn item_added(&mut self, event: &JsonRef<'_>, item: &JsonRef<'_>) -> (usize, bool) {
         let kind = ItemKind::of(item);
         let known = match event.get("output_index").and_then(JsonRef::as_u64) {

@@ -24,7 +24,7 @@ pub(super) struct VcpBlockReader {
     /// The block as written, its first bytes.
     raw: String,
     raw_room: usize,
-    /// Bytes behind the start marker.
+    /// Bytes after the start marker.
     size: usize,
     /// Text between two fields.
     gap: String,
@@ -175,7 +175,7 @@ impl VcpBlockReader {
         })
     }
 
-    /// The block ended behind its last field: what stands behind that is text again.
+    /// The block ended after its last field: what follows is text again.
     fn refuse_unterminated(&mut self, out: &mut ScanOutput<'_>) -> String {
         let before_gap = self.raw.len().min(self.raw_before_gap);
         self.request.refuse(&VcpFlaw::NoEnd, &self.raw[..before_gap], out);
@@ -356,7 +356,7 @@ impl BlockGrammar for VcpBlockReader {
     }
 }
 
-/// The name of the field whose value opens behind this text.
+/// The name of the field whose value opens after this text.
 fn key_before(gap: &str) -> Option<&str> {
     let named = gap.trim_end_matches(is_space).strip_suffix(is_colon)?.trim_end_matches(is_space);
     let before = named.trim_end_matches(is_key_char);

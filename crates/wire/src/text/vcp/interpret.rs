@@ -9,7 +9,7 @@ use crate::json::JsonRef;
 use crate::vocabulary::ToolDefinition;
 use serde_json::Value;
 
-/// Name and argument text of each call, and what is said about fields.
+/// Name and argument text of each call, and findings about fields.
 type BlockCalls = (Vec<(String, String)>, Vec<(FindingKind, String)>);
 
 /// The calls of a block.

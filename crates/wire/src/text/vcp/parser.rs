@@ -91,7 +91,7 @@ impl VcpParser<'_> {
     }
 }
 
-/// Reads fields up to the end marker; what is behind it.
+/// Reads fields up to the end marker, and returns the rest.
 fn read_fields(text: &str, body: usize, into: &mut VcpFields) -> Result<usize, BlockRefusal> {
     let mut at = body + extra_angles(&text[body..]);
     loop {
@@ -145,7 +145,7 @@ fn read_fields(text: &str, body: usize, into: &mut VcpFields) -> Result<usize, B
     }
 }
 
-/// The value that begins at `from`, and what is behind its closing sign.
+/// The value that begins at `from`, and the text after its closing sign.
 fn read_value(
     text: &str,
     body: usize,

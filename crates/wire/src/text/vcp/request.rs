@@ -86,7 +86,7 @@ pub(super) struct RequestReader {
     bare: Vec<String>,
     open: Option<OpenedCall>,
     emission: ArgumentEmission,
-    /// Something of the arguments was told.
+    /// Something of the arguments was emitted.
     emitted: bool,
 }
 

@@ -1,4 +1,4 @@
-//! One `<tool_call>` block while it arrives: a JSON document, told as a call as soon as its name is known.
+//! One `<tool_call>` block while it arrives: a JSON document, reported as a call as soon as its name is known.
 
 use super::super::block_scanner::{
     BlockDecision, BlockGrammar, BlockProgress, InputState, LinePosition, MarkerKind, MarkerMatch,
