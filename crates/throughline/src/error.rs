@@ -1,9 +1,9 @@
 //! Setup and start errors. Errors inside a turn are reported by its events.
 
-use crate::approval_store::ApprovalStoreError;
+use crate::agent::prompt::TemplateError;
+use crate::approval::store::ApprovalStoreError;
 use crate::clients::REQUEST_TOOLS_MAX;
 use crate::config::ConfigError;
-use crate::prompt::TemplateError;
 use crate::upstream::UpstreamConfigError;
 use throughline_engine::TurnId;
 use throughline_store::LogError;

@@ -10,85 +10,82 @@
 //! - [`Upstream`]: a model endpoint; [`providers`] has seventeen of them by name.
 //! - [`config`]: `throughline.toml`, the environment and flags.
 //! - [`tools`]: Rust functions as tools.
+//! - [`prelude`]: the names that most programs need.
 //!
 //! Tools with side effects ask for approval first; see [`ApprovalMode`]. A turn that fails reports it in its events
 //! and in its message, never by a panic and never by an `Err` in mid-stream.
 
-pub mod approval_store;
 pub mod config;
 pub mod inspect;
-pub mod models;
-pub mod prompt;
-pub mod providers;
-pub mod views;
+pub mod prelude;
 
 mod agent;
 mod app;
-mod app_plan;
 mod approval;
-mod approval_outcome;
-mod builder;
 mod clients;
 mod clock;
-mod conversation;
 mod driver;
 mod error;
-mod hooks;
-mod input;
-mod manual_call;
 mod media;
-mod observer;
-mod redecode;
-mod secret;
-mod start;
-mod steering_queue;
-mod stored_turn;
+mod observe;
 mod suggest;
-mod tool_selection;
-mod tool_transport;
 mod turn;
 mod upstream;
-mod user_agents;
 
-pub use agent::{Agent, AgentTools, CallStartMode, ConfirmationMode};
-pub use app::{PersonaMode, ReloadReport, SOURCES_WAIT_MAX, Throughline, TurnRequest};
-pub use approval::{ApprovalMode, ApprovalRequest, ApprovalResponse};
-pub use approval_outcome::{ApprovalOutcome, CancelCallResult};
-pub use builder::ThroughlineBuilder;
-pub use clients::{
-    CLIENT_GRACE_DEFAULT, CLIENT_TOOLS_MAX, ClientAnswerResult, ClientError, ClientEvent, ClientHandle,
-    ClientToolSpec, IncomingCall, REQUEST_TOOLS_MAX,
+pub use agent::prompt;
+pub use agent::{
+    Agent, AgentLimitsSection, AgentTools, CallStartMode, ConfirmationMode, ResultsAs, SourceTokens,
+    SteeringMode, TextProtocolKind, ToolMode, ToolSelection, ToolStartMode,
 };
-pub use conversation::Conversation;
-pub use driver::ToolAnswerResult;
+pub use app::{
+    ManualCall, ManualCallError, ManualCallResult, ManualConsent, ReloadReport, SOURCES_WAIT_MAX,
+    Throughline, ThroughlineBuilder,
+};
+pub use approval::store as approval_store;
+pub use approval::store::{ApprovalStore, ApprovalStoreError, ApprovalStores};
+pub use approval::{ApprovalMode, ApprovalOutcome, ApprovalRequest, ApprovalResponse};
+pub use clients::{
+    CLIENT_GRACE_DEFAULT, CLIENT_TOOLS_MAX, ClientError, ClientEvent, ClientHandle, ClientToolSpec,
+    IncomingCall, REQUEST_TOOLS_MAX,
+};
+pub use config::AppSettings;
 pub use error::Error;
-pub use hooks::{TurnHooks, TurnResult};
-pub use input::UserInput;
-pub use manual_call::{ManualCall, ManualCallError, ManualCallResult, ManualConsent};
-pub use media::{MediaError, MediaOwner, MediaStore};
-pub use observer::{KeepRaw, ModelCallEvent, ModelCallFacts, TurnFacts, TurnObserver};
-pub use redecode::{
+pub use inspect::redecode::{
     DecodeDifference, RecordedBytes, RecordedExtent, RedecodeOutcome, RedecodedReply, redecode,
 };
-pub use secret::Secret;
-pub use steering_queue::{RetractResult, SendResult};
-pub use stored_turn::{DecodeProfile, HistorySource, PreparedTurn, STORED_TURN_VERSION, StoredTurn};
-pub use tool_selection::{SourceTokens, ToolSelection};
-pub use turn::{CommandAck, TurnControl, TurnHandle};
-pub use upstream::{
-    KeyOrigin, PassthroughResponse, ProbeError, ProbeFailure, Upstream, UpstreamConfigError, UpstreamProxy,
-    UpstreamTimeouts,
+pub use inspect::views;
+pub use media::{MediaError, MediaOwner, MediaStore};
+pub use observe::{KeepRaw, ModelCallEvent, ModelCallFacts, TurnFacts, TurnObserver};
+pub use turn::{
+    CancelCallResult, ClientAnswerResult, CommandAck, Conversation, HistorySource, PersonaMode, PreparedTurn,
+    RetractResult, STORED_TURN_VERSION, SendResult, StoredTurn, ToolAnswerResult, TurnControl, TurnHandle,
+    TurnHooks, TurnRequest, TurnResult, UserInput,
 };
+pub use upstream::{
+    DecodeProfile, KeyOrigin, PassthroughResponse, ProbeError, ProbeFailure, Secret, Upstream,
+    UpstreamConfigError, UpstreamProxy, UpstreamTimeouts,
+};
+pub use upstream::{models, providers};
 
 pub use throughline_engine as engine;
 pub use throughline_engine::fold::{AssistantMessage, MessageBlock};
 pub use throughline_engine::{
-    ApprovalDecision, ApprovalScope, ArgumentConstraints, ArgumentTest, CallStatus, Event, EventKind,
-    MessageTiming, Policy, PolicyRule, RememberRequest, RememberedDecision, ToolAnswer, TurnStatus,
+    ApprovalDecision, ApprovalId, ApprovalScope, ArgumentConstraints, ArgumentTest, CallStatus, ClientAnswer,
+    ConversationId, Event, EventKind, EventSeq, ExecutionMode, MessageId, MessageTiming, Policy, PolicyRule,
+    QueuedMessage, RememberRequest, RememberedDecision, RetryPolicy, StartRule, StepProviderState,
+    ToolAnswer, TurnId, TurnLimits, TurnStatus, UpstreamChoice, UpstreamFailure, UserMessageId,
 };
 pub use throughline_store as store;
+pub use throughline_store::Log;
 pub use throughline_tools as tools;
+pub use throughline_tools::mcp::PinStore;
+pub use throughline_tools::process::SpawnContext;
+pub use throughline_tools::{ExecutorLimits, Tool, ToolRegistry, ToolSource, ToolToggle};
 pub use throughline_wire as wire;
+pub use throughline_wire::{
+    CallId, DecodeLimits, Dialect, Message, ModelSettings, ToolChoice, ToolName, TransferMode,
+    UpstreamProfile, UserPart,
+};
 
 /// The examples of the README run as doctests.
 // R: D2

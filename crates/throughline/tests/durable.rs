@@ -226,7 +226,7 @@ fn whatever_event_is_the_last_before_a_crash_the_message_goes_on() {
             Some(CallStatus::Unknown) => {}
             other => panic!("{other:?} {context}"),
         }
-        let adds = Throughline::added_messages(&stored, &events, &[], None);
+        let adds = stored.added_messages(&events, &[], None);
         assert_eq!((ended.status, &ended.added_messages), (message.status, &adds), "{context}");
         assert_eq!(ended.text, ALL_OF_IT, "{context}");
         assert_eq!(adds.len(), 4, "the question and three steps: {adds:#?} {context}");
@@ -530,9 +530,9 @@ fn a_turn_can_be_cut_at_any_event_to_go_on_from_there() {
     let log = MemoryLog::default();
     let stored = dies(|log| app(&server, log, &Runs::default()), &log, request("turn_fork"), u64::MAX);
     let events = world.block_on(events_of(&log, &stored));
-    let whole = Throughline::added_messages(&stored, &events, &[], None);
+    let whole = stored.added_messages(&events, &[], None);
     for event in &events {
-        let adds = Throughline::added_messages(&stored, &events, &[], Some(event.seq));
+        let adds = stored.added_messages(&events, &[], Some(event.seq));
         let shown = AssistantMessage::from_events(&events[..event.seq.0 as usize]).text().replace("\n\n", "");
         let texts = adds.iter().filter_map(|message| match message {
             wire::Message::Step(step) => Some(step.text.as_str()),
@@ -543,12 +543,8 @@ fn a_turn_can_be_cut_at_any_event_to_go_on_from_there() {
         assert_eq!(adds[..closed.min(1)], whole[..closed.min(1)], "closed steps are whole");
     }
     let last = events.last().map(|event| event.seq);
-    assert_eq!(Throughline::added_messages(&stored, &events, &[], last), whole);
-    assert_eq!(
-        Throughline::added_messages(&stored, &events, &[], Some(EventSeq(0))).len(),
-        1,
-        "the question alone"
-    );
+    assert_eq!(stored.added_messages(&events, &[], last), whole);
+    assert_eq!(stored.added_messages(&events, &[], Some(EventSeq(0))).len(), 1, "the question alone");
 }
 
 /// Written by the release that began with them; `THROUGHLINE_BLESS=1` writes the file of this one if there is none.

@@ -3,7 +3,7 @@
 use super::Hub;
 use crate::error::ApiError;
 use std::collections::VecDeque;
-use throughline::{Event, StoredTurn, Throughline};
+use throughline::{Event, StoredTurn};
 use throughline_engine::{EventSeq, StepProviderState};
 use throughline_store::LogError;
 use throughline_store::catalog::{PathTurn, TurnParent};
@@ -85,7 +85,7 @@ impl Hub {
             let state = serde_json::from_slice(&state_row.payload).map_err(ApiError::internal)?;
             provider_states.push(StepProviderState { step: state_row.step, state });
         }
-        Ok(Throughline::added_messages(&stored, &events, &provider_states, Some(seq)))
+        Ok(stored.added_messages(&events, &provider_states, Some(seq)))
     }
 
     async fn events_up_to(&self, turn: &str, seq: EventSeq) -> Result<Vec<Event>, LogError> {

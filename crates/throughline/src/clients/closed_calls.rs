@@ -1,24 +1,9 @@
 //! Closed client-side calls, and the outcome of answers to them.
 
 use super::ClientOwner;
+use crate::turn::ClientAnswerResult;
 use std::collections::{HashMap, VecDeque};
 use throughline_wire::CallId;
-
-/// Outcome of a client's answer. Over HTTP: 200, 409, 410, 403, 404.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[must_use = "an answer may come too late"]
-pub enum ClientAnswerResult {
-    /// It was the first one in time: it is the call's outcome, and in the log.
-    Accepted,
-    /// The call has an outcome already: another answer, a stop.
-    AlreadyClosed,
-    /// The call's time was over.
-    TooLate,
-    /// The call is another user's.
-    WrongUser,
-    /// No client is asked to run such a call, or that was long ago.
-    Unknown,
-}
 
 /// Number of closed calls that are remembered, so that a late answer gets a precise outcome.
 const CLOSED_CALLS_MAX: usize = 1_024;

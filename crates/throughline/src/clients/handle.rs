@@ -1,6 +1,7 @@
 //! One connection of a client.
 
-use super::{ClientAnswerResult, ClientError, ClientOwner, ClientRegistry, ClientToolSpec};
+use super::{ClientError, ClientOwner, ClientRegistry, ClientToolSpec};
+use crate::turn::ClientAnswerResult;
 use serde::Serialize;
 use serde_json::Value;
 use throughline_engine::{ClientAnswer, TurnId, UnixMillis};
@@ -17,10 +18,10 @@ use tokio::sync::mpsc;
 /// use serde_json::json;
 /// use throughline::engine::{ClientAnswer, ClientStatus};
 /// use throughline::{ClientEvent, ClientToolSpec};
-/// # let server = testkit::Upstream::start(testkit::Queue::new([
-/// #     testkit::Script::new().call("live2d_expression", json!({"name": "smile"})), testkit::Script::new().say("Hello!"),
+/// # let server = testkit::FakeUpstream::start(testkit::ScriptQueue::new([
+/// #     testkit::ModelScript::new().call("live2d_expression", json!({"name": "smile"})), testkit::ModelScript::new().say("Hello!"),
 /// # ])).await?;
-/// # let upstream = Upstream::new("demo", Dialect::OpenaiChat, &server.base_url(testkit::Dialect::OpenaiChat))?;
+/// # let upstream = Upstream::new("demo", Dialect::OpenaiChat, &server.base_url(testkit::FakeDialect::OpenaiChat))?;
 /// # let app = Throughline::builder().upstream(upstream).model("demo").tools(throughline::tools::builtin::standard()).build()?;
 /// let mut page = app.connect_client("page-1", None, vec![ClientToolSpec::new("live2d.expression")])?;
 /// let turn = app.ask("Say hello with a smile.").await?;
@@ -28,7 +29,7 @@ use tokio::sync::mpsc;
 /// let Some(ClientEvent::Call(call)) = page.next().await else { panic!("a call") };
 /// assert_eq!(call.arguments, json!({"name": "smile"}));
 /// let smiled = ClientAnswer { status: ClientStatus::Success, output: json!(null), applied: Some(true) };
-/// assert_eq!(page.answer(&call, smiled).await, throughline::ClientAnswerResult::CommandAck);
+/// assert_eq!(page.answer(&call, smiled).await, throughline::ClientAnswerResult::Accepted);
 ///
 /// let message = turn.finish().await;
 /// assert_eq!(message.calls().next().and_then(|call| call.applied), Some(true));

@@ -5,11 +5,11 @@
 //! less: it selects among the configured upstreams and never defines one.
 // R: O4
 
-use super::file::{AgentLimitsSection, ConfigFile, ToolStartMode};
+use super::file::ConfigFile;
 use super::resolve::{ConfigFlags, DEMO, EnvVars, resolve_agent};
 use super::{ConfigError, ConfigLocation};
-use crate::agent::{Agent, CallStartMode, ConfirmationMode, parse_model};
-use crate::prompt::PromptTemplate;
+use crate::agent::prompt::PromptTemplate;
+use crate::agent::{Agent, AgentLimitsSection, CallStartMode, ConfirmationMode, ToolStartMode, parse_model};
 use crate::upstream::Upstream;
 use serde::Serialize;
 use serde_json::{Map, Value, json};

@@ -10,13 +10,15 @@ mod serving;
 mod sources;
 mod stored_upstreams;
 
+pub use crate::agent::{
+    AgentLimitsSection, ResultsAs, SteeringMode, TextProtocolKind, ToolMode, ToolStartMode,
+};
 pub(crate) use agent::agent_from_settings;
 pub use agent::{AGENT_NAME_CHARS_MAX, FieldError};
 pub use error::{ConfigError, ConfigLocation};
 pub use file::{
-    AgentLimitsSection, AgentSection, ConfigFile, FilesSection, HttpSection, LimitsSection, OnOff,
-    ProfileSection, RenamedKey, ResultsAs, SteeringMode, TextProtocolKind, TimeoutsSection, ToolCallSection,
-    ToolMode, ToolStartMode, ToolsSection, UpstreamSection, UserSection,
+    AgentSection, ConfigFile, FilesSection, HttpSection, LimitsSection, OnOff, ProfileSection, RenamedKey,
+    TimeoutsSection, ToolCallSection, ToolsSection, UpstreamSection, UserSection,
 };
 pub use resolve::{AppSettings, ConfigFlags, DEFAULT_AGENT, DEMO, EnvVars, resolve, resolve_with_stored};
 pub use serving::{

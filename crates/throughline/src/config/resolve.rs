@@ -2,16 +2,17 @@
 
 use super::error::ConfigError;
 use super::file::{
-    AgentSection, ConfigFile, LimitsSection, OnOff, ToolMode, ToolStartMode, ToolsSection, UpstreamSection,
-    UserSection,
+    AgentSection, ConfigFile, LimitsSection, OnOff, ToolsSection, UpstreamSection, UserSection,
 };
 use super::serving::{self, ServerSettings, StoreBackend, StoreSettings};
 use super::sources::SourceSettings;
 use super::stored_upstreams::{StoredUpstream, StoredUpstreams};
-use crate::agent::{Agent, AgentTools, CallStartMode, ConfirmationMode, parse_model};
-use crate::models::ModelFacts;
-use crate::prompt::{PromptTemplate, PromptUser};
-use crate::providers;
+use crate::agent::prompt::{PromptTemplate, PromptUser};
+use crate::agent::{
+    Agent, AgentTools, CallStartMode, ConfirmationMode, ToolMode, ToolStartMode, parse_model,
+};
+use crate::upstream::models::ModelFacts;
+use crate::upstream::providers;
 use crate::upstream::{Upstream, UpstreamConfigError, UpstreamProxy, UpstreamTimeouts};
 use jiff::tz::TimeZone;
 use std::collections::BTreeMap;
@@ -121,6 +122,14 @@ impl AppSettings {
 /// - Keys: the variable that `key_env` or the table of known upstreams names; otherwise the stored key.
 ///
 /// Without file, environment and flags the result is the demo model with tools.
+///
+/// ```
+/// use throughline::config::{ConfigFlags, EnvVars, resolve};
+///
+/// let settings = resolve(None, &EnvVars::new(), &ConfigFlags::default())?;
+/// assert!(settings.wants_demo());
+/// # Ok::<(), throughline::config::ConfigError>(())
+/// ```
 ///
 /// # Errors
 /// The first mistake, with its location and the valid names.

@@ -2,7 +2,7 @@
 //! and rank between `throughline.toml` and the environment.
 // R: O4, R4
 
-use crate::secret::Secret;
+use crate::upstream::Secret;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

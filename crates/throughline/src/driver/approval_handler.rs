@@ -8,7 +8,7 @@ use throughline_engine::{ApprovalTarget, Event, EventKind, QuestionKind, TurnInp
 use throughline_wire::{CallId, ToolName};
 use tokio::task::JoinSet;
 
-/// Answers a question; see [`ThroughlineBuilder::on_approval`](crate::Builder::on_approval).
+/// Answers a question; see [`ThroughlineBuilder::on_approval`](crate::ThroughlineBuilder::on_approval).
 pub(crate) type ApprovalHandler =
     Arc<dyn Fn(ApprovalRequest) -> BoxFuture<'static, ApprovalResponse> + Send + Sync>;
 

@@ -1,11 +1,8 @@
 //! Commands from outside to a running turn: from people, and from clients that run its tools.
 
-use super::elicitation::ToolAnswerResult;
-use super::{TurnCommand, TurnDriver, decisions};
-use crate::approval::ApprovalResponse;
-use crate::approval_outcome::{ApprovalOutcome, CancelCallResult};
-use crate::clients::ClientAnswerResult;
-use crate::steering_queue::RetractResult;
+use super::{TurnDriver, decisions};
+use crate::approval::{ApprovalOutcome, ApprovalResponse};
+use crate::turn::{CancelCallResult, ClientAnswerResult, RetractResult, ToolAnswerResult, TurnCommand};
 use throughline_engine::{ApprovalId, ApprovalTarget, ClientCallState, QuestionState, TurnInput};
 use tokio::sync::oneshot;
 

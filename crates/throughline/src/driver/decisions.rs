@@ -4,8 +4,7 @@
 //! like everything else, so that every sender gets the same result.
 // R: A3
 
-use crate::approval::ApprovalResponse;
-use crate::approval_outcome::ApprovalOutcome;
+use crate::approval::{ApprovalOutcome, ApprovalResponse};
 use std::collections::HashMap;
 use throughline_engine::{
     ApprovalId, ApprovalTarget, Event, EventKind, QuestionResolution, QuestionState, TurnInput,

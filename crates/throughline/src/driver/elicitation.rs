@@ -1,6 +1,7 @@
 //! Open questions of running tools, with the schema of their answers.
 // R: L6
 
+use crate::turn::ToolAnswerResult;
 use serde_json::Value;
 use std::collections::HashMap;
 use throughline_engine::{ApprovalId, Event, EventKind, QuestionKind, ToolAnswer};
@@ -14,23 +15,6 @@ pub(super) struct PendingElicitations(HashMap<ApprovalId, PendingElicitation>);
 struct PendingElicitation {
     call: Option<CallId>,
     schema: Option<Value>,
-}
-
-/// Outcome of an answer to a question of a running tool.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[must_use = "an answer that does not fit can be corrected"]
-pub enum ToolAnswerResult {
-    /// It is the answer, and in the log.
-    Accepted,
-    /// The question is not open: it was answered, expired, or is another turn's.
-    NotOpen,
-    /// The values do not fit the form; the question is still open.
-    Invalid {
-        /// The fields at fault and the reason.
-        message: String,
-    },
-    /// The turn is over.
-    TurnEnded,
 }
 
 impl PendingElicitations {

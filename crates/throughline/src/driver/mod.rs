@@ -10,23 +10,17 @@ mod commands;
 mod decisions;
 mod elicitation;
 mod model;
-mod observed;
 mod receipts;
 mod timers;
 
-pub(crate) use append::{AppendLag, read_turn};
+pub(crate) use append::read_turn;
 pub(crate) use approval_handler::ApprovalHandler;
-pub(crate) use observed::{ObservedBytes, ObservedCall, ObservedTurn};
 
-pub use elicitation::ToolAnswerResult;
-
-use crate::approval::ApprovalResponse;
-use crate::approval_outcome::{ApprovalOutcome, CancelCallResult};
-use crate::clients::{ClientAnswerResult, OfferOrigin, TurnClients};
+use crate::clients::{OfferOrigin, TurnClients};
 use crate::clock::TurnClock;
-use crate::hooks::TurnResult;
 use crate::media::MediaOffloader;
-use crate::steering_queue::{RetractResult, SteeringQueue};
+use crate::observe::{ModelCallFacts, ObservedTurn};
+use crate::turn::{AppendLag, SteeringQueue, TurnCommand, TurnResult};
 use crate::upstream::UpstreamClient;
 use append::{AppendPace, LogAppender};
 use approval_handler::ApprovalTasks;
@@ -41,60 +35,17 @@ use std::panic::AssertUnwindSafe;
 use std::pin::pin;
 use std::sync::Arc;
 use throughline_engine::{
-    ApprovalId, ApprovalTarget, ArgumentValidation, ClientAnswer, Event, EventKind, FailureKind, Outbox,
-    QueuedMessage, RememberedDecision, StepProviderState, ToolAnswer, Turn, TurnAction, TurnId, TurnInput,
-    TurnOutput, TurnSetup, TurnStart, UpstreamFailure, UserMessageId,
+    ArgumentValidation, Event, EventKind, FailureKind, Outbox, RememberedDecision, StepProviderState, Turn,
+    TurnAction, TurnId, TurnInput, TurnOutput, TurnSetup, TurnStart, UpstreamFailure,
 };
 use throughline_store::failpoint::{self, SafetyRule};
 use throughline_store::{Log, LogError, TurnClaim};
 use throughline_tools::{ToolExecutor, ToolRegistry};
-use throughline_wire::CallId;
 use throughline_wire::text::CallFormat;
 use timers::{TimerQueue, TimerSleep};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
-
-/// A command to a running turn.
-#[derive(Debug)]
-pub(crate) enum TurnCommand {
-    Answer {
-        question: ApprovalTarget,
-        answer: ApprovalResponse,
-        by: String,
-    },
-    AnswerTool {
-        question: ApprovalId,
-        answer: ToolAnswer,
-        by: String,
-        reply: oneshot::Sender<ToolAnswerResult>,
-    },
-    SendMessage(QueuedMessage),
-    Retract {
-        id: UserMessageId,
-        reply: oneshot::Sender<RetractResult>,
-    },
-    ClientAnswer {
-        call: CallId,
-        attempt: Option<u32>,
-        answer: ClientAnswer,
-        reply: oneshot::Sender<ClientAnswerResult>,
-    },
-    Decide {
-        question: ApprovalId,
-        answer: ApprovalResponse,
-        by: String,
-        reply: oneshot::Sender<ApprovalOutcome>,
-    },
-    Cancel {
-        /// `None` = the user wants it.
-        why: Option<String>,
-    },
-    CancelCall {
-        call: CallId,
-        reply: oneshot::Sender<CancelCallResult>,
-    },
-}
 
 /// Starting point of a driver.
 #[derive(Debug)]
@@ -104,9 +55,6 @@ pub(crate) enum TurnOrigin {
     /// After the events in the log, replacing a process that is gone.
     Resumed { events: Vec<Event>, provider_states: Vec<StepProviderState> },
 }
-
-/// Commands that may wait to be taken. One that finds no room waits at its sender.
-pub(crate) const COMMANDS_MAX: usize = 64;
 
 /// The tools as they are now. They may change while a turn runs.
 pub(crate) type RegistryProvider = Arc<dyn Fn() -> Arc<ToolRegistry> + Send + Sync>;
@@ -417,7 +365,14 @@ impl TurnDriver {
                     };
                     return Some(TurnInput::ModelFailed { step, attempt, failure });
                 };
-                let watch = self.observer.call(step, attempt, client.upstream(), &request.model);
+                let upstream = client.upstream();
+                let watch = self.observer.call(|| ModelCallFacts {
+                    step,
+                    attempt,
+                    upstream: upstream.name.clone(),
+                    model: request.model.clone(),
+                    dialect: upstream.dialect,
+                });
                 self.model.start(step, attempt, client.clone(), request, self.clock, watch);
                 None
             }

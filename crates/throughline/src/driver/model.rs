@@ -1,8 +1,8 @@
 //! The model call of a turn: one at a time, part of the turn's own task, read only when there is room.
 
-use super::ObservedCall;
 use crate::clock::TurnClock;
 use crate::media::MediaOffloader;
+use crate::observe::ObservedCall;
 use crate::upstream::{CallTime, EventBatch, ModelHandoff, ModelItem, UpstreamClient};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;

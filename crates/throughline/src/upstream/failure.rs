@@ -225,6 +225,11 @@ pub(crate) fn without_status(kind: FailureKind, message: impl Into<String>) -> U
     UpstreamFailure { kind, status: None, message: message.into(), retry_after_ms: None }
 }
 
+/// A request that cannot be sent.
+pub(crate) fn unsendable(message: String) -> UpstreamFailure {
+    without_status(FailureKind::Unsendable, message)
+}
+
 /// Description of a failure below HTTP.
 pub(crate) fn from_transport(error: &reqwest::Error, host: &str) -> UpstreamFailure {
     let causes = causes(error);

@@ -7,21 +7,25 @@ mod deadlines;
 mod error_body;
 mod failure;
 mod handoff;
+pub mod models;
 mod passthrough;
 mod probe;
+pub mod providers;
+mod secret;
 #[cfg(test)]
 mod tests;
 
 pub(crate) use batch::EventBatch;
 pub(crate) use client::{CallTime, UpstreamClient};
+pub(crate) use failure::unsendable;
 pub(crate) use handoff::{ModelHandoff, ModelItem};
 pub use passthrough::PassthroughResponse;
 pub use probe::{ProbeError, ProbeFailure};
+pub use secret::Secret;
 
-use crate::providers;
-use crate::secret::Secret;
 use crate::suggest::suggest;
 use address::BaseUrl;
+use serde::{Deserialize, Serialize};
 use throughline_wire::{Dialect, TransferMode, UpstreamProfile};
 
 /// A model endpoint.
@@ -48,6 +52,15 @@ pub struct Upstream {
     pub(crate) timeouts: UpstreamTimeouts,
     pub(crate) proxy: UpstreamProxy,
     pub(crate) transfer: TransferMode,
+}
+
+/// Dialect and profile of an upstream's replies: together with the bytes, enough to decode them again.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DecodeProfile {
+    /// Its wire format.
+    pub dialect: Dialect,
+    /// Its quirks.
+    pub profile: UpstreamProfile,
 }
 
 /// Presence of a key.

@@ -1,15 +1,13 @@
-//! Requests that are handed on to an upstream as they are, and its answers back: what is no conversation, such as embeddings.
+//! Requests that are passed through to an upstream unchanged, such as embeddings.
 
 use super::client::{UpstreamClient, error_body};
 use super::deadlines::{CallDeadlines, WaitPhase};
 use super::failure::{self, ToolsInRequest, UpstreamErrorResponse};
-use crate::app::Throughline;
 use crate::clock::TurnClock;
-use crate::error::Error;
 use futures_util::stream::{self, BoxStream, StreamExt};
 use reqwest::header::{CONTENT_TYPE, HeaderMap};
 use serde_json::Value;
-use throughline_engine::{FailureKind, UpstreamChoice, UpstreamFailure};
+use throughline_engine::UpstreamFailure;
 use tokio::time::timeout_at;
 
 /// An upstream's answer to a request that was passed through.
@@ -20,38 +18,12 @@ pub struct PassthroughResponse {
     pub body: BoxStream<'static, Result<Vec<u8>, UpstreamFailure>>,
 }
 
-impl Throughline {
-    /// `upstream/model` taken apart, or a model's name where there is one upstream.
-    ///
-    /// # Errors
-    /// There is no such upstream, or there are several.
-    pub fn model_choice(&self, model: &str) -> Result<UpstreamChoice, Error> {
-        self.plan().model_choice(model)
-    }
-
-    /// Hands a request on to the upstream of a model, in the upstream's own words: nothing is read, nothing tried again, and
-    /// nothing logged. Its key and its time limits hold as in every call.
-    ///
-    /// # Errors
-    /// It cannot be reached, or refuses; its key is not in what it says.
-    pub async fn pass_through(
+impl UpstreamClient {
+    pub(crate) async fn pass_through(
         &self,
-        choice: &UpstreamChoice,
         path: &str,
         body: &Value,
     ) -> Result<PassthroughResponse, UpstreamFailure> {
-        match self.plan().upstreams.get(&choice.name) {
-            Some(client) => client.pass_through(path, body).await,
-            None => {
-                let why = format!("upstream `{}` is not there", choice.name);
-                Err(failure::without_status(FailureKind::Unsendable, why))
-            }
-        }
-    }
-}
-
-impl UpstreamClient {
-    async fn pass_through(&self, path: &str, body: &Value) -> Result<PassthroughResponse, UpstreamFailure> {
         let headers = self.headers("*/*", &[])?;
         let limits = CallDeadlines::new(self.upstream(), self.deadline());
         let sending = self.post(path, headers, body);

@@ -1,12 +1,11 @@
 //! Checks if an upstream can be used, by asking it: its models, and if one of them answers.
 // R: O4
 
-use super::{CallTime, ModelHandoff, ModelItem, Upstream, UpstreamClient};
+use super::{CallTime, ModelHandoff, ModelItem, Upstream, UpstreamClient, providers};
 use crate::clock::TurnClock;
-use crate::driver::ObservedCall;
 use crate::error::Error;
 use crate::media::MediaOffloader;
-use crate::providers;
+use crate::observe::ObservedCall;
 use futures_util::FutureExt;
 use serde_json::Value;
 use std::cmp::Reverse;

@@ -5,8 +5,8 @@ use super::{
 };
 use crate::clock::TurnClock;
 use crate::config::EnvVars;
-use crate::driver::ObservedCall;
 use crate::media::MediaOffloader;
+use crate::observe::ObservedCall;
 use futures_util::FutureExt;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;

@@ -1,0 +1,162 @@
+//! Agents: a prompt, models and tool settings under one name.
+
+mod modes;
+pub mod prompt;
+pub(crate) mod tool_selection;
+pub(crate) mod tool_transport;
+
+pub use modes::{AgentLimitsSection, ResultsAs, SteeringMode, TextProtocolKind, ToolMode, ToolStartMode};
+pub use tool_selection::{SourceTokens, ToolSelection};
+
+use prompt::PromptTemplate;
+use throughline_engine::{
+    ConfirmMode, ExecutionMode, LoopGuard, OnInterrupted, Policy, PolicyRule, StartRule, UpstreamChoice,
+};
+use throughline_tools::{ToolToggle, ToolToggles};
+
+/// A named set of prompt, models and tool settings.
+#[derive(Clone, Debug)]
+pub struct Agent {
+    /// Its name.
+    pub name: String,
+    /// The model, then those to fall back on.
+    pub models: Vec<UpstreamChoice>,
+    /// Transport of tool calls: native, text or chosen by upstream.
+    // R: T3
+    pub mode: ToolMode,
+    /// Template of the system prompt.
+    // R: X5
+    pub prompt: Option<PromptTemplate>,
+    /// Sampling.
+    pub settings: throughline_wire::ModelSettings,
+    /// Use of tools.
+    pub tool_call: AgentTools,
+    /// Rules for what may run without approval and what may not run at all; the first rule that matches decides.
+    // R: A1
+    pub policy: Vec<PolicyRule>,
+    /// Limits on a model that repeats itself without progress.
+    // R: T10
+    pub guard: LoopGuard,
+    /// Handling of messages that arrive while a reply is running.
+    // R: T14
+    pub steering: SteeringMode,
+    /// Continue or end a turn when another process takes it over from one that died.
+    // R: S3
+    pub on_interrupted: OnInterrupted,
+    /// Bounds that differ from those of all agents.
+    pub limits: AgentLimitsSection,
+}
+
+impl Agent {
+    /// An agent of this name with nothing but models, and tools as [`AgentTools::default`] has them.
+    pub fn new(name: impl Into<String>, models: Vec<UpstreamChoice>) -> Self {
+        Self {
+            name: name.into(),
+            models,
+            mode: ToolMode::Auto,
+            prompt: None,
+            settings: throughline_wire::ModelSettings::default(),
+            tool_call: AgentTools::default(),
+            policy: Vec::new(),
+            guard: LoopGuard::default(),
+            steering: SteeringMode::default(),
+            on_interrupted: OnInterrupted::Continue,
+            limits: AgentLimitsSection::default(),
+        }
+    }
+
+    /// The rules and the confirmation mode, as the turn machine takes them.
+    // R: A1
+    pub fn policy(&self) -> Policy {
+        Policy { rules: self.policy.clone(), confirm: self.tool_call.confirm() }
+    }
+}
+
+/// Settings of an agent's tool use.
+#[derive(Clone, Debug)]
+pub struct AgentTools {
+    /// On if the agent has any tools.
+    pub tools: ToolToggle,
+    /// Automatic calls, or calls that a person starts.
+    pub mode: CallStartMode,
+    /// The tools that are switched on.
+    pub toggles: ToolToggles,
+    /// Steps with calls in a turn.
+    pub max_iterations: u32,
+    /// Time limit of a tool that has none of its own, in milliseconds.
+    pub timeout_ms: u64,
+    /// Calls that ask for approval beyond what the rules say.
+    // R: A1
+    pub confirmation: ConfirmationMode,
+    /// One call at a time, or several in parallel.
+    pub execution: ExecutionMode,
+    /// The protocol of text mode.
+    // R: X1
+    pub protocol: TextProtocolKind,
+    /// The moment at which tools without side effects start.
+    pub start: StartRule,
+    /// Role of tool results in text mode.
+    pub results: ResultsAs,
+}
+
+/// Calls run automatically or are started by a person: `tool_call.mode`. The transport of calls is
+/// [`ToolMode`](crate::config::ToolMode).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CallStartMode {
+    /// Calls run as the rules allow.
+    #[default]
+    Auto,
+    /// Each waits for a person, without expiry; nothing runs by itself.
+    Manual,
+}
+
+/// Calls that ask for approval: `require_confirmation`.
+// R: A1
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ConfirmationMode {
+    /// The rules decide.
+    #[default]
+    ByPolicy,
+    /// Every call asks, whatever its effect.
+    Everything,
+}
+
+impl AgentTools {
+    /// Calls that ask for approval beyond what the rules say, as the turn machine takes it.
+    // R: T3, A1
+    pub fn confirm(&self) -> ConfirmMode {
+        match (self.mode, self.confirmation) {
+            (CallStartMode::Manual, _) => ConfirmMode::Manual,
+            (CallStartMode::Auto, ConfirmationMode::Everything) => ConfirmMode::Everything,
+            (CallStartMode::Auto, ConfirmationMode::ByPolicy) => ConfirmMode::ByRule,
+        }
+    }
+}
+
+impl Default for AgentTools {
+    /// Tools on and the defaults of the configuration file: the settings of an agent that no file describes.
+    fn default() -> Self {
+        Self {
+            tools: ToolToggle::On,
+            mode: CallStartMode::Auto,
+            toggles: ToolToggles::default(),
+            max_iterations: 5,
+            timeout_ms: 30_000,
+            confirmation: ConfirmationMode::ByPolicy,
+            execution: ExecutionMode::Serial,
+            protocol: TextProtocolKind::Vcp,
+            start: StartRule::Eager,
+            results: ResultsAs::User,
+        }
+    }
+}
+
+/// `upstream/model` taken apart. The model's own name may contain further slashes.
+pub(crate) fn parse_model(text: &str) -> Result<UpstreamChoice, String> {
+    match text.split_once('/') {
+        Some((upstream, model)) if !upstream.is_empty() && !model.is_empty() => {
+            Ok(UpstreamChoice { name: upstream.to_owned(), model: model.to_owned() })
+        }
+        _ => Err(format!("`{text}` is not `upstream/model`")),
+    }
+}

@@ -1,0 +1,156 @@
+//! Approvals: questions about tools with side effects, and their answers.
+
+mod outcome;
+pub mod store;
+
+pub use outcome::ApprovalOutcome;
+
+use serde_json::Value;
+use throughline_engine::{
+    ApprovalDecision, ApprovalId, ApprovalRule, ApprovalTarget, RememberRequest, ToolAnswer, TurnInput,
+};
+use throughline_wire::{CallId, ToolName};
+
+/// Handling of the approval questions of a turn.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum ApprovalMode {
+    /// A person, through [`TurnHandle::answer`](crate::TurnHandle::answer), or the program, through
+    /// [`ThroughlineBuilder::on_approval`](crate::ThroughlineBuilder::on_approval). Without an answer a question expires as denied.
+    #[default]
+    Ask,
+    /// Everything is allowed beforehand.
+    AllowAll,
+    /// Denies everything that would ask; the model receives the reason, and viewers see it.
+    DenyAll {
+        /// For example "no user is available to ask".
+        reason: String,
+    },
+}
+
+impl From<ApprovalMode> for ApprovalRule {
+    fn from(approval: ApprovalMode) -> Self {
+        match approval {
+            ApprovalMode::Ask => ApprovalRule::Ask,
+            ApprovalMode::AllowAll => ApprovalRule::ApproveAll,
+            ApprovalMode::DenyAll { reason } => ApprovalRule::DenyAll { reason },
+        }
+    }
+}
+
+/// A question.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct ApprovalRequest {
+    /// The key of the answer.
+    pub approval_id: ApprovalId,
+    /// The call that asks.
+    pub call: CallId,
+    /// Its tool.
+    pub tool: ToolName,
+    /// Display name of the tool.
+    pub title: String,
+    /// Arguments of the call.
+    pub arguments: Value,
+    /// The question in words.
+    pub question: String,
+    /// The rule that asks.
+    pub rule: String,
+    /// Hash of the arguments: an [`ApprovalResponse::for_arguments`] of it is refused if they have changed.
+    pub arguments_hash: String,
+    /// Hash of the tool's definition that an answer is bound to.
+    pub fingerprint: String,
+}
+
+/// An answer. It applies to one call, with its arguments and its tool as they are now; if one of them changes before
+/// the tool starts, the question is asked again.
+///
+/// ```
+/// use throughline::{ApprovalResponse, ApprovalScope, ArgumentConstraints, RememberRequest};
+/// use serde_json::json;
+///
+/// let with_care = ApprovalResponse::approve().with_arguments(json!({"path": "notes/draft.md", "text": "…"}));
+/// let for_now = ApprovalResponse::approve().remember(RememberRequest::exactly(ApprovalScope::Conversation));
+/// let in_here = ApprovalResponse::approve().remember(RememberRequest {
+///     scope: ApprovalScope::Always,
+///     constraints: serde_json::from_value(json!({"arguments": {"path": {"under": "notes"}}}))?,
+/// });
+/// assert!(matches!(in_here.remember.unwrap().constraints, ArgumentConstraints::Arguments(_)));
+/// # assert!(with_care.arguments.is_some() && for_now.remember.is_some());
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+// R: A2, A3
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct ApprovalResponse {
+    /// Run it or not.
+    pub decision: ApprovalDecision,
+    /// The reason; the model receives the reason of a denial.
+    pub reason: Option<String>,
+    /// Runs the call with these arguments instead. They are checked first: if they do not fit the tool's schema, the
+    /// question stays open and a `problem` of code `invalid_edit` explains why. The model is informed of the change.
+    pub arguments: Option<Value>,
+    /// Scope and constraints under which the answer applies to later calls.
+    pub remember: Option<RememberRequest>,
+    /// Hash of the arguments that were looked at; if they are others by now, the answer is refused with a `problem` of
+    /// code `stale_answer`.
+    pub arguments_hash: Option<String>,
+}
+
+impl ApprovalResponse {
+    /// Run it.
+    pub fn approve() -> Self {
+        Self::from_decision(ApprovalDecision::Approve, None)
+    }
+
+    /// Do not run it; the model receives the reason.
+    pub fn deny(reason: impl Into<String>) -> Self {
+        Self::from_decision(ApprovalDecision::Deny, Some(reason.into()))
+    }
+
+    /// A decision and nothing else.
+    pub fn from_decision(decision: ApprovalDecision, reason: Option<String>) -> Self {
+        Self { decision, reason, arguments: None, remember: None, arguments_hash: None }
+    }
+
+    /// With other arguments than the model's.
+    #[must_use]
+    pub fn with_arguments(mut self, arguments: Value) -> Self {
+        self.arguments = Some(arguments);
+        self
+    }
+
+    /// Remembers the answer for later calls.
+    #[must_use]
+    pub fn remember(mut self, remember: RememberRequest) -> Self {
+        self.remember = Some(remember);
+        self
+    }
+
+    /// Only for the arguments with this hash.
+    #[must_use]
+    pub fn for_arguments(mut self, hash: impl Into<String>) -> Self {
+        self.arguments_hash = Some(hash.into());
+        self
+    }
+
+    /// The same to a question that a running tool asks: what is filled in comes as arguments.
+    pub(crate) fn into_tool_answer(self) -> ToolAnswer {
+        match self.decision {
+            ApprovalDecision::Approve => ToolAnswer::Accept { content: self.arguments },
+            ApprovalDecision::Deny => ToolAnswer::Decline,
+        }
+    }
+
+    pub(crate) fn into_input(self, question: ApprovalTarget, by: &str) -> TurnInput {
+        let Self { decision, reason, arguments, remember, arguments_hash } = self;
+        TurnInput::Approval {
+            question,
+            decision,
+            by: by.to_owned(),
+            reason,
+            arguments_hash,
+            arguments,
+            remember,
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! The outcome of an answer to an approval question, reported once the turn's log has it.
+// R: A3
+
+use super::ApprovalResponse;
+use throughline_engine::{ApprovalDecision, QuestionResolution};
+
+/// Outcome of an answer to an approval question. Over HTTP: 200, 202, 200, 409, 410, 422, 404, 410.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[must_use = "somebody else may have answered, or time has"]
+pub enum ApprovalOutcome {
+    /// It is the answer, and in the log.
+    Resolved,
+    /// The question has not been asked yet; it will be answered with this as soon as it is.
+    Queued,
+    /// The same had been answered before.
+    AlreadyResolved,
+    /// Something else had been answered before.
+    Conflict,
+    /// The question closed unanswered: it timed out, or its call was cancelled.
+    Expired,
+    /// The edited arguments or form values do not fit, or the call has changed; the question is still open.
+    Invalid {
+        /// The fields at fault and the reason.
+        message: String,
+    },
+    /// The turn has not asked such a question.
+    Unknown,
+    /// The turn is over.
+    TurnEnded,
+}
+
+impl ApprovalOutcome {
+    /// Outcome for an answer to a question that has already been answered: the same while the turn runs and
+    /// afterwards.
+    pub fn from_resolution(answer: &ApprovalResponse, resolution: &QuestionResolution) -> Self {
+        if matches!(resolution.by.as_str(), "timer" | "stop" | "cancel" | "end" | "reset") {
+            return Self::Expired;
+        }
+        let same_content = match (&answer.arguments, &resolution.content) {
+            (Some(wanted), Some(given)) => wanted == given,
+            // Arguments that equal those that were asked about are no change.
+            (Some(_), None) => true,
+            (None, given) => given.as_ref().is_none_or(serde_json::Value::is_null),
+        };
+        let same_decision = answer.decision == resolution.decision;
+        if same_decision && (answer.decision == ApprovalDecision::Deny || same_content) {
+            Self::AlreadyResolved
+        } else {
+            Self::Conflict
+        }
+    }
+}

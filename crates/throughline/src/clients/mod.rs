@@ -1,0 +1,376 @@
+//! Connected pages and apps that run tools of their own: declarations, calls and answers.
+//!
+//! A client belongs to one user: its tools are offered in that user's turns only, and only that user may answer for
+//! it. The turn machine decides which answer is first and in time; this module only routes.
+// R: L2
+
+mod closed_calls;
+mod handle;
+mod request_tools;
+mod tool_spec;
+
+pub use handle::{ClientEvent, ClientHandle, IncomingCall};
+pub use request_tools::REQUEST_TOOLS_MAX;
+pub(crate) use request_tools::request_tools;
+pub use tool_spec::{CLIENT_TOOLS_MAX, ClientError, ClientToolSpec};
+
+use crate::turn::{ClientAnswerResult, TurnCommand};
+use closed_calls::ClosedCalls;
+use serde_json::Value;
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+use throughline_engine::{
+    CallStatus, ClientAnswer, Event, EventKind, REQUESTER, TurnId, TurnInput, UnixMillis,
+};
+use throughline_tools::ToolRegistry;
+use throughline_wire::{CallId, CallOutcome, NotStarted, ToolName};
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::Instant;
+use tool_spec::DeclaredTools;
+
+/// Time for which a client's tools stay offered after its connection is lost, unless the application sets another.
+pub const CLIENT_GRACE_DEFAULT: Duration = Duration::from_secs(60);
+
+/// Owner of a client. `None` = the one user of an application without accounts.
+pub(crate) type ClientOwner = Option<String>;
+
+/// The clients of an application. Cheap to clone; all clones are one.
+#[derive(Clone)]
+pub(crate) struct ClientRegistry(Arc<ClientRegistryInner>);
+
+struct ClientRegistryInner {
+    state: Mutex<ClientRegistryState>,
+    grace: Duration,
+}
+
+#[derive(Default)]
+struct ClientRegistryState {
+    /// By user and id: what two users call their clients is nothing to each other.
+    clients: BTreeMap<(ClientOwner, String), ConnectedClient>,
+    /// Running turns: owner and command channel.
+    turns: HashMap<TurnId, (ClientOwner, mpsc::Sender<Box<TurnCommand>>)>,
+    /// Calls that are offered and have no outcome.
+    open_calls: HashMap<CallId, OfferedCall>,
+    /// Recently closed calls, with how they ended.
+    closed_calls: ClosedCalls,
+    /// Counts connections: a later one comes before an earlier one.
+    connections: u64,
+    /// Counts changes of what is declared.
+    revision: u64,
+    merged: Option<MergedRegistry>,
+}
+
+struct ConnectedClient {
+    declared: DeclaredTools,
+    connection: ClientConnection,
+    /// Its last connection's number.
+    connection_seq: u64,
+}
+
+enum ClientConnection {
+    Open(mpsc::UnboundedSender<ClientEvent>),
+    /// Lost at this time.
+    Lost(Instant),
+}
+
+struct OfferedCall {
+    /// Owner and id of the client.
+    client: (ClientOwner, String),
+    commands: mpsc::Sender<Box<TurnCommand>>,
+    call: IncomingCall,
+}
+
+/// The last registry that was made with clients' tools, and of what.
+struct MergedRegistry {
+    base: Weak<ToolRegistry>,
+    revision: u64,
+    user: ClientOwner,
+    registry: Arc<ToolRegistry>,
+}
+
+impl ClientRegistry {
+    pub(crate) fn new(grace: Duration) -> Self {
+        Self(Arc::new(ClientRegistryInner { state: Mutex::default(), grace }))
+    }
+
+    fn state(&self) -> MutexGuard<'_, ClientRegistryState> {
+        // Every change is made whole before the lock is let go.
+        let mut state = self.0.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.expire_disconnected(self.0.grace);
+        state
+    }
+
+    /// A client connects, or comes back: calls that are still open for it are offered once more.
+    pub(crate) fn connect(
+        &self,
+        client_id: String,
+        user: ClientOwner,
+        tools: Vec<ClientToolSpec>,
+    ) -> Result<ClientHandle, ClientError> {
+        let declared = DeclaredTools::new(tools)?;
+        if client_id == REQUESTER {
+            return Err(ClientError::Reserved { client_id });
+        }
+        let mut state = self.state();
+        // Unbounded is bounded here: there are no more events than calls, and those have their own limits.
+        let (events, incoming) = mpsc::unbounded_channel();
+        state.connections += 1;
+        state.revision += 1;
+        let connection_seq = state.connections;
+        let id = (user, client_id);
+        for open in state.open_calls.values().filter(|open| open.client == id) {
+            // It was made a moment ago; nobody can have let go of it.
+            let _ = events.send(ClientEvent::Call(open.call.clone()));
+        }
+        let client = ConnectedClient { declared, connection: ClientConnection::Open(events), connection_seq };
+        state.clients.insert(id.clone(), client);
+        drop(state);
+        Ok(ClientHandle::new(self.clone(), id, connection_seq, incoming))
+    }
+
+    fn declare(
+        &self,
+        id: &(ClientOwner, String),
+        connection_seq: u64,
+        tools: Vec<ClientToolSpec>,
+    ) -> Result<(), ClientError> {
+        let declared = DeclaredTools::new(tools)?;
+        let mut state = self.state();
+        if let Some(client) =
+            state.clients.get_mut(id).filter(|client| client.connection_seq == connection_seq)
+        {
+            client.declared = declared;
+            state.revision += 1;
+        }
+        Ok(())
+    }
+
+    fn disconnect(&self, id: &(ClientOwner, String), connection_seq: u64) {
+        let mut state = self.state();
+        // A later connection of the same client is not this one's to end.
+        if let Some(client) =
+            state.clients.get_mut(id).filter(|client| client.connection_seq == connection_seq)
+        {
+            client.connection = ClientConnection::Lost(Instant::now());
+        }
+    }
+
+    /// The tools of a turn of this user: those of `base`, with the user's clients' tools replacing any of the same
+    /// name.
+    pub(crate) fn registry(&self, base: &Arc<ToolRegistry>, user: &ClientOwner) -> Arc<ToolRegistry> {
+        let mut state = self.state();
+        let revision = state.revision;
+        if let Some(merged) = &state.merged
+            && merged.revision == revision
+            && merged.user == *user
+            && merged.base.upgrade().is_some_and(|known| Arc::ptr_eq(&known, base))
+        {
+            return merged.registry.clone();
+        }
+        let mut tools = BTreeMap::new();
+        for client in state.clients_of(user) {
+            for tool in client.declared.tools(base) {
+                tools.insert(tool.definition().name, tool);
+            }
+        }
+        if tools.is_empty() {
+            return base.clone();
+        }
+        // Each set was checked when it was declared; together they can only share names, and then the later one counts.
+        let Ok(registry) = base.with_tools(tools.into_values()) else { return base.clone() };
+        let registry = Arc::new(registry);
+        let merged = MergedRegistry {
+            base: Arc::downgrade(base),
+            revision,
+            user: user.clone(),
+            registry: registry.clone(),
+        };
+        state.merged = Some(merged);
+        registry
+    }
+
+    /// The client that runs a client-side tool in a turn of this user: of several, the one that connected last.
+    pub(crate) fn client_of(&self, tool: &ToolName, user: &ClientOwner) -> Option<String> {
+        let state = self.state();
+        let newest = state
+            .clients
+            .iter()
+            .filter(|((owner, _), client)| owner == user && client.declared.contains(tool))
+            .max_by_key(|(_, client)| client.connection_seq);
+        newest.map(|((_, client_id), _)| client_id.clone())
+    }
+
+    /// Somebody answers for a client.
+    pub(crate) async fn answer(
+        &self,
+        user: &ClientOwner,
+        call: &CallId,
+        attempt: Option<u32>,
+        answer: ClientAnswer,
+    ) -> ClientAnswerResult {
+        let commands = {
+            let state = self.state();
+            match state.open_calls.get(call) {
+                // Whoever reads the log may know of a call a moment before it has been offered here.
+                None => match (state.closed_calls.lookup(call, user), state.turn_of(call)) {
+                    (ClientAnswerResult::Unknown, Some((owner, _))) if owner != user => {
+                        return ClientAnswerResult::WrongUser;
+                    }
+                    (ClientAnswerResult::Unknown, Some((_, commands))) => commands.clone(),
+                    (known, _) => return known,
+                },
+                Some(open) if open.client.0 != *user => return ClientAnswerResult::WrongUser,
+                Some(open) => open.commands.clone(),
+            }
+        };
+        let (reply, result) = oneshot::channel();
+        let command = TurnCommand::ClientAnswer { call: call.clone(), attempt, answer, reply };
+        if commands.send(Box::new(command)).await.is_err() {
+            return ClientAnswerResult::AlreadyClosed;
+        }
+        // The turn went away without a word: nothing was taken.
+        result.await.unwrap_or(ClientAnswerResult::AlreadyClosed)
+    }
+}
+
+impl ClientRegistryState {
+    /// The running turn that a call belongs to: its id begins with the turn's.
+    fn turn_of(&self, call: &CallId) -> Option<&(ClientOwner, mpsc::Sender<Box<TurnCommand>>)> {
+        let (turn, _) = call.as_str().rsplit_once('.')?;
+        self.turns.get(&TurnId::new(turn))
+    }
+
+    /// Clients of a user, the one that connected last at the end.
+    fn clients_of(&self, user: &ClientOwner) -> Vec<&ConnectedClient> {
+        let of_user = self.clients.iter().filter(|((owner, _), _)| owner == user);
+        let mut clients: Vec<&ConnectedClient> = of_user.map(|(_, client)| client).collect();
+        clients.sort_unstable_by_key(|client| client.connection_seq);
+        clients
+    }
+
+    fn expire_disconnected(&mut self, grace: Duration) {
+        let before = self.clients.len();
+        self.clients.retain(|_, client| match client.connection {
+            ClientConnection::Open(_) => true,
+            ClientConnection::Lost(at) => at.elapsed() < grace,
+        });
+        self.revision += u64::from(self.clients.len() != before);
+    }
+
+    fn notify(&self, id: &(ClientOwner, String), event: ClientEvent) {
+        if let Some(ConnectedClient { connection: ClientConnection::Open(events), .. }) = self.clients.get(id)
+        {
+            // A client that has just gone will be asked again when it comes back.
+            let _ = events.send(event);
+        }
+    }
+}
+
+/// Distinguishes a first delivery from a repeated one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OfferOrigin {
+    ThisProcess,
+    /// By another process.
+    EarlierProcess,
+}
+
+/// The clients as one turn sees them. Dropping it takes back everything that the turn still offers.
+pub(crate) struct TurnClients {
+    clients: ClientRegistry,
+    turn: TurnId,
+    user: ClientOwner,
+    commands: mpsc::Sender<Box<TurnCommand>>,
+}
+
+impl TurnClients {
+    pub(crate) fn new(
+        clients: ClientRegistry,
+        turn: TurnId,
+        user: ClientOwner,
+        commands: mpsc::Sender<Box<TurnCommand>>,
+    ) -> Self {
+        clients.state().turns.insert(turn.clone(), (user.clone(), commands.clone()));
+        Self { clients, turn, user, commands }
+    }
+
+    /// Offers a call to its client. If the client is not there any more, that is the answer.
+    pub(crate) fn offer_call(
+        &self,
+        (call, attempt): (CallId, u32),
+        client_id: &str,
+        tool: ToolName,
+        arguments: Value,
+        until: UnixMillis,
+        origin: OfferOrigin,
+    ) -> Option<TurnInput> {
+        let mut state = self.clients.state();
+        let client = (self.user.clone(), client_id.to_owned());
+        let is_connected = state.clients.contains_key(&client);
+        // Who asked for the turn needs no connection, and a client that was asked before this process began may come back:
+        // it is asked when it does.
+        if !is_connected && client_id != REQUESTER && origin == OfferOrigin::ThisProcess {
+            let outcome = CallOutcome::NotStarted(NotStarted::NoViewer);
+            return Some(TurnInput::ToolEnded { call, attempt, outcome });
+        }
+        let turn = self.turn.clone();
+        let incoming = IncomingCall { turn, call: call.clone(), attempt, tool, arguments, until };
+        state.notify(&client, ClientEvent::Call(incoming.clone()));
+        let open = OfferedCall { client, commands: self.commands.clone(), call: incoming };
+        state.open_calls.insert(call, open);
+        None
+    }
+
+    /// The call is cancelled; its client may still report how it ended.
+    pub(crate) fn cancel_call(&self, call: &CallId) {
+        let state = self.clients.state();
+        if let Some(open) = state.open_calls.get(call) {
+            state.notify(&open.client, ClientEvent::Cancelled { call: call.clone() });
+        }
+    }
+
+    /// Takes the ends of calls out of events that the log holds.
+    pub(crate) fn observe(&self, events: &[Event]) {
+        for event in events {
+            let (EventKind::ToolResult(result), Some(call)) = (&event.kind, &event.tool_id) else { continue };
+            let mut state = self.clients.state();
+            if let Some(open) = state.open_calls.remove(call) {
+                let closed_as = match result.status {
+                    CallStatus::TimedOut => {
+                        // It is too late to ask the client to stop; it should know that nobody waits any more.
+                        state.notify(&open.client, ClientEvent::Cancelled { call: call.clone() });
+                        ClientAnswerResult::TooLate
+                    }
+                    _ => ClientAnswerResult::AlreadyClosed,
+                };
+                state.closed_calls.add(call.clone(), open.client.0, closed_as);
+            }
+        }
+    }
+}
+
+impl Drop for TurnClients {
+    fn drop(&mut self) {
+        let mut state = self.clients.state();
+        state.turns.remove(&self.turn);
+        let abandoned: Vec<CallId> = state
+            .open_calls
+            .iter()
+            .filter(|(_, open)| open.call.turn == self.turn)
+            .map(|(call, _)| call.clone())
+            .collect();
+        for call in abandoned {
+            if let Some(open) = state.open_calls.remove(&call) {
+                state.notify(&open.client, ClientEvent::Cancelled { call: call.clone() });
+                state.closed_calls.add(call, open.client.0, ClientAnswerResult::AlreadyClosed);
+            }
+        }
+    }
+}
+
+impl fmt::Debug for ClientRegistry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Clients").field(&self.state().clients.keys()).finish()
+    }
+}

@@ -1,0 +1,151 @@
+//! Observation of all turns of an application, for metrics, call histories and raw bytes of upstreams.
+//!
+//! An observer never changes anything and is never waited for. The tasks that run the turns call it: it must return
+//! quickly and move slow work to a queue of its own.
+// R: O1
+
+mod observed;
+
+pub(crate) use observed::{ObservedBytes, ObservedCall, ObservedTurn};
+
+use serde::{Deserialize, Serialize};
+use std::time::Instant;
+use throughline_engine::{ConversationId, Event, FailureKind, MessageId, TurnId};
+use throughline_wire::{Dialect, TransferMode};
+
+/// Watches all turns of an application. Every method has a body that does nothing.
+///
+/// ```
+/// use std::sync::atomic::{AtomicUsize, Ordering};
+/// use throughline::{Event, TurnFacts, TurnObserver};
+///
+/// #[derive(Default)]
+/// struct EventCounter(AtomicUsize);
+///
+/// impl TurnObserver for EventCounter {
+///     fn logged(&self, _turn: &TurnFacts, events: &[Event]) {
+///         self.0.fetch_add(events.len(), Ordering::Relaxed);
+///     }
+/// }
+/// let builder = throughline::Throughline::builder().observer(std::sync::Arc::new(EventCounter::default()));
+/// ```
+pub trait TurnObserver: Send + Sync {
+    /// The log holds these events of a turn. In order, each once, never before the log has it.
+    fn logged(&self, turn: &TurnFacts, events: &[Event]) {
+        let _ = (turn, events);
+    }
+
+    /// This process continues a turn that another one started: these events were in its log by then. Called once,
+    /// before anything else about the turn. The process that wrote them has already reported them.
+    fn resumed(&self, turn: &TurnFacts, events: &[Event]) {
+        let _ = (turn, events);
+    }
+
+    /// The end of this turn's notifications here: its last event is in the log, the log refuses it, another process
+    /// has taken it over, or this one stops. Called once in every case, so that an observer can release its state.
+    fn turn_ended(&self, turn: &TurnFacts) {
+        let _ = turn;
+    }
+
+    /// A model call has come this far.
+    fn model_call(&self, turn: &TurnFacts, call: &ModelCallFacts, event: ModelCallEvent) {
+        let _ = (turn, call, event);
+    }
+
+    /// Bytes of a reply as they came, in order; only of turns that asked for it ([`KeepRaw`]). Together they are the body that
+    /// [`wire::StepDecoder`](crate::wire::StepDecoder) read, but for the upstream's key and headers where it repeats them.
+    fn raw(&self, turn: &TurnFacts, call: &ModelCallFacts, bytes: &[u8]) {
+        let _ = (turn, call, bytes);
+    }
+}
+
+/// Identity and owner of a turn. The same value for the whole turn.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TurnFacts {
+    /// Its id.
+    pub turn_id: TurnId,
+    /// Its conversation, if there is one.
+    pub conversation_id: Option<ConversationId>,
+    /// The message that it writes.
+    pub message_id: MessageId,
+    /// The user who owns the turn, in an application with several users.
+    pub user: Option<String>,
+    /// The agent that answers.
+    pub agent: String,
+    /// `native`, `text` or `auto`.
+    pub mode: String,
+    /// Transfer mode of replies of its first model; `None` = that model no longer exists.
+    pub transfer: Option<TransferMode>,
+    /// The requester's span: [`TurnRequest::trace_parent`](crate::TurnRequest::trace_parent).
+    pub trace_parent: Option<String>,
+    /// Passes the raw bytes of its upstreams to the observer.
+    pub keep_raw: KeepRaw,
+}
+
+/// Passes the raw bytes of upstreams to the observer, or not.
+// R: S5
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum KeepRaw {
+    /// Not passed on, and not copied.
+    #[default]
+    No,
+    /// Yes.
+    Yes,
+}
+
+/// Identity of a model call. The same value for the whole call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ModelCallFacts {
+    /// The step that asks, from 1.
+    pub step: u32,
+    /// Number of this attempt, from 1.
+    pub attempt: u32,
+    /// Name of the upstream.
+    pub upstream: String,
+    /// The upstream's name of the model.
+    pub model: String,
+    /// Its wire format.
+    pub dialect: Dialect,
+}
+
+/// Progress of a model call. Each event occurs at most once per call, in this order, except that a request that is
+/// repeated at once is [`Sent`](Self::Sent) again. A call that is given up because the turn was stopped has no
+/// [`Ended`](Self::Ended).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ModelCallEvent {
+    /// The request goes out.
+    Sent {
+        /// Time of the event.
+        at: Instant,
+        /// Its body, in bytes.
+        bytes: u64,
+    },
+    /// The status line and headers of an answer are there.
+    HeadersReceived {
+        /// Time of the event.
+        at: Instant,
+        /// HTTP status.
+        status: u16,
+    },
+    /// The first bytes of the body are there.
+    FirstByte {
+        /// Time of the event.
+        at: Instant,
+    },
+    /// The first visible output of the model, or the start of its first call.
+    FirstToken {
+        /// Time of the event.
+        at: Instant,
+    },
+    /// The call is over.
+    Ended {
+        /// Time of the event.
+        at: Instant,
+        /// Bytes of the body.
+        bytes: u64,
+        /// A failure outside the decoder; `None` = the body was read to its end.
+        failure: Option<FailureKind>,
+    },
+}

@@ -1,0 +1,24 @@
+//! One turn: its request, its start, the handle of its owner, and the commands that reach it while it runs. A
+//! conversation is several of them.
+
+mod append_lag;
+mod command;
+mod conversation;
+mod handle;
+mod hooks;
+mod request;
+mod start;
+mod steering_queue;
+mod stored;
+
+pub(crate) use append_lag::AppendLag;
+pub(crate) use command::TurnCommand;
+pub use command::{
+    CancelCallResult, ClientAnswerResult, CommandAck, RetractResult, SendResult, ToolAnswerResult,
+};
+pub use conversation::Conversation;
+pub use handle::{TurnControl, TurnHandle};
+pub use hooks::{TurnHooks, TurnResult};
+pub use request::{PersonaMode, TurnRequest, UserInput};
+pub(crate) use steering_queue::SteeringQueue;
+pub use stored::{HistorySource, PreparedTurn, STORED_TURN_VERSION, StoredTurn};

@@ -1,0 +1,375 @@
+//! Start of a turn, in two halves: [`Throughline::prepare`] decides everything, [`Throughline::start_prepared`] does it.
+//! [`Throughline::resume`] continues a turn of another process with the second half alone.
+
+use super::append_lag::AppendLag;
+use super::command::COMMANDS_MAX;
+use super::handle::{TurnControl, TurnHandle};
+use super::hooks::{TurnHooks, TurnResult};
+use super::request::{PersonaMode, TurnRequest};
+use super::steering_queue::SteeringQueue;
+use super::stored::{HistorySource, PreparedTurn, STORED_TURN_VERSION, StoredTurn};
+use crate::agent::tool_selection::{self, ToolSelection};
+use crate::agent::{Agent, tool_transport};
+use crate::app::Throughline;
+use crate::clients::{self, TurnClients};
+use crate::clock::TurnClock;
+use crate::driver::{self, DriverContext, TurnOrigin};
+use crate::error::Error;
+use crate::media::MediaOffloader;
+use crate::observe::{KeepRaw, ObservedTurn, TurnFacts};
+use crate::upstream::UpstreamClient;
+use crate::upstream::models::ModelFacts;
+use std::borrow::Cow;
+use std::sync::Arc;
+use throughline_engine::{MessageId, OfferedTool, TurnId, TurnLimits, TurnSetup, TurnStart, UpstreamChoice};
+use throughline_store::{LogTail, TurnClaim};
+use throughline_tools::{TOOL_TIMEOUT_DEFAULT, ToolRegistry, ToolToggle};
+use throughline_wire::text::TextProtocol;
+use throughline_wire::{Message, ModelSettings, ToolChoice, ToolName, WireName};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+impl Throughline {
+    /// Starts a turn. It runs in a task of its own, on the tokio runtime of the caller.
+    ///
+    /// # Errors
+    /// As in [`ask`](Self::ask).
+    pub async fn start(&self, request: TurnRequest) -> Result<TurnHandle, Error> {
+        let prepared = self.prepare(request).await?;
+        self.start_prepared(prepared, TurnHooks::default()).await
+    }
+
+    /// Decides everything about a turn and assigns its ids, without side effects: nothing is logged and no model is
+    /// called. To survive this process, store [`PreparedTurn::stored`] before the turn starts.
+    ///
+    /// # Errors
+    /// Only what keeps a turn from starting: an unknown agent, model or upstream, a missing key, a tool of the
+    /// request whose name is taken.
+    pub async fn prepare(&self, request: TurnRequest) -> Result<PreparedTurn, Error> {
+        let inner = &self.inner;
+        self.wait_for_sources().await;
+        let plan = self.plan();
+        let agent = &*self.agent_for(request.agent.as_deref(), &request.user)?;
+        let models = plan.models(agent, request.model.as_deref())?;
+        let upstreams = plan.clients(&models)?;
+        let registry = inner.clients.registry(&inner.toolbox.registry(), &request.user);
+        let agent = &*apply_request(agent, &request, &registry);
+        let mode = request.mode.unwrap_or(agent.mode);
+        let selection = tool_selection::select_tools(tool_selection::SelectionInput {
+            user: &plan.user,
+            agent,
+            model: models.first(),
+            mode,
+            protocol: agent.tool_call.protocol,
+            registry: &registry,
+            prompts: &inner.prompts,
+            now_ms: TurnClock::start().now(),
+        })?;
+        let limits =
+            TurnLimits { iterations_max: agent.tool_call.max_iterations, ..agent.limits.over(plan.limits) };
+        let limits = fit_limits_to_context(
+            limits,
+            models.first().map(|first| self.model_facts(&first.name, &first.model)),
+        );
+        let mut tools =
+            offered_tools(&selection, &registry, agent, |name| inner.clients.client_of(name, &request.user));
+        let request_tools = match request.tool_choice {
+            ToolChoice::None => Vec::new(),
+            _ => request.request_tools,
+        };
+        let declared_tools =
+            clients::request_tools(request_tools, &tools, &registry, limits.own_tool_ms_max)?;
+        let (callable, mut remarks) = tool_transport::callable_tools(declared_tools, selection.protocol);
+        let instructions = join_instructions(&selection, request.instructions, &callable, !tools.is_empty());
+        tools.extend(callable);
+        let tool_choice = match request.tool_choice {
+            ToolChoice::None => ToolChoice::Auto,
+            ToolChoice::Tool(name) if !tools.iter().any(|tool| tool.wire_name == name) => {
+                remarks.push(tool_transport::tool_choice_remark(&name));
+                ToolChoice::Auto
+            }
+            choice => choice,
+        };
+        let mut remembered = self.permanent_approvals(request.user.as_deref()).await?;
+        remembered.extend(request.remembered);
+        // Said once, where a conversation begins.
+        if request.history.is_empty() {
+            remarks.extend(tool_transport::withheld_remarks(&selection));
+        }
+        let history = match request.conversation_id {
+            Some(_) => HistorySource::Conversation,
+            None => HistorySource::Turn,
+        };
+        let offloader = MediaOffloader::new(inner.media.clone(), request.user.clone(), None);
+        let (mut turn_history, conversation_history) = match history {
+            HistorySource::Turn => (request.history, Vec::new()),
+            HistorySource::Conversation => (Vec::new(), request.history),
+        };
+        offloader.offload_messages(&mut turn_history).await;
+        let mut input = request.input.into_parts();
+        offloader.offload_parts(&mut input).await;
+        let setup = TurnSetup {
+            agent: agent.name.clone(),
+            instructions,
+            history: turn_history,
+            upstreams: models,
+            mode: mode.name().to_owned(),
+            tools,
+            tool_choice,
+            remarks,
+            settings: request.settings.with_defaults(&agent.settings),
+            limits,
+            start: agent.tool_call.start,
+            execution: agent.tool_call.execution,
+            policy: agent.policy(),
+            remembered,
+            guard: agent.guard,
+            approval: request.approval.unwrap_or_else(|| inner.approval.clone()).into(),
+            retry: plan.retry,
+            first_step_attempts_max: request.first_step_attempts_max,
+            on_interrupted: agent.on_interrupted,
+        };
+        let mint = |kind: &str| format!("{kind}_{}", Uuid::now_v7().simple());
+        let start = TurnStart {
+            turn_id: request.turn_id.unwrap_or_else(|| TurnId::new(mint("turn"))),
+            conversation_id: request.conversation_id,
+            message_id: MessageId::new(mint("msg")),
+            // The random part of the id; only retries are spread by it.
+            nonce: Uuid::now_v7().as_u64_pair().1,
+            input,
+        };
+        let keep_raw = match (request.keep_raw, inner.keep_raw) {
+            (KeepRaw::No, KeepRaw::No) => KeepRaw::No,
+            (KeepRaw::Yes, _) | (_, KeepRaw::Yes) => KeepRaw::Yes,
+        };
+        let decode_profiles = match keep_raw {
+            KeepRaw::No => Vec::new(),
+            KeepRaw::Yes => upstreams.iter().map(|upstream| upstream.decode_profile()).collect(),
+        };
+        let stored = StoredTurn {
+            v: STORED_TURN_VERSION,
+            start,
+            setup,
+            history,
+            protocol: selection.protocol.map(|_| agent.tool_call.protocol),
+            results: agent.tool_call.results,
+            user: request.user,
+            keep_raw,
+            trace_parent: request.trace_parent,
+            decode_profiles,
+        };
+        Ok(PreparedTurn { stored, history: conversation_history, upstreams })
+    }
+
+    /// Begins a prepared turn. It runs in a task of its own, on the tokio runtime of the caller.
+    ///
+    /// # Errors
+    /// The log refuses it.
+    pub async fn start_prepared(
+        &self,
+        prepared: PreparedTurn,
+        hooks: TurnHooks,
+    ) -> Result<TurnHandle, Error> {
+        let PreparedTurn { stored, history, upstreams } = prepared;
+        let upstreams = upstreams.into_iter().map(Some).collect();
+        // The turn exists in the log before anyone can follow it.
+        let claim = self.inner.log.begin(stored.turn_id().as_str()).await?;
+        self.spawn_driver(stored, history, upstreams, claim, TurnOrigin::New, hooks).await
+    }
+
+    /// Continues a turn whose process is gone. It belongs to this process from now on: any other writer is fenced
+    /// off. Calls in flight are settled truthfully, then the turn continues or ends as its agent's `on_interrupted`
+    /// sets. `history` is the conversation's history before the turn; it is used if the stored turn does not have its
+    /// own.
+    ///
+    /// Upstreams and tools are looked up by name among today's. A missing one is reported in the turn, as any other
+    /// failure. A turn that has already ended is read to its end, and the hooks are called.
+    ///
+    /// # Errors
+    /// The log cannot be read or written; the stored turn is from a later release.
+    // R: S3, E3
+    pub async fn resume(
+        &self,
+        stored: StoredTurn,
+        history: Vec<Message>,
+        hooks: TurnHooks,
+    ) -> Result<TurnHandle, Error> {
+        if stored.v > STORED_TURN_VERSION {
+            return Err(Error::LaterRelease { turn: stored.turn_id().clone(), version: stored.v });
+        }
+        self.wait_for_sources().await;
+        let plan = self.plan();
+        let client = |choice: &UpstreamChoice| plan.upstreams.get(&choice.name).cloned();
+        let upstreams = stored.setup.upstreams.iter().map(client).collect();
+        let turn = stored.turn_id().as_str();
+        let claim = self.inner.log.claim(turn).await?;
+        let (events, provider_states) = driver::read_turn(&*self.inner.log, turn).await?;
+        self.spawn_driver(
+            stored,
+            history,
+            upstreams,
+            claim,
+            TurnOrigin::Resumed { events, provider_states },
+            hooks,
+        )
+        .await
+    }
+
+    async fn spawn_driver(
+        &self,
+        stored: StoredTurn,
+        history: Vec<Message>,
+        upstreams: Vec<Option<Arc<UpstreamClient>>>,
+        claim: TurnClaim,
+        origin: TurnOrigin,
+        hooks: TurnHooks,
+    ) -> Result<TurnHandle, Error> {
+        let inner = &self.inner;
+        let clock = TurnClock::start();
+        let call_format = stored.call_format()?;
+        let setup = stored.setup_with_history(history);
+        let StoredTurn { start, user, keep_raw, trace_parent, .. } = stored;
+        let id = start.turn_id.clone();
+        let facts = TurnFacts {
+            turn_id: id.clone(),
+            conversation_id: start.conversation_id.clone(),
+            message_id: start.message_id.clone(),
+            user: user.clone(),
+            agent: setup.agent.clone(),
+            mode: setup.mode.clone(),
+            transfer: upstreams.iter().flatten().next().map(|client| client.upstream().transfer),
+            trace_parent,
+            keep_raw,
+        };
+        let (sender, commands) = mpsc::channel(COMMANDS_MAX);
+        let offloader = MediaOffloader::new(inner.media.clone(), user.clone(), Some(id.clone()));
+        let append_lag = AppendLag::default();
+        let (finished, abandoned) = (CancellationToken::new(), CancellationToken::new());
+        let steering_queue = SteeringQueue::default();
+        let messages_max = setup.limits.messages_queued_max as usize;
+        let log = inner.log.clone();
+        let tail: Box<dyn LogTail> = log.tail(id.as_str(), 0).await?;
+        let context = DriverContext {
+            clock,
+            log: log.clone(),
+            claim,
+            upstreams,
+            call_format,
+            registry: {
+                // As it is when a call starts: a tool that has been changed since is noticed there. R: A3
+                let (toolbox, clients, user) = (inner.toolbox.clone(), inner.clients.clone(), user.clone());
+                Arc::new(move || clients.registry(&toolbox.registry(), &user))
+            },
+            executor: inner.executor.clone(),
+            approval_handler: inner.approval_handler.clone(),
+            approval_sink: self.approval_sink(clock, user.as_deref(), hooks.on_remembered),
+            commands,
+            steering_queue: steering_queue.clone(),
+            offloader: offloader.clone(),
+            append_lag: append_lag.clone(),
+            clients: TurnClients::new(inner.clients.clone(), id.clone(), user, sender.clone()),
+            abandoned: abandoned.clone(),
+            observer: ObservedTurn::new(inner.observer.clone(), facts),
+        };
+        let ended = finished.clone().drop_guard();
+        let on_end = hooks.on_end;
+        let turn_id = id.clone();
+        tokio::spawn(async move {
+            // Whatever happens in here, whoever follows the turn is told that it is over.
+            let _ended = ended;
+            let ended = driver::drive(setup, start, origin, context).await;
+            on_end(TurnResult { turn_id, ..ended });
+        });
+        let control = TurnControl {
+            commands: sender,
+            finished,
+            abandoned,
+            steering_queue,
+            messages_max,
+            offloader,
+            append_lag,
+        };
+        Ok(TurnHandle::new(id, log, tail, control))
+    }
+}
+
+/// The agent as modified by the request. If a request's tool and an agent's tool have the same name on the wire, the
+/// request's is offered: it is the one that the requester knows.
+fn apply_request<'a>(agent: &'a Agent, request: &TurnRequest, registry: &ToolRegistry) -> Cow<'a, Agent> {
+    let mut agent = Cow::Borrowed(agent);
+    if request.persona == PersonaMode::BareModel {
+        let bare = agent.to_mut();
+        bare.prompt = None;
+        bare.settings = ModelSettings::default();
+        bare.tool_call.tools = ToolToggle::Off;
+    }
+    if request.tools == ToolToggle::Off || request.tool_choice == ToolChoice::None {
+        agent.to_mut().tool_call.tools = ToolToggle::Off;
+    }
+    for tool in &request.request_tools {
+        if let Some(same) = registry.by_wire_name(&WireName::new(tool.name.as_str())) {
+            let tools = &mut agent.to_mut().tool_call;
+            tools.toggles =
+                std::mem::take(&mut tools.toggles).set(same.spec().name.as_str(), ToolToggle::Off);
+        }
+    }
+    agent
+}
+
+/// The agent's prompt first, then what the request says, then the request's own tools where they travel as text.
+fn join_instructions(
+    selection: &ToolSelection,
+    request_instructions: Option<String>,
+    request_tools: &[OfferedTool],
+    guide_included: bool,
+) -> Option<String> {
+    let mut parts = Vec::from_iter(selection.instructions());
+    parts.extend(request_instructions.filter(|text| !text.trim().is_empty()));
+    if let Some(protocol) = selection.protocol.filter(|_| !request_tools.is_empty()) {
+        parts.push(request_tools_text(protocol, request_tools, guide_included));
+    }
+    (!parts.is_empty()).then(|| parts.join("\n\n"))
+}
+
+fn request_tools_text(
+    protocol: &dyn TextProtocol,
+    request_tools: &[OfferedTool],
+    guide_included: bool,
+) -> String {
+    let definitions: Vec<_> = request_tools.iter().map(|tool| tool.definition.clone()).collect();
+    let definitions = protocol.definitions(&definitions);
+    if guide_included { definitions } else { format!("{}\n\n{definitions}", protocol.guide().trim_end()) }
+}
+
+/// The offered tools as the machine needs them.
+fn offered_tools(
+    selection: &ToolSelection,
+    registry: &ToolRegistry,
+    agent: &Agent,
+    client_of: impl Fn(&ToolName) -> Option<String>,
+) -> Vec<OfferedTool> {
+    if agent.tool_call.tools == ToolToggle::Off {
+        return Vec::new();
+    }
+    let mut offered = registry.offered_with(&agent.tool_call.toggles, client_of);
+    offered.retain(|tool| selection.is_offered(&tool.name));
+    for tool in &mut offered {
+        // A tool that sets no limit of its own has the default one; the agent's setting replaces it.
+        if u128::from(tool.timeout_ms) == TOOL_TIMEOUT_DEFAULT.as_millis() {
+            tool.timeout_ms = agent.tool_call.timeout_ms;
+        }
+    }
+    offered
+}
+
+/// Bounds shortened old results by the model's context size. A token is about four bytes, and a sixty-fourth of the
+/// context leaves room for all results of a turn.
+fn fit_limits_to_context(limits: TurnLimits, facts: Option<ModelFacts>) -> TurnLimits {
+    const BYTES_PER_TOKEN: u64 = 4;
+    const RESULTS: u64 = 64;
+    let context = facts.and_then(|facts| facts.context_tokens);
+    let fits = context.map(|tokens| tokens.saturating_mul(BYTES_PER_TOKEN) / RESULTS);
+    let fits = fits.and_then(|bytes| usize::try_from(bytes).ok()).unwrap_or(usize::MAX);
+    TurnLimits { shortened_output_bytes_max: limits.shortened_output_bytes_max.min(fits), ..limits }
+}
