@@ -30,7 +30,7 @@ pub struct MediaError(pub String);
 /// Store for content that is too large for the log.
 #[async_trait]
 pub trait MediaStore: Send + Sync {
-    /// Most bytes of content that stand in an event themselves.
+    /// Largest content that stays in its event, in bytes.
     fn inline_bytes_max(&self) -> u64;
 
     /// Stores content and returns the id of its file.
@@ -46,7 +46,7 @@ pub trait MediaStore: Send + Sync {
     async fn read(&self, user: Option<&str>, file_id: &str) -> Result<Option<Vec<u8>>, MediaError>;
 }
 
-/// The way of one turn to the store of files.
+/// Moves large content of one turn to the file store and back.
 #[derive(Clone, Default)]
 pub(crate) struct MediaOffloader {
     store: Option<Arc<dyn MediaStore>>,
@@ -55,7 +55,7 @@ pub(crate) struct MediaOffloader {
 
 impl fmt::Debug for MediaOffloader {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Shelf").field("owner", &self.owner).finish_non_exhaustive()
+        f.debug_struct("MediaOffloader").field("owner", &self.owner).finish_non_exhaustive()
     }
 }
 

@@ -83,7 +83,7 @@ pub enum SteeringMode {
     /// The model reads it at the next step of the same turn.
     #[default]
     NextStep,
-    /// It waits, and begins the next turn.
+    /// It waits, and starts the next turn.
     AfterTurn,
 }
 

@@ -85,7 +85,7 @@ pub struct Throughline {
 }
 
 pub(crate) struct AppInner {
-    /// Replaced as a whole; a turn keeps the one that it began with.
+    /// Replaced as a whole; a turn uses the one it started with.
     pub(crate) plan: RwLock<Arc<AppPlan>>,
     pub(crate) overrides: BuilderOverrides,
     pub(crate) toolbox: Toolbox,
@@ -160,8 +160,8 @@ impl Throughline {
         self.inner.clients.connect(client_id.into(), user, tools)
     }
 
-    /// A client's answer that does not come by its connection: by the id of the call, from the same user. The first one in
-    /// time wins.
+    /// Passes on a client's answer that did not arrive by its connection, by the id of the call and from the same user.
+    /// The first answer in time wins.
     pub async fn answer_client_call(
         &self,
         user: Option<String>,
@@ -204,7 +204,7 @@ impl Throughline {
         self.inner.toolbox.registry()
     }
 
-    /// The tools that a turn of this user would find: those that there are, and those of the user's connected clients.
+    /// The tools that a turn of this user would find: those available now, and those of the user's connected clients.
     pub fn tools_for(&self, user: &Option<String>) -> Arc<ToolRegistry> {
         self.inner.clients.registry(&self.tools(), user)
     }
@@ -226,7 +226,7 @@ impl Throughline {
         self.inner.toolbox.faults()
     }
 
-    /// Stops the sources of tools. Turns that are running keep their tools, which may fail.
+    /// Stops the sources of tools. Running turns retain their tools, which may fail.
     pub async fn stop_sources(&self) {
         self.inner.pending_sources.lock().unwrap_or_else(PoisonError::into_inner).clear();
         self.inner.toolbox.stop().await;

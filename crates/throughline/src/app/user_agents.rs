@@ -52,7 +52,7 @@ impl Throughline {
         Agent::default_settings(self.plan().limits)
     }
 
-    /// Turns of this user that begin from now on may name this agent. One that the user had under the name is replaced.
+    /// Adds or replaces an agent of this user, for turns that start from now on.
     pub fn set_agent(&self, user: Option<String>, agent: Agent) {
         self.inner.user_agents.write().entry(user).or_default().insert(agent.name.clone(), Arc::new(agent));
     }

@@ -10,7 +10,7 @@ use throughline_engine::{ApprovalDecision, QuestionResolution};
 pub enum ApprovalOutcome {
     /// It is the answer, and in the log.
     Resolved,
-    /// The question has not been asked yet; it will be answered with this as soon as it is.
+    /// The question has not been asked yet; this answer will be used as soon as it is.
     Queued,
     /// The same had been answered before.
     AlreadyResolved,

@@ -97,7 +97,7 @@ impl ClientHandle {
         self.incoming.recv().await
     }
 
-    /// These are the client's tools from now on, in turns that begin afterwards.
+    /// Replaces the client's tools, for turns that start from now on.
     ///
     /// # Errors
     /// The tools that cannot be declared; the previous declaration stays in effect.

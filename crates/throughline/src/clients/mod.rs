@@ -371,6 +371,6 @@ impl Drop for TurnClients {
 
 impl fmt::Debug for ClientRegistry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Clients").field(&self.state().clients.keys()).finish()
+        f.debug_tuple("ClientRegistry").field(&self.state().clients.keys()).finish()
     }
 }

@@ -28,7 +28,7 @@ pub const DEFAULT_AGENT: &str = "default";
 /// The built-in demo model, as upstream and as model. Whoever runs the turn must provide an upstream of this name.
 pub const DEMO: &str = "demo";
 
-/// The environment, as it is given.
+/// Environment variables by name.
 pub type EnvVars = BTreeMap<String, String>;
 
 /// Settings from the command line; they override everything else.

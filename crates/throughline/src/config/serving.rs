@@ -19,13 +19,13 @@ pub const DRAIN_MS_DEFAULT: u64 = 30_000;
 /// File name of the database in the data folder, unless `url` sets another.
 pub const STORE_FILE: &str = "throughline.db";
 
-/// `[resolve_server]` as it stands in the file.
+/// `[server]` of the file.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ServerSection {
     /// `ADDRESS:PORT`; port 0 takes a free one. Default `127.0.0.1:8787`.
     pub listen: Option<Spanned<String>>,
-    /// Further names that requests may give in `Host`: those of a proxy in front. Loopback names are always accepted.
+    /// Further names that requests may use in `Host`, such as those of a proxy. Loopback names are always accepted.
     pub hosts: Vec<Spanned<String>>,
     /// Origins of other pages whose scripts may call this server, such as `https://chat.example.com`.
     pub origins: Vec<Spanned<String>>,
@@ -47,7 +47,7 @@ pub struct ServerSection {
     pub limits: Option<Spanned<ServerLimits>>,
 }
 
-/// `tls = { … }`: both are PEM files; relative paths begin at the folder of the configuration file.
+/// `tls = { … }`: both are PEM files; relative paths are relative to the folder of the configuration file.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TlsSection {
@@ -57,11 +57,11 @@ pub struct TlsSection {
     pub key: PathBuf,
 }
 
-/// `[resolve_store]` as it stands in the file.
+/// `[store]` of the file.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct StoreSection {
-    /// `postgres://…`, or the path of a SQLite file; relative paths begin at the folder of the configuration file.
+    /// `postgres://…`, or the path of a SQLite file; relative paths are relative to the folder of the configuration file.
     /// `"$NAME"` takes the value of an environment variable. Default: `throughline.db` in the data folder.
     pub url: Option<Spanned<String>>,
     /// Conversations without activity for this many days are deleted. Default: never.
@@ -280,7 +280,7 @@ impl ServerLimits {
     }
 }
 
-/// `[resolve_server]`, decided.
+/// `[server]`, decided.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerSettings {
     /// Address to listen on.
@@ -339,7 +339,7 @@ pub enum StoreBackend {
     Postgres(String),
 }
 
-/// `[resolve_store]`, decided.
+/// `[store]`, decided.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoreSettings {
     /// The database.

@@ -28,7 +28,7 @@ pub(super) struct LogAppender {
 }
 
 impl LogAppender {
-    /// Of the owner of the turn; `logged` = what the log has of it.
+    /// An appender for the owner of the turn; `logged` are the events already in the log.
     pub(super) fn new(
         log: Arc<dyn Log>,
         turn: &TurnId,
@@ -190,7 +190,7 @@ impl CallEffects {
     }
 }
 
-/// Most records read at once when a turn is taken up again.
+/// Records per read when a turn is resumed.
 const RECORDS_PER_READ: usize = 4_096;
 
 /// Takes over a turn whose driver is gone and ends it truthfully: what was running is `unknown` or `not_started`, and

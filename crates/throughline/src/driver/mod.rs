@@ -50,23 +50,23 @@ use tokio_util::sync::CancellationToken;
 /// Starting point of a driver.
 #[derive(Debug)]
 pub(crate) enum TurnOrigin {
-    /// At its beginning.
+    /// A new turn.
     New,
     /// After the events in the log, replacing a process that is gone.
     Resumed { events: Vec<Event>, provider_states: Vec<StepProviderState> },
 }
 
-/// The tools as they are now. They may change while a turn runs.
+/// Returns the current tools, which may change while a turn runs.
 pub(crate) type RegistryProvider = Arc<dyn Fn() -> Arc<ToolRegistry> + Send + Sync>;
 
-/// Gets each answer that holds beyond its call, once the log has it. May block its thread.
+/// Receives each answer that applies beyond its call, once the log has it. May block its thread.
 pub(crate) type ApprovalSink = Arc<dyn Fn(RememberedDecision) + Send + Sync>;
 
 /// Dependencies of a turn.
 pub(crate) struct DriverContext {
     pub clock: TurnClock,
     pub log: Arc<dyn Log>,
-    /// The right to write the turn.
+    /// The claim to write the turn.
     pub claim: TurnClaim,
     /// By position in [`TurnSetup::upstreams`]; `None` = no upstream has that name any more.
     pub upstreams: Vec<Option<Arc<UpstreamClient>>>,
@@ -85,13 +85,13 @@ pub(crate) struct DriverContext {
     pub append_lag: AppendLag,
     /// The clients that run tools of this turn.
     pub clients: TurnClients,
-    /// Nobody holds the turn any more: it is to be stopped.
+    /// The turn's handle was dropped: the turn must stop.
     pub abandoned: CancellationToken,
     pub observer: ObservedTurn,
 }
 
-/// Drives a turn to its end and tells what came of it. A panic anywhere, and a log that refuses, end the turn as
-/// interrupted: what the log holds is what happened.
+/// Drives a turn to its end and returns its result. A panic anywhere, or a log that refuses, ends the turn as
+/// interrupted: the log is the truth.
 pub(crate) async fn drive(
     setup: TurnSetup,
     start: TurnStart,
@@ -348,7 +348,7 @@ impl TurnDriver {
         }
     }
 
-    /// Does what an action says, or begins to. An answer that is there at once is returned.
+    /// Performs an action or starts to. Returns the answer if it is available at once.
     fn perform(&mut self, action: TurnAction) -> Option<TurnInput> {
         match action {
             TurnAction::CallModel { step, attempt, upstream, request } => {

@@ -33,7 +33,7 @@ impl LogReceipts {
         self.pending.push_back((seq, Box::new(send)));
     }
 
-    /// Answers at once: nothing came of it that the log would have to hold.
+    /// Replies at once: there is nothing for the log to record.
     pub(super) fn reply_now<T>(&self, reply: oneshot::Sender<T>, answer: T) {
         let _ = reply.send(answer);
     }

@@ -40,7 +40,7 @@ pub struct InspectedCall {
     pub format: &'static str,
     /// Written in the protocol that is read, or in another model's markup.
     pub origin: CallOrigin,
-    /// The name as it was written; empty if none was.
+    /// The name as written; empty if there is none.
     pub name: String,
     /// The tool that it means.
     pub tool: Option<ToolName>,

@@ -43,7 +43,7 @@ pub struct ToolDescription {
 }
 
 impl ToolDescription {
-    /// Of a tool as an agent finds it.
+    /// Describes a tool as an agent finds it.
     pub fn new(tool: &RegisteredTool, verdict: &ToolAvailability) -> Self {
         let spec = tool.spec();
         Self {

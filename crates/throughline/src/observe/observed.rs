@@ -48,7 +48,7 @@ impl Drop for ObservedTurn {
 }
 
 impl ObservedCall {
-    /// Nobody watches.
+    /// A call without an observer.
     pub(crate) fn unobserved() -> Self {
         Self(None)
     }
@@ -59,7 +59,7 @@ impl ObservedCall {
         }
     }
 
-    /// The bytes of one reply, as far as anybody keeps them.
+    /// The bytes of one reply, if the observer wants them.
     pub(crate) fn raw(&self, secrets: &SecretSet) -> ObservedBytes {
         let wanted = self.0.as_ref().filter(|(_, turn, _)| turn.keep_raw == KeepRaw::Yes);
         ObservedBytes(wanted.map(|call| (call.clone(), secrets.redactor())))

@@ -7,7 +7,7 @@ use throughline_engine::{
 use throughline_wire::{CallId, UserPart};
 use tokio::sync::oneshot;
 
-/// Commands that may wait to be taken. One that finds no room waits at its sender.
+/// Capacity of a turn's command channel. A sender waits while it is full.
 pub(crate) const COMMANDS_MAX: usize = 64;
 
 /// A command to a running turn.
@@ -56,7 +56,7 @@ pub(crate) enum TurnCommand {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use = "a turn that is over does nothing any more"]
 pub enum CommandAck {
-    /// It will be looked at.
+    /// The turn will process it.
     Accepted,
     /// The turn is over.
     TurnEnded,
@@ -78,9 +78,9 @@ pub enum SendResult {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use = "it may be too late"]
 pub enum RetractResult {
-    /// It will not be taken in. These are its parts.
+    /// The turn will not read it. These are its parts.
     Retracted(Vec<UserPart>),
-    /// It was taken in, or was never sent.
+    /// The turn has read it, or it was never sent.
     TooLate,
 }
 

@@ -96,7 +96,7 @@ impl TurnHandle {
         &self.message
     }
 
-    /// Reads to the end and gives the whole message: blocks, calls with their outcomes, usage, status. This is the use
+    /// Reads to the end and returns the whole message: blocks, calls with their outcomes, usage, status. This is the use
     /// without streaming, and not a second path.
     ///
     /// If the log was lost under the turn, the message has no `status`: what it holds is what is known.
@@ -187,7 +187,7 @@ impl TurnControl {
         self.decide_as(question, answer, "user").await
     }
 
-    /// The same in the name of somebody, who then stands in the log.
+    /// Like [`decide`](Self::decide), on behalf of a named person, whose name the log records.
     pub async fn decide_as(
         &self,
         question: ApprovalId,

@@ -10,8 +10,8 @@ pub struct TurnHooks {
     /// Called once, when the log holds the last event and before any viewer sees the end of the turn. Must not block:
     /// move slow work into a task of its own.
     pub on_end: Box<dyn FnOnce(TurnResult) + Send>,
-    /// Gets each answer that holds for the conversation from now on, once the log has it. May block its thread; the turn
-    /// does not end before it has returned.
+    /// Receives each answer that applies to the conversation from now on, once the log has it. May block its thread;
+    /// the turn does not end before it has returned.
     pub on_remembered: Arc<dyn Fn(RememberedDecision) + Send + Sync>,
 }
 
@@ -45,7 +45,7 @@ impl TurnHooks {
         self
     }
 
-    /// With somebody who keeps what holds for the conversation.
+    /// Hooks with a callback for decisions that apply to the conversation.
     #[must_use]
     pub fn on_remembered(
         mut self,
@@ -57,7 +57,7 @@ impl TurnHooks {
 }
 
 impl Default for TurnHooks {
-    /// Nobody.
+    /// No callbacks.
     fn default() -> Self {
         Self { on_end: Box::new(|_| ()), on_remembered: Arc::new(|_| ()) }
     }

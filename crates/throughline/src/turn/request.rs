@@ -95,7 +95,7 @@ pub enum PersonaMode {
 pub struct UserInput(Vec<UserPart>);
 
 impl UserInput {
-    /// Nothing yet.
+    /// Empty input.
     pub fn new() -> Self {
         Self::default()
     }

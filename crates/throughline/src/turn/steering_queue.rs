@@ -15,7 +15,7 @@ impl SteeringQueue {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Keeps a message, unless `max` wait already. One of the same id is the same message.
+    /// Adds a message, unless `max` are queued already. One of the same id is the same message.
     pub(crate) fn enqueue(&self, message: QueuedMessage, max: usize) -> EnqueueResult {
         let mut messages = self.lock();
         if messages.iter().any(|queued| queued.id == message.id) {
@@ -42,7 +42,7 @@ impl SteeringQueue {
         std::mem::take(&mut self.lock())
     }
 
-    /// Lets go of what the log says was taken in.
+    /// Removes messages that the turn has read according to the log.
     pub(crate) fn observe(&self, events: &[Event]) {
         for event in events {
             if let EventKind::UserMessage { id: Some(id), .. } = &event.kind {

@@ -131,7 +131,7 @@ impl StoredTurn {
     }
 }
 
-/// A turn that is ready to begin. Everything about it is decided, and nothing of it has happened: nothing is logged, and
+/// A turn that is ready to start. Everything about it is decided and nothing has happened: nothing is logged, and
 /// dropping it leaves no trace.
 pub struct PreparedTurn {
     pub(crate) stored: StoredTurn,

@@ -63,6 +63,6 @@ impl ModelHandoff {
 
 impl fmt::Debug for ModelHandoff {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Handoff")
+        f.write_str("ModelHandoff")
     }
 }

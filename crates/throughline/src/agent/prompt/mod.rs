@@ -52,7 +52,7 @@ pub struct PromptUser {
 }
 
 impl Default for PromptUser {
-    /// Nobody in particular: an account's name goes to no provider unless somebody writes it into the configuration.
+    /// An unnamed user: an account's name goes to no provider unless the configuration contains it.
     fn default() -> Self {
         Self { name: "the user".to_owned(), time_zone: None }
     }

@@ -146,7 +146,7 @@ impl PromptTemplate {
 
 impl fmt::Debug for PromptTemplate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Template").field(&self.source).finish()
+        f.debug_tuple("PromptTemplate").field(&self.source).finish()
     }
 }
 
