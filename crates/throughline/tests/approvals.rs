@@ -1,12 +1,13 @@
 //! Answers of people and programs, over real HTTP: changed arguments, memory, and tools that change under a question.
 // R: A2, A3
 
-mod world;
+mod support;
 
 use async_trait::async_trait;
 use serde_json::json;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use support::{DIALECTS, builder, serve, statuses, tool_results_sent};
 use throughline::engine::ApprovalId;
 use throughline::tools::{Effect, NoArguments, SourceReporter, Tool, ToolSource, tool};
 use throughline::{
@@ -14,7 +15,6 @@ use throughline::{
     EventKind, RememberRequest, TurnHandle,
 };
 use throughline_testkit::{ModelScript, ScriptQueue};
-use world::{DIALECTS, builder, serve, statuses, told};
 
 /// Reads a turn to its end; `answer` says what is done about the n-th question, from 1.
 async fn read_answering(
@@ -33,7 +33,7 @@ async fn read_answering(
         }
         events.push(event);
     }
-    world::check_promises(&events);
+    support::check_promises(&events);
     events
 }
 
@@ -67,9 +67,9 @@ async fn a_person_changes_arguments_and_the_model_is_told_in_every_dialect() {
             (call.arguments, call.ran_with),
             (Some(json!({"title": "a"})), Some(json!({"title": "b"})))
         );
-        let told = told(&server, 1);
-        assert!(told[0].contains("The user changed the arguments before it ran: "), "{told:?}");
-        assert!(told[0].contains(r#"{"title":"b"}"#) && told[0].contains("added b"), "{told:?}");
+        let sent = tool_results_sent(&server, 1);
+        assert!(sent[0].contains("The user changed the arguments before it ran: "), "{sent:?}");
+        assert!(sent[0].contains(r#"{"title":"b"}"#) && sent[0].contains("added b"), "{sent:?}");
         assert_eq!(server.violations(), [], "{}", dialect.0);
     }
 }
@@ -96,13 +96,13 @@ async fn a_program_changes_arguments_and_has_its_answer_kept_for_the_turn() {
         })
         .build()
         .unwrap();
-    let (_, message) = world::read(app.ask("Hi").await.unwrap()).await;
+    let (_, message) = support::read(app.ask("Hi").await.unwrap()).await;
     assert_eq!(statuses(&message), [C::Success; 3]);
     assert_eq!(asked.load(Ordering::SeqCst), 2, "the second call is answered by the first answer");
     let rules: Vec<_> = message.calls().map(|call| call.rule.clone().unwrap()).collect();
     assert_eq!(rules, ["effect:write", "remembered:turn", "effect:write"]);
-    let told = told(&server, 3);
-    assert!(told.last().unwrap().contains("added c"), "{told:?}");
+    let sent = tool_results_sent(&server, 3);
+    assert!(sent.last().unwrap().contains("added c"), "{sent:?}");
 }
 
 /// A source whose one tool can be defined anew.

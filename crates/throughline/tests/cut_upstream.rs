@@ -3,16 +3,16 @@
 
 #![allow(clippy::unwrap_used)]
 
-mod world;
+mod support;
 
 use futures_util::{StreamExt, stream};
 use serde_json::json;
+use support::{DIALECTS, builder, read, serve};
 use throughline::engine::RetryPolicy;
 use throughline::{AssistantMessage, CallStatus, Event, EventKind, TurnStatus};
 use throughline_testkit::script::BodyBreak;
 use throughline_testkit::seen::SeenMessage;
 use throughline_testkit::{ModelScript, SeenRequest};
-use world::{DIALECTS, builder, read, serve};
 
 /// Turns beside each other.
 const AT_ONCE: usize = 16;

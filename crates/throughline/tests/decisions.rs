@@ -2,9 +2,10 @@
 
 #![allow(clippy::unwrap_used)]
 
-mod world;
+mod support;
 
 use serde_json::json;
+use support::{builder, serve};
 use throughline::engine::ApprovalId;
 use throughline::wire::{CallId, Dialect};
 use throughline::{
@@ -12,7 +13,6 @@ use throughline::{
     TurnControl, TurnHandle,
 };
 use throughline_testkit::{self as testkit, FakeUpstreamHandle, ModelScript, ScriptQueue};
-use world::{builder, serve};
 
 async fn upstream() -> FakeUpstreamHandle {
     let adds = ModelScript::new().call("calendar_add", json!({"title": "Tea"}));

@@ -1,16 +1,16 @@
 //! Bytes of upstreams that were kept, decoded again: the same as the log has, or the difference.
 
-mod world;
+mod support;
 
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
+use support::{DIALECTS, builder, city, read, serve};
 use throughline::{
     Event, EventKind, KeepRaw, ModelCallFacts, RecordedBytes, RecordedExtent, RedecodeOutcome,
     RedecodedReply, StoredTurn, TurnFacts, TurnHooks, TurnObserver, TurnRequest, redecode,
 };
 use throughline_testkit::{ModelScript, ScriptQueue};
-use world::{DIALECTS, builder, city, read, serve};
 
 #[derive(Default)]
 struct Keeper(Mutex<BTreeMap<(u32, u32), Vec<u8>>>);

@@ -3,12 +3,13 @@
 
 #![allow(clippy::unwrap_used)]
 
-mod world;
+mod support;
 
 use async_trait::async_trait;
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
+use support::{check_promises, serve, statuses};
 use throughline::engine::{ApprovalId, ClientAnswer, ClientStatus, EventSeq, TurnId};
 use throughline::store::{
     AppendAck, Log, LogBatch, LogError, LogRecord, LogTail, MemoryLog, MergeFn, OwnerEpoch,
@@ -24,7 +25,6 @@ use throughline::{
 use throughline_testkit::{self as testkit, FakeUpstreamHandle, ModelScript, SeenRequest};
 use tokio::runtime::{self, Runtime};
 use tokio::sync::{Notify, mpsc};
-use world::{check_promises, serve, statuses};
 
 /// A log whose process dies behind one event: it takes everything up to that event, and then neither answers nor takes
 /// anything any more.
@@ -106,7 +106,7 @@ fn tools(runs: &Runs) -> Vec<Arc<dyn Tool>> {
 }
 
 fn app(server: &FakeUpstreamHandle, log: Arc<dyn Log>, runs: &Runs) -> ThroughlineBuilder {
-    world::builder(server, CHAT).tools(tools(runs)).log(log)
+    support::builder(server, CHAT).tools(tools(runs)).log(log)
 }
 
 const CHAT: (Dialect, testkit::FakeDialect) = (Dialect::OpenaiChat, testkit::FakeDialect::OpenaiChat);
@@ -182,8 +182,8 @@ fn dies_again(
 
 /// Takes a turn over in a process that lives.
 async fn lives(app: &Throughline, stored: &StoredTurn) -> (AssistantMessage, TurnResult) {
-    let (told, mut ended) = mpsc::unbounded_channel();
-    let hooks = TurnHooks::default().on_end(move |ended| told.send(ended).unwrap());
+    let (sender, mut ended) = mpsc::unbounded_channel();
+    let hooks = TurnHooks::default().on_end(move |ended| sender.send(ended).unwrap());
     let turn = app.resume(stored.clone(), Vec::new(), hooks).await.unwrap();
     let message = turn.finish().await;
     (message, ended.recv().await.unwrap())
@@ -197,11 +197,11 @@ async fn events_of(log: &MemoryLog, stored: &StoredTurn) -> Vec<Event> {
 // R: S3, E3, L5
 #[test]
 fn whatever_event_is_the_last_before_a_crash_the_message_goes_on() {
-    let world = Runtime::new().unwrap();
-    let server = world.block_on(serve(three_steps));
+    let runtime = Runtime::new().unwrap();
+    let server = runtime.block_on(serve(three_steps));
     let whole = MemoryLog::default();
     let stored = dies(|log| app(&server, log, &Runs::default()), &whole, request("turn_whole"), u64::MAX);
-    let last = world.block_on(events_of(&whole, &stored)).len() as u64;
+    let last = runtime.block_on(events_of(&whole, &stored)).len() as u64;
     assert!(last > 25, "{last} events are a turn of three steps");
     for behind in 0..last {
         let (log, runs) = (MemoryLog::default(), Runs::default());
@@ -211,7 +211,7 @@ fn whatever_event_is_the_last_before_a_crash_the_message_goes_on() {
             let app = build(Arc::new(log.clone())).build().unwrap();
             lives(&app, &stored).await
         });
-        let events = world.block_on(events_of(&log, &stored));
+        let events = runtime.block_on(events_of(&log, &stored));
         check_promises(&events);
         let context = format!("behind event {behind}: {message:#?}");
         assert_eq!(message, AssistantMessage::from_events(&events), "{context}");
@@ -237,20 +237,20 @@ fn whatever_event_is_the_last_before_a_crash_the_message_goes_on() {
 // R: S3
 #[test]
 fn a_reply_that_died_with_its_process_is_taken_back_and_asked_for_again() {
-    let world = Runtime::new().unwrap();
+    let runtime = Runtime::new().unwrap();
     let server =
-        world.block_on(serve(|_: &SeenRequest| ModelScript::new().think("Hm.").say("Once ").say("only.")));
+        runtime.block_on(serve(|_: &SeenRequest| ModelScript::new().think("Hm.").say("Once ").say("only.")));
     let (log, runs) = (MemoryLog::default(), Runs::default());
     let build = |log| app(&server, log, &runs);
     let whole = MemoryLog::default();
     let stored = dies(build, &whole, request("turn_whole"), u64::MAX);
-    let events = world.block_on(events_of(&whole, &stored));
+    let events = runtime.block_on(events_of(&whole, &stored));
     let shown = events.iter().find(|event| matches!(event.kind, EventKind::ContentDelta { .. })).unwrap();
     let stored = dies(build, &log, request("turn_cut"), shown.seq.0);
     let (message, ended) =
         process().block_on(async { lives(&build(Arc::new(log.clone())).build().unwrap(), &stored).await });
     assert_eq!(message.text(), "Once only.");
-    let events = world.block_on(events_of(&log, &stored));
+    let events = runtime.block_on(events_of(&log, &stored));
     let taken_back = events.iter().filter(|event| matches!(event.kind, EventKind::BlockSuperseded { .. }));
     assert_eq!(taken_back.count(), 2, "thinking and text");
     let [wire::Message::User(_), wire::Message::Step(step)] = &ended.added_messages[..] else {
@@ -262,8 +262,8 @@ fn a_reply_that_died_with_its_process_is_taken_back_and_asked_for_again() {
 // R: S3
 #[test]
 fn a_turn_that_brings_its_process_down_does_so_only_a_few_times() {
-    let world = Runtime::new().unwrap();
-    let server = world.block_on(serve(three_steps));
+    let runtime = Runtime::new().unwrap();
+    let server = runtime.block_on(serve(three_steps));
     let (log, runs) = (MemoryLog::default(), Runs::default());
     let build = |log| app(&server, log, &runs);
     let stored = dies(build, &log, request("turn_heavy"), 3);
@@ -274,14 +274,14 @@ fn a_turn_that_brings_its_process_down_does_so_only_a_few_times() {
         process().block_on(async { lives(&build(Arc::new(log.clone())).build().unwrap(), &stored).await });
     assert_eq!(stored.setup.limits.takeovers_max, 3);
     assert_eq!(message.status, Some(TurnStatus::Interrupted), "{message:#?}");
-    check_promises(&world.block_on(events_of(&log, &stored)));
+    check_promises(&runtime.block_on(events_of(&log, &stored)));
 }
 
 // R: S3
 #[test]
 fn an_agent_may_want_its_turns_ended_instead() {
-    let world = Runtime::new().unwrap();
-    let server = world.block_on(serve(three_steps));
+    let runtime = Runtime::new().unwrap();
+    let server = runtime.block_on(serve(three_steps));
     let (log, runs) = (MemoryLog::default(), Runs::default());
     let build = |log| app(&server, log, &runs);
     let mut stored = dies(build, &log, request("turn_end"), 5);
@@ -297,8 +297,8 @@ fn an_agent_may_want_its_turns_ended_instead() {
 // R: T11
 #[test]
 fn an_upstream_that_is_gone_is_told_in_the_turn() {
-    let world = Runtime::new().unwrap();
-    let server = world.block_on(serve(three_steps));
+    let runtime = Runtime::new().unwrap();
+    let server = runtime.block_on(serve(three_steps));
     let (log, runs) = (MemoryLog::default(), Runs::default());
     let stored = dies(|log| app(&server, log, &runs), &log, request("turn_gone"), 3);
     let (message, _) = process().block_on(async {
@@ -332,8 +332,8 @@ fn open_question(message: &AssistantMessage) -> Option<ApprovalId> {
 // R: A3, S3
 #[test]
 fn an_open_question_survives_and_its_answer_counts_in_the_next_process() {
-    let world = Runtime::new().unwrap();
-    let server = world.block_on(serve(three_steps));
+    let runtime = Runtime::new().unwrap();
+    let server = runtime.block_on(serve(three_steps));
     let (log, runs) = (MemoryLog::default(), Runs::default());
     let build = |log| app(&server, log, &runs).approval(ApprovalMode::Ask);
     let whole = MemoryLog::default();
@@ -352,7 +352,7 @@ fn an_open_question_survives_and_its_answer_counts_in_the_next_process() {
         turn.message().seq.0
     });
     let stored = dies(build, &log, turn, seq);
-    assert_eq!(asks(&world.block_on(events_of(&log, &stored))), Some(seq));
+    assert_eq!(asks(&runtime.block_on(events_of(&log, &stored))), Some(seq));
     let message = process().block_on(async {
         let app = build(Arc::new(log.clone())).build().unwrap();
         let mut turn = app.resume(stored.clone(), Vec::new(), TurnHooks::default()).await.unwrap();
@@ -417,20 +417,20 @@ async fn with_another_clock(log: &MemoryLog, turn: &str, ahead_ms: i64) -> Memor
 #[test]
 fn a_clock_that_jumps_between_two_processes_harms_no_turn() {
     const HOUR_MS: i64 = 3_600_000;
-    let world = Runtime::new().unwrap();
-    let server = world.block_on(serve(three_steps));
+    let runtime = Runtime::new().unwrap();
+    let server = runtime.block_on(serve(three_steps));
     for (behind, ahead_ms) in
         [2, 6, 11, 14, 17, 21, 25].into_iter().flat_map(|n| [(n, HOUR_MS), (n, -HOUR_MS)])
     {
         let (log, runs) = (MemoryLog::default(), Runs::default());
         let build = |log| app(&server, log, &runs);
         let stored = dies(build, &log, request("turn_jump"), behind);
-        let log = world.block_on(with_another_clock(&log, "turn_jump", ahead_ms));
+        let log = runtime.block_on(with_another_clock(&log, "turn_jump", ahead_ms));
         let (message, _) = process().block_on(async {
             let app = build(Arc::new(log.clone())).build().unwrap();
             lives(&app, &stored).await
         });
-        let events = world.block_on(events_of(&log, &stored));
+        let events = runtime.block_on(events_of(&log, &stored));
         check_promises(&events);
         let context = format!("behind event {behind}, {ahead_ms} ms ahead: {message:#?}");
         // A clock that was ahead makes the turn look young; one that was late makes it look old, which may be too old.
@@ -471,8 +471,8 @@ fn sunny() -> ClientAnswer {
 // R: S3
 #[test]
 fn calls_of_the_requesters_own_tools_wait_together_and_survive_a_restart() {
-    let world = Runtime::new().unwrap();
-    let server = world.block_on(serve(mixed));
+    let runtime = Runtime::new().unwrap();
+    let server = runtime.block_on(serve(mixed));
     let (log, runs) = (MemoryLog::default(), Runs::default());
     let build = |log| app(&server, log, &runs).approval(ApprovalMode::Ask);
     let asked =
@@ -525,11 +525,11 @@ async fn a_name_that_is_bad_or_there_twice_is_refused_before_anything_happens() 
 // R: T9, S3
 #[test]
 fn a_turn_can_be_cut_at_any_event_to_go_on_from_there() {
-    let world = Runtime::new().unwrap();
-    let server = world.block_on(serve(three_steps));
+    let runtime = Runtime::new().unwrap();
+    let server = runtime.block_on(serve(three_steps));
     let log = MemoryLog::default();
     let stored = dies(|log| app(&server, log, &Runs::default()), &log, request("turn_fork"), u64::MAX);
-    let events = world.block_on(events_of(&log, &stored));
+    let events = runtime.block_on(events_of(&log, &stored));
     let whole = stored.added_messages(&events, &[], None);
     for event in &events {
         let adds = stored.added_messages(&events, &[], Some(event.seq));
@@ -554,8 +554,8 @@ const STORED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/stored/v1.json"
 #[test]
 fn a_stored_turn_of_any_release_is_read_by_every_later_one() {
     if std::env::var_os("THROUGHLINE_BLESS").is_some() && !std::path::Path::new(STORED).exists() {
-        let world = Runtime::new().unwrap();
-        let server = world.block_on(serve(three_steps));
+        let runtime = Runtime::new().unwrap();
+        let server = runtime.block_on(serve(three_steps));
         let asked = TurnRequest {
             request_tools: vec![weather()],
             user: Some("ada".into()),

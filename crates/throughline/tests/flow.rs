@@ -2,10 +2,11 @@
 
 #![allow(clippy::unwrap_used)]
 
-mod world;
+mod support;
 
 use serde_json::{Value, json};
 use std::sync::Arc;
+use support::{DIALECTS, builder, serve, statuses, tool_results_sent};
 use throughline::engine::{ApprovalId, ClientAnswer, ClientStatus, QuestionKind};
 use throughline::tools::{Effect, NoArguments, ToolContext, ToolQuestion, tool};
 use throughline::wire::{CallId, ToolName};
@@ -16,7 +17,6 @@ use throughline::{
 };
 use throughline_testkit::{FakeUpstreamHandle, ModelScript, ScriptQueue};
 use tokio::sync::Notify;
-use world::{DIALECTS, builder, serve, statuses, told};
 
 /// An application whose model does this, one script a step.
 async fn app(
@@ -184,7 +184,7 @@ async fn a_tool_is_told_what_a_person_filled_in_if_it_fits() {
 
     let message = turn.finish().await;
     assert_eq!((statuses(&message), message.text().as_str()), (vec![C::Success], "Signed."));
-    assert_eq!(told(&server, 1), [r#"{"action":"accept","content":{"name":"Ada","copies":1}}"#]);
+    assert_eq!(tool_results_sent(&server, 1), [r#"{"action":"accept","content":{"name":"Ada","copies":1}}"#]);
     assert_eq!(control.answer_tool(question, ToolAnswer::Decline).await, ToolAnswerResult::TurnEnded);
 }
 
@@ -197,7 +197,7 @@ async fn a_question_can_be_declined_and_a_stop_ends_it() {
     let question = asked(&mut turn).await;
     let _ = turn.answer(question, throughline::ApprovalDecision::Deny).await;
     assert_eq!(turn.finish().await.text(), "Well.");
-    assert_eq!(told(&server, 1), [r#"{"action":"decline"}"#]);
+    assert_eq!(tool_results_sent(&server, 1), [r#"{"action":"decline"}"#]);
 
     let (_server, app) = self::app(vec![ModelScript::new().call("desk_sign", json!({}))], desk).await;
     let mut turn = app.ask("sign").await.unwrap();
@@ -252,7 +252,7 @@ async fn the_first_answer_of_the_users_own_client_is_the_outcome() {
     let message = turn.finish().await;
     let card = message.calls().next().unwrap();
     assert_eq!((card.status, card.applied, card.source.as_str()), (Some(C::Success), Some(true), "client"));
-    assert_eq!(told(&server, 1), ["clicked\nThe client applied it."]);
+    assert_eq!(tool_results_sent(&server, 1), ["clicked\nThe client applied it."]);
 
     // Somebody else's turn is not offered this page's tools.
     let offered: Vec<ToolName> = {
@@ -277,7 +277,11 @@ async fn a_client_that_does_not_answer_is_too_late_afterwards() {
     let card = message.calls().next().unwrap();
     let code = card.error.as_ref().map(|error| error.code.as_str());
     assert_eq!((card.status, code), (Some(C::TimedOut), Some("client_gone")));
-    assert!(told(&server, 1)[0].contains("may have had effects"), "{:?}", told(&server, 1));
+    assert!(
+        tool_results_sent(&server, 1)[0].contains("may have had effects"),
+        "{:?}",
+        tool_results_sent(&server, 1)
+    );
     assert_eq!(page.next().await, Some(ClientEvent::Cancelled { call: call.call.clone() }));
     assert_eq!(page.answer(&call, success("late")).await, ClientAnswerResult::TooLate);
 }

@@ -4,12 +4,12 @@
 
 #![allow(clippy::unwrap_used)]
 
-mod world;
+mod support;
 
+use support::{DIALECTS, at, builder, read, serve, statuses};
 use throughline::wire::{LeakedCalls, UpstreamProfile};
 use throughline::{CallStatus, Event, EventKind};
 use throughline_testkit::{ModelScript, ScriptQueue};
-use world::{DIALECTS, at, builder, read, serve, statuses};
 
 /// One call of `weather.today` in grammars that servers have been seen to let through.
 const LEAKED: [(&str, &str); 8] = [
@@ -86,7 +86,7 @@ async fn it_runs_where_the_profile_says_so() {
                 builder(&server, dialect).upstream(at(&server, dialect).profile(profile)).build().unwrap();
             let (events, message) = read(app.ask("Weather?").await.unwrap()).await;
             assert_eq!(statuses(&message), [CallStatus::Success], "{format} in {}: {events:#?}", dialect.0);
-            assert_eq!(world::told(&server, 1), ["Oslo: sunny"], "{format} in {}", dialect.0);
+            assert_eq!(support::tool_results_sent(&server, 1), ["Oslo: sunny"], "{format} in {}", dialect.0);
             assert_eq!(server.violations(), [], "{format} in {}", dialect.0);
         }
     }

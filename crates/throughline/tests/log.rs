@@ -3,12 +3,13 @@
 
 #![allow(clippy::unwrap_used)]
 
-mod world;
+mod support;
 
 use async_trait::async_trait;
 use serde_json::json;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use support::{DIALECTS, builder, check_promises, read, serve, statuses};
 use throughline::store::{
     AppendAck, Log, LogBatch, LogError, LogRecord, LogTail, MemoryLog, MergeFn, OwnerEpoch,
     ProviderStateRecord, TurnClaim,
@@ -17,7 +18,6 @@ use throughline::tools::{Effect, NoArguments, tool};
 use throughline::{EventKind, TurnStatus as T};
 use throughline_testkit::{ExchangeEnd, ModelScript, ScriptMove, ScriptQueue};
 use tokio::sync::watch;
-use world::{DIALECTS, builder, check_promises, read, serve, statuses};
 
 /// What happens to an append.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -268,7 +268,7 @@ async fn a_turn_that_someone_else_has_claimed_is_left_alone() {
 #[tokio::test]
 async fn a_viewer_that_comes_late_or_from_the_middle_sees_the_same_events() {
     let server = serve(ScriptQueue::new([
-        ModelScript::new().think("Hm.").say("Let me look.").call("weather_today", world::city("Oslo")),
+        ModelScript::new().think("Hm.").say("Let me look.").call("weather_today", support::city("Oslo")),
         ModelScript::new().say("Sunny."),
     ]))
     .await;

@@ -2,7 +2,7 @@
 //! the next request, and comes out of the events as it went in.
 // R: X4, R4
 
-#[path = "world/two_modes.rs"]
+#[path = "support/two_modes.rs"]
 mod two_modes;
 
 use schemars::JsonSchema;
@@ -17,7 +17,7 @@ use throughline::wire::{Dialect, UserPart};
 use throughline::{ApprovalMode, AssistantMessage, CallStatus, UserInput};
 use throughline_testkit::seen::SeenMessage;
 use throughline_testkit::{self as testkit, FakeUpstreamHandle, ModelScript, ScriptQueue, SeenRequest};
-use two_modes::{DIALECTS, Way, app};
+use two_modes::{DIALECTS, TestMode, app};
 
 const MODES: [(ToolMode, TextProtocolKind); 3] = [
     (ToolMode::Native, TextProtocolKind::Vcp),
@@ -115,7 +115,7 @@ async fn check(
     (mode, protocol): (ToolMode, TextProtocolKind),
     dialect: (Dialect, testkit::FakeDialect),
 ) {
-    let way = Way { mode, protocol, dialect };
+    let way = TestMode { mode, protocol, dialect };
     let context = format!("{payload:?} in {way:?}");
     let server = testkit::FakeUpstream::start(scripts()).await.unwrap();
     let runs = Arc::new(AtomicUsize::new(0));
@@ -232,7 +232,7 @@ async fn the_suite_runs_nothing() {
 async fn an_attached_file_runs_nothing() {
     for (at, payload) in OWN.iter().enumerate() {
         for (mode, protocol) in MODES {
-            let way = Way { mode, protocol, dialect: DIALECTS[at % DIALECTS.len()] };
+            let way = TestMode { mode, protocol, dialect: DIALECTS[at % DIALECTS.len()] };
             let server = testkit::FakeUpstream::start(ScriptQueue::new([ModelScript::new().say("I see.")]))
                 .await
                 .unwrap();
@@ -251,7 +251,7 @@ async fn an_attached_file_runs_nothing() {
 /// The same markup does run where the model itself writes it: the tests above look at the right thing.
 #[tokio::test]
 async fn the_models_own_block_does_run() {
-    let way = Way { mode: ToolMode::Text, protocol: TextProtocolKind::Vcp, dialect: DIALECTS[0] };
+    let way = TestMode { mode: ToolMode::Text, protocol: TextProtocolKind::Vcp, dialect: DIALECTS[0] };
     let server = testkit::FakeUpstream::start(ScriptQueue::new([
         ModelScript::new().say(OWN[0]),
         ModelScript::new().say("Done."),

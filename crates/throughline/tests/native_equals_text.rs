@@ -1,18 +1,18 @@
 //! The same behaviour of a model, written natively and as text, gives the same turn: blocks, calls, outcomes, log.
 // R: T3, X3
 
-#[path = "world/chance.rs"]
-mod chance;
-#[path = "world/two_modes.rs"]
+#[path = "support/test_rng.rs"]
+mod test_rng;
+#[path = "support/two_modes.rs"]
 mod two_modes;
 
-use chance::Chance;
 use serde_json::{Value, json};
+use test_rng::TestRng;
 use throughline::engine::{Event, EventKind, StartRule};
 use throughline::wire::Dialect;
 use throughline::{AssistantMessage, CallStatus};
 use throughline_testkit::{self as testkit, CallMove, ModelScript, ReplyPace, ScriptMove};
-use two_modes::{DIALECTS, WAYS, Way, run};
+use two_modes::{DIALECTS, TEST_MODES, TestMode, run};
 
 /// Texts that say everything but a call.
 const PROSE: [&str; 10] = [
@@ -53,51 +53,48 @@ const VALUES: [&str; 20] = [
 ];
 
 /// A few steps with calls, then an answer.
-fn scripts(chance: &mut Chance) -> Vec<ModelScript> {
+fn scripts(rng: &mut TestRng) -> Vec<ModelScript> {
     let pace = ReplyPace {
-        chunk_chars: Some(1 + chance.below(9)),
-        fragment_chars: Some(1 + chance.below(7)),
+        chunk_chars: Some(1 + rng.below(9)),
+        fragment_chars: Some(1 + rng.below(7)),
         ..ReplyPace::INSTANT
     };
-    let steps = 1 + chance.below(3);
-    let mut scripts: Vec<ModelScript> = (0..steps).map(|_| step(chance).with_pace(pace)).collect();
-    scripts.push(ModelScript::new().say(chance.pick(&PROSE)).with_pace(pace));
+    let steps = 1 + rng.below(3);
+    let mut scripts: Vec<ModelScript> = (0..steps).map(|_| step(rng).with_pace(pace)).collect();
+    scripts.push(ModelScript::new().say(rng.pick(&PROSE)).with_pace(pace));
     scripts
 }
 
-fn step(chance: &mut Chance) -> ModelScript {
+fn step(rng: &mut TestRng) -> ModelScript {
     let mut script = ModelScript::new();
-    if chance.one_in(3) {
-        script = script.think(chance.pick(&PROSE));
+    if rng.one_in(3) {
+        script = script.think(rng.pick(&PROSE));
     }
-    if !chance.one_in(3) {
-        script = script.say(chance.pick(&PROSE));
+    if !rng.one_in(3) {
+        script = script.say(rng.pick(&PROSE));
     }
-    let calls: Vec<CallMove> = (0..1 + chance.below(3)).map(|_| call(chance)).collect();
-    if chance.one_in(3) {
+    let calls: Vec<CallMove> = (0..1 + rng.below(3)).map(|_| call(rng)).collect();
+    if rng.one_in(3) {
         script = script.then(ScriptMove::Parallel(calls));
     } else {
         for call in calls {
             script = script.then(ScriptMove::Call(call));
-            if chance.one_in(3) {
-                script = script.say(chance.pick(&PROSE));
+            if rng.one_in(3) {
+                script = script.say(rng.pick(&PROSE));
             }
         }
     }
     script
 }
 
-fn call(chance: &mut Chance) -> CallMove {
-    let text = chance.pick(&VALUES);
-    match chance.below(8) {
+fn call(rng: &mut TestRng) -> CallMove {
+    let text = rng.pick(&VALUES);
+    match rng.below(8) {
         0 => CallMove::new("fail_now", json!({"why": text})),
         1 => CallMove::new("note_write", json!({"text": text})),
         2 => CallMove::new("say_ekko", json!({"text": text})),
         3 => CallMove::new("say_echo", json!({"times": 2})),
-        4 => CallMove::new(
-            "say_echo",
-            json!({"text": text, "times": chance.below(5), "loud": chance.one_in(2)}),
-        ),
+        4 => CallMove::new("say_echo", json!({"text": text, "times": rng.below(5), "loud": rng.one_in(2)})),
         5 => CallMove::new("time_now", json!({})),
         _ => CallMove::new("say_echo", json!({"text": text})),
     }
@@ -162,15 +159,15 @@ fn one_after_the_other(script: &mut ModelScript) {
 }
 
 async fn check(seed: u64, start: StartRule, dialect: (Dialect, testkit::FakeDialect)) {
-    let mut scripts = scripts(&mut Chance::new(seed));
+    let mut scripts = scripts(&mut TestRng::new(seed));
     if start == StartRule::AfterStream {
         scripts.iter_mut().for_each(one_after_the_other);
     }
-    let context = |way: &Way| {
+    let context = |way: &TestMode| {
         let moves: Vec<_> = scripts.iter().map(|script| &script.moves).collect();
         format!("seed {seed}, {way:?}, {start:?}: {moves:?}")
     };
-    let ways = WAYS.map(|way| Way { dialect, ..way });
+    let ways = TEST_MODES.map(|way| TestMode { dialect, ..way });
     let (native_events, native) = run(&ways[0], scripts.clone(), start).await;
     for way in &ways[1..] {
         let (events, message) = run(way, scripts.clone(), start).await;
@@ -181,7 +178,7 @@ async fn check(seed: u64, start: StartRule, dialect: (Dialect, testkit::FakeDial
         }
     }
     // The scripts are worth comparing: something ran, and something was said.
-    assert!(native.calls().count() > 0, "{}", context(&WAYS[0]));
+    assert!(native.calls().count() > 0, "{}", context(&TEST_MODES[0]));
 }
 
 #[tokio::test]
@@ -198,7 +195,8 @@ async fn random_behaviour_gives_the_same_turn() {
 async fn every_outcome_occurs() {
     let mut seen = Vec::new();
     for seed in 0..32 {
-        let (_, message) = run(&WAYS[0], scripts(&mut Chance::new(seed)), StartRule::AfterStream).await;
+        let (_, message) =
+            run(&TEST_MODES[0], scripts(&mut TestRng::new(seed)), StartRule::AfterStream).await;
         seen.extend(message.calls().filter_map(|call| call.status));
     }
     for status in [CallStatus::Success, CallStatus::Error, CallStatus::Denied, CallStatus::NotStarted] {
@@ -217,13 +215,14 @@ async fn a_difference_is_noticed() {
             ModelScript::new().say("Done."),
         ]
     };
-    let (_, native) = run(&WAYS[0], of("Both.", [say("Paris"), say("Oslo")]), StartRule::AfterStream).await;
+    let (_, native) =
+        run(&TEST_MODES[0], of("Both.", [say("Paris"), say("Oslo")]), StartRule::AfterStream).await;
     for (lead, calls) in [
         ("Both.", [say("Paris"), say("Rome")]),
         ("Both.", [say("Oslo"), say("Paris")]),
         ("Both!", [say("Paris"), say("Oslo")]),
     ] {
-        let (_, text) = run(&WAYS[1], of(lead, calls), StartRule::AfterStream).await;
+        let (_, text) = run(&TEST_MODES[1], of(lead, calls), StartRule::AfterStream).await;
         assert_ne!(blocks(&text), blocks(&native), "{lead}");
     }
 }

@@ -3,14 +3,14 @@
 
 #![allow(clippy::unwrap_used)]
 
-mod world;
+mod support;
 
 use std::sync::{Arc, Mutex};
+use support::{DIALECTS, builder, read, serve};
 use throughline::engine::FailureKind;
 use throughline::wire::{DecodeOptions, Dialect, StepDecoder, StepEvent};
 use throughline::{Event, KeepRaw, ModelCallEvent, ModelCallFacts, TurnFacts, TurnObserver, TurnRequest};
 use throughline_testkit::{self as testkit, ModelScript, ScriptQueue};
-use world::{DIALECTS, builder, read, serve};
 
 #[derive(Default)]
 struct Notes {

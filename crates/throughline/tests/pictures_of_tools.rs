@@ -3,15 +3,15 @@
 
 #![allow(clippy::unwrap_used)]
 
-mod world;
+mod support;
 
 use std::sync::Arc;
+use support::{DIALECTS, at, builder, read, serve};
 use throughline::tools::{Effect, NoArguments, Tool, tool};
 use throughline::wire::{Media, ToolOutput, UpstreamProfile};
 use throughline::{MessageBlock, TurnStatus};
 use throughline_testkit::seen::SeenMessage;
 use throughline_testkit::{BodyBreak, ModelScript, ScriptQueue, SeenRequest};
-use world::{DIALECTS, at, builder, read, serve};
 
 /// `cat`, as an upstream gets it.
 const BYTES: &[u8] = b"\x89PNG\r\n\x1a\ncat";

@@ -2,15 +2,15 @@
 
 #![allow(clippy::unwrap_used)]
 
-mod world;
+mod support;
 
 use serde_json::{Value, json};
+use support::{DIALECTS, at};
 use throughline::wire::{
     Call, CallArguments, CallOutcome, ClosedStep, Dialect, Message, ModelSettings, ToolOutput, UserPart,
 };
 use throughline::{Throughline, TurnRequest};
 use throughline_testkit::{FakeUpstream, ModelScript, ScriptQueue};
-use world::{DIALECTS, at};
 
 fn call() -> Message {
     let call = Call {

@@ -4,9 +4,10 @@
 
 #![allow(clippy::unwrap_used)]
 
-mod world;
+mod support;
 
 use serde_json::{Value, json};
+use support::{DIALECTS, builder, city, read, serve, statuses};
 use throughline::config::{ResultsAs, TextProtocolKind, ToolMode};
 use throughline::tools::{Effect, tool};
 use throughline::wire::text::protocol;
@@ -18,7 +19,6 @@ use throughline_testkit::seen::SeenMessage;
 use throughline_testkit::{
     FakeUpstreamHandle, ModelScript, ScriptFinish, ScriptMove, ScriptQueue, SeenRequest, UpstreamVendor,
 };
-use world::{DIALECTS, builder, city, read, serve, statuses};
 
 /// Ours and testkit's name of a dialect.
 type Spoken = (throughline::wire::Dialect, throughline_testkit::FakeDialect);
@@ -249,7 +249,7 @@ async fn outcomes_may_go_back_in_the_tool_role() {
         let (_, message) = read(app.ask("Go").await.unwrap()).await;
         assert_eq!(statuses(&message), [C::Success, C::Error], "{}", dialect.0);
         assert_eq!(server.violations(), [], "{}", dialect.0);
-        let told = world::told(&server, 1);
+        let told = support::tool_results_sent(&server, 1);
         assert_eq!(told[0], "Rome: sunny", "{}", dialect.0);
         assert!(told[1].contains("the door is locked"), "{}: {told:?}", dialect.0);
     }

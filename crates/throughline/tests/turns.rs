@@ -3,10 +3,11 @@
 
 #![allow(clippy::unwrap_used)]
 
-mod world;
+mod support;
 
 use futures_util::future::join_all;
 use serde_json::{Value, json};
+use support::{DIALECTS, Expected, at, builder, check, city, read, serve, statuses, tool_results_sent};
 use throughline::engine::RetryPolicy;
 use throughline::wire::TransferMode;
 use throughline::{
@@ -17,7 +18,6 @@ use throughline_testkit::seen::SeenMessage;
 use throughline_testkit::{
     CallMove, ExchangeEnd, ModelScript, ScriptMove, ScriptQueue, SeenRequest, UpstreamVendor,
 };
-use world::{DIALECTS, Expected, at, builder, check, city, read, serve, statuses, told};
 
 /// What the model does in a turn, and what the turn comes to.
 struct Scenario {
@@ -257,7 +257,7 @@ async fn run(
     let (_, message) = read(conversation.ask("Well?").await.unwrap()).await;
     check(&what, &message, &Expected { calls: scenario.calls, status: scenario.status, text: scenario.text });
     if !scenario.told.is_empty() {
-        let told = told(&server, 1);
+        let told = tool_results_sent(&server, 1);
         assert_eq!(told.len(), scenario.told.len(), "{what}: {told:?}");
         for (told, part) in told.iter().zip(&scenario.told) {
             assert!(told.contains(part), "{what}: {told} should say {part}");
@@ -313,7 +313,11 @@ async fn malformed_arguments_never_run_and_the_model_is_told() {
             "{}",
             dialect.0
         );
-        assert!(told(&server, 1)[0].to_lowercase().contains("json"), "{:?}", told(&server, 1));
+        assert!(
+            tool_results_sent(&server, 1)[0].to_lowercase().contains("json"),
+            "{:?}",
+            tool_results_sent(&server, 1)
+        );
         assert_eq!(server.violations(), [], "{}", dialect.0);
     }
 }
@@ -337,7 +341,7 @@ async fn parallel_calls_run_beside_each_other_and_are_recorded_in_call_order() {
             &message,
             &Expected { calls: vec![C::Success; 2], status: T::Completed, text: "Done." },
         );
-        assert_eq!(told(&server, 1), ["met", "met"]);
+        assert_eq!(tool_results_sent(&server, 1), ["met", "met"]);
     }
 }
 
@@ -423,9 +427,9 @@ async fn a_denied_call_is_told_with_its_reason_and_an_approved_one_runs() {
             }
             events.push(event);
         }
-        world::check_promises(&events);
+        support::check_promises(&events);
         assert_eq!(statuses(turn.message()), [C::Success, C::Denied], "{}", dialect.0);
-        let told = told(&server, 1);
+        let told = tool_results_sent(&server, 1);
         assert!(told[0].contains("added a") && told[1].contains("not on a Sunday"), "{told:?}");
         assert_eq!(server.violations(), [], "{}", dialect.0);
 
@@ -523,7 +527,7 @@ async fn a_turn_can_be_stopped_at_every_phase_and_the_conversation_goes_on() {
                 events.push(event);
             }
             assert!(reached_at.is_some(), "{what}: {events:#?}");
-            world::check_promises(&events);
+            support::check_promises(&events);
             assert_eq!(turn.message().status, Some(T::Cancelled), "{what}: {events:#?}");
             let found: Vec<_> = statuses(turn.message());
             assert_eq!(found, calls, "{what}: {events:#?}");
@@ -556,7 +560,7 @@ async fn one_call_can_be_stopped_while_the_turn_goes_on() {
     }
     assert_eq!(statuses(turn.message()), [C::Cancelled, C::Success]);
     assert_eq!(turn.message().status, Some(T::Completed));
-    let told = told(&server, 1);
+    let told = tool_results_sent(&server, 1);
     // "stopped" is what the tool itself says when it is told to stop: it was not just written off.
     assert!(told[0].contains("it may have had effects") && told[0].contains("stopped"), "{told:?}");
 }

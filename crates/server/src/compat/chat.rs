@@ -150,7 +150,7 @@ async fn run_completion(
         return answer.deliver(request.delivery, canceller).await;
     }
     request.strip_codes();
-    let dialect = upstream.map(|upstream| upstream.speaks());
+    let dialect = upstream.map(|upstream| upstream.wire_format());
     let ignored = ignored_fields_header(dialect, &request);
 
     let delivery = request.delivery;
@@ -281,8 +281,8 @@ fn approval_mode(
 fn input_modalities(upstream: &Upstream) -> InputModalities {
     let quirks = upstream.quirks();
     // Others have no form for it, whatever their models hear.
-    let takes_sound = matches!(upstream.speaks(), Dialect::OpenaiChat | Dialect::Gemini);
-    let takes_addresses = upstream.speaks() != Dialect::Ollama;
+    let takes_sound = matches!(upstream.wire_format(), Dialect::OpenaiChat | Dialect::Gemini);
+    let takes_addresses = upstream.wire_format() != Dialect::Ollama;
     InputModalities {
         audio: quirks.audio && takes_sound,
         image_urls: quirks.fetches_images && quirks.vision && takes_addresses,

@@ -77,7 +77,7 @@ async fn forward(
     let choice = upstream_choice(state, &agents, &selector)?;
     let upstreams = state.app.upstreams();
     let dialect =
-        upstreams.iter().find(|upstream| upstream.name() == choice.name).map(|found| found.speaks());
+        upstreams.iter().find(|upstream| upstream.name() == choice.name).map(|found| found.wire_format());
     if !matches!(dialect, Some(Dialect::OpenaiChat | Dialect::OpenaiResponses)) {
         let message =
             format!("`/v1{path}` is not there for `{name}`: its upstream does not speak OpenAI's API");

@@ -333,11 +333,6 @@ impl Upstream {
         &self.name
     }
 
-    /// The wire format that is spoken there.
-    pub fn speaks(&self) -> Dialect {
-        self.dialect
-    }
-
     /// Its quirks, as they are known or configured.
     pub fn quirks(&self) -> &UpstreamProfile {
         &self.profile

@@ -140,7 +140,7 @@ pub fn statuses(message: &AssistantMessage) -> Vec<CallStatus> {
 }
 
 /// What the model was told about each call of a request's last turn.
-pub fn told(server: &FakeUpstreamHandle, request: usize) -> Vec<String> {
+pub fn tool_results_sent(server: &FakeUpstreamHandle, request: usize) -> Vec<String> {
     let requests = server.requests();
     requests[request].answered_calls().iter().map(|(_, result)| result.text.clone()).collect()
 }

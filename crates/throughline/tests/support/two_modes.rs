@@ -14,7 +14,7 @@ use throughline_testkit::{self as testkit, ModelScript, ScriptQueue};
 
 /// A way for calls to travel.
 #[derive(Clone, Copy, Debug)]
-pub struct Way {
+pub struct TestMode {
     pub mode: ToolMode,
     pub protocol: TextProtocolKind,
     pub dialect: (Dialect, testkit::FakeDialect),
@@ -32,10 +32,10 @@ pub const DIALECTS: [(Dialect, testkit::FakeDialect); 5] = [
 ];
 
 /// Natively first, then each text protocol.
-pub const WAYS: [Way; 3] = [
-    Way { mode: ToolMode::Native, protocol: TextProtocolKind::Vcp, dialect: CHAT },
-    Way { mode: ToolMode::Text, protocol: TextProtocolKind::Vcp, dialect: CHAT },
-    Way { mode: ToolMode::Text, protocol: TextProtocolKind::Xml, dialect: CHAT },
+pub const TEST_MODES: [TestMode; 3] = [
+    TestMode { mode: ToolMode::Native, protocol: TextProtocolKind::Vcp, dialect: CHAT },
+    TestMode { mode: ToolMode::Text, protocol: TextProtocolKind::Vcp, dialect: CHAT },
+    TestMode { mode: ToolMode::Text, protocol: TextProtocolKind::Xml, dialect: CHAT },
 ];
 
 #[derive(Deserialize, JsonSchema)]
@@ -80,7 +80,7 @@ pub fn tools() -> Vec<Arc<dyn Tool>> {
 
 /// An application that answers in this way, with these tools.
 pub fn app(
-    way: &Way,
+    way: &TestMode,
     base_url: &str,
     tools: Vec<Arc<dyn Tool>>,
     start: StartRule,
@@ -100,7 +100,11 @@ pub fn app(
 }
 
 /// Plays scripts, one a step, as the answer to one question.
-pub async fn run(way: &Way, scripts: Vec<ModelScript>, start: StartRule) -> (Vec<Event>, AssistantMessage) {
+pub async fn run(
+    way: &TestMode,
+    scripts: Vec<ModelScript>,
+    start: StartRule,
+) -> (Vec<Event>, AssistantMessage) {
     let server = testkit::FakeUpstream::start(ScriptQueue::new(scripts)).await.unwrap();
     let approval = ApprovalMode::DenyAll { reason: "nobody is here".to_owned() };
     let app = app(way, &server.base_url(way.dialect.1), tools(), start, approval);

@@ -1,8 +1,8 @@
-//! Chance from a seed, the same on every machine: SplitMix64.
+//! Random numbers from a seed, the same on every machine: SplitMix64.
 
-pub struct Chance(u64);
+pub struct TestRng(u64);
 
-impl Chance {
+impl TestRng {
     pub fn new(seed: u64) -> Self {
         Self(seed)
     }
