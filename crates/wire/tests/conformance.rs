@@ -17,9 +17,9 @@ use throughline_wire::Dialect;
 
 const HEAD: &str = "# Conformance
 
-What model servers really send, and what Throughline makes of it. Each answer is a fixture in
-`crates/wire/tests/fixtures`: a small body and the outcome that must come of it, whole, byte by byte and cut at every
-place. This page is generated from them: `THROUGHLINE_BLESS=1 cargo test -p throughline-wire --test conformance`.
+What model servers actually send, and how Throughline handles it. Each answer is a fixture in `crates/wire/tests/fixtures`: a
+small body and its expected result, which must be the same for the whole body, byte by byte and split at every position. This
+page is generated from the fixtures: `THROUGHLINE_BLESS=1 cargo test -p throughline-wire --test conformance`.
 ";
 
 struct Quirk {
@@ -143,7 +143,7 @@ fn page() -> String {
     for remark in quirks_file()["remarks"].as_array().into_iter().flatten().filter_map(Value::as_str) {
         line(format!("\n{remark}"));
     }
-    line("\nIn the grid a number counts the fixtures of a quirk in a dialect, and a letter is the reason why there is none.\n".to_owned());
+    line("\nIn the grid, a number counts the fixtures for a quirk in a dialect, and a letter refers to the reason why there is none.\n".to_owned());
     line(format!("| | {} |", Dialect::ALL.map(|dialect| dialect.name()).join(" | ")));
     line(format!("|---|{}", ":-:|".repeat(Dialect::ALL.len())));
     for quirk in &quirks {
