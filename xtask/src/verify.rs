@@ -1,4 +1,4 @@
-//! `cargo xtask verify`: the long proofs, and docs/verification.md, which says when they last held. R: D1
+//! `cargo xtask verify`: the long-running checks, and docs/verification.md with their last results. R: D1
 
 mod api;
 mod chaos;
@@ -23,7 +23,7 @@ use std::time::Instant;
 
 pub(crate) const VERB: TaskVerb = TaskVerb {
     name: "verify",
-    about: "Run the long proofs and write docs/verification.md",
+    about: "Run the long-running checks and write docs/verification.md",
     help: "\
 Usage: cargo xtask verify [--only NAME,…]
 
@@ -72,35 +72,37 @@ struct Proof {
 }
 
 const PROOFS: [Proof; 15] = [
-    Proof { name: "test", what: "Everything that CI runs", command: "cargo xtask test", run: tests },
+    Proof { name: "test", what: "All checks and tests of CI", command: "cargo xtask test", run: tests },
     Proof {
         name: "equivalence",
-        what: "Every 2-cut of every stream up to 64 KiB, sampled cuts of longer ones: equal to the independent reader; \
-               mutants are caught",
+        what: "Every two-way split of every stream up to 64 KiB, sampled splits of longer ones: same result \
+               as the independent reader; mutants are caught",
         command: "THROUGHLINE_EXHAUSTIVE=1 cargo test --release -p throughline-wire --test equivalence",
         run: equivalence,
     },
     Proof {
         name: "corpus",
-        what: "Recorded streams through `throughline decode`, strictly, whole and in 8 seeded ways of cutting",
+        what: "Recorded streams through `throughline decode` in strict mode, whole and split in 8 seeded \
+               ways",
         command: "corpus/check.py --strict --chunkings 8 -- throughline decode",
         run: streams,
     },
     Proof {
         name: "fuzz",
-        what: "Every parser and dialect under libFuzzer: no panic, no hang, whole equals cut",
+        what: "Every parser and dialect under libFuzzer: no panic, no hang, and the same result whole and \
+               split",
         command: "cargo xtask fuzz --runs 10000000",
         run: fuzzing,
     },
     Proof {
         name: "sim",
-        what: "Simulated turns under hostile models, tools and people; a mutant for each rule is caught",
+        what: "Simulated turns with hostile models, tools and users; a mutant of each rule is caught",
         command: "cargo xtask sim --seeds 100000 --mutants",
         run: || sim::simulate(0, SEEDS, Mutants::With).map(ProofOutcome::Holds),
     },
     Proof {
         name: "bench",
-        what: "Decoding speed beside the floor, at most 2,000 instructions an event",
+        what: "Decoding speed compared with a baseline decoder, and at most 2,000 instructions per event",
         command: "cargo xtask bench decode --gate --write",
         run: || {
             let options = bench::BenchOptions {
@@ -113,7 +115,7 @@ const PROOFS: [Proof; 15] = [
     },
     Proof {
         name: "text",
-        what: "Text mode: at most 25 ns added to a text delta, flat in the length of the text",
+        what: "Text mode adds at most 25 ns to a text delta, independent of the length of the text",
         command: "cargo xtask bench text --write",
         run: || {
             let report = bench::ReportTarget::Written;
@@ -123,13 +125,13 @@ const PROOFS: [Proof; 15] = [
     },
     Proof {
         name: "eager",
-        what: "Starting tools early: never later than with the barrier, over real HTTP",
+        what: "Starting tools early is never slower than waiting for the end of the step, over real HTTP",
         command: "cargo xtask bench eager --write",
         run: || bench::eager(bench::ReportTarget::Written).map(ProofOutcome::Holds),
     },
     Proof {
         name: "coverage",
-        what: "Lines of `wire` and `engine` that tests run: at least 90 %",
+        what: "Test coverage of `wire` and `engine`: at least 90 % of the lines",
         command: "cargo xtask coverage",
         run: || match coverage::tools() {
             Err(why) => Ok(ProofOutcome::Skipped(why.to_owned())),
@@ -138,41 +140,43 @@ const PROOFS: [Proof; 15] = [
     },
     Proof {
         name: "chaos",
-        what: "kill -9 at nine places, 20 times each, and 200 times at random under 50 turns: no event lost or doubled at \
-               any viewer, no write twice; both mutants are noticed",
+        what: "kill -9 at nine points, 20 times each, and 200 times at random with 50 turns: no viewer \
+               misses an event or receives one twice, no write runs twice; both mutants are caught",
         command: "THROUGHLINE_CHAOS=long cargo test --workspace --test chaos",
         run: chaos::chaos,
     },
     Proof {
         name: "viewers",
-        what: "1,000 viewers come back at once, twice, to a running turn; 100 never read: nobody misses an event, those that \
-               never read take less than 0.5 MB each and are cut in time, others wait at most 1.2 times as long",
+        what: "1,000 viewers reconnect at once, twice, to a running turn; 100 never read: no viewer misses \
+               an event, those that never read take less than 0.5 MB each and are disconnected in time, \
+               others wait at most 1.2 times as long",
         command: "cargo xtask verify --only viewers",
         run: viewers::viewers,
     },
     Proof {
         name: "load",
-        what: "100,000 turns made by import: any search at most 200 ms to its first page, p99 of others at most 10 ms later \
-               while 50 searches run and are abandoned, the resident set level in an hour of mixed load",
+        what: "100,000 imported turns: the first page of any search takes at most 200 ms, the p99 of other \
+               requests rises by at most 10 ms while 50 searches run and are abandoned, and the resident \
+               set stays level in an hour of mixed load",
         command: "cargo xtask verify --only load",
         run: load::load,
     },
     Proof {
         name: "websocket",
-        what: "Autobahn's WebSocket cases 1 to 7: none failed",
+        what: "Autobahn's WebSocket cases 1 to 7: none fails",
         command: "cargo xtask verify --only websocket",
         run: websocket::websocket,
     },
     Proof {
         name: "api",
-        what: "Every operation of the OpenAPI document under schemathesis, all checks: none failed",
+        what: "Every operation of the OpenAPI document under schemathesis with all checks: none fails",
         command: "cargo xtask verify --only api",
         run: api::api,
     },
     Proof {
         name: "clients",
-        what: "Twenty unmodified, pinned clients of the OpenAI surface against the real program: every cell of the matrix \
-               works, or is theirs for a reason that stands there",
+        what: "Twenty unmodified, pinned OpenAI clients against the real program: every cell of the matrix \
+               works, or is marked `theirs` with the reason",
         command: "cargo xtask verify --only clients",
         run: clients::clients,
     },
@@ -186,7 +190,7 @@ fn run(words: Vec<String>) -> Result<()> {
     };
     let names: Vec<_> = PROOFS.iter().map(|proof| proof.name).collect();
     if let Some(name) = only.iter().flatten().find(|name| !names.contains(name)) {
-        return Err(fault(format!("`{name}` is no proof"), format!("one of: {}", names.join(", "))));
+        return Err(fault(format!("`{name}` is not a check"), format!("one of: {}", names.join(", "))));
     }
     // Known before the first proof, since proofs write documents and take hours.
     let (commit, machine) = (repository::commit(), repository::machine());
@@ -196,12 +200,12 @@ fn run(words: Vec<String>) -> Result<()> {
         let started_at = Instant::now();
         let outcome = (proof.run)();
         let (result, figure) = match outcome {
-            Ok(ProofOutcome::Holds(figure)) => ("holds", figure),
+            Ok(ProofOutcome::Holds(figure)) => ("passed", figure),
             Ok(ProofOutcome::Skipped(why)) => ("not run", why),
             Err(error) => {
                 println!("{error:#}");
                 failed.push(proof.name);
-                ("**fails**", error.to_string().lines().next().unwrap_or_default().to_owned())
+                ("**failed**", error.to_string().lines().next().unwrap_or_default().to_owned())
             }
         };
         println!("    {}: {result} ({figure})", proof.name);
@@ -220,7 +224,7 @@ fn run(words: Vec<String>) -> Result<()> {
         write_row(row)?;
     }
     println!("{DOCUMENT} is written");
-    if failed.is_empty() { Ok(()) } else { bail!("does not hold: {}", failed.join(", ")) }
+    if failed.is_empty() { Ok(()) } else { bail!("failed: {}", failed.join(", ")) }
 }
 
 fn write_row(row: ProofRow) -> Result<()> {

@@ -20,7 +20,7 @@ pub(crate) struct ProofRow {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ProofLedger(Vec<ProofRow>);
 
-const HEAD: &str = "| proof | what | result | figure | took | date | commit | machine | command |\n\
+const HEAD: &str = "| check | what | result | figure | took | date | commit | machine | command |\n\
                     |---|---|---|---|---|---|---|---|---|\n";
 
 impl ProofLedger {
@@ -35,7 +35,7 @@ impl ProofLedger {
                 cells.try_into().ok()?;
             let command = command.trim_matches('`').to_owned();
             let row = ProofRow { name, what, result, figure, duration, date, commit, machine, command };
-            (row.name != "proof" && !row.name.starts_with('-')).then_some(row)
+            (row.name != "check" && !row.name.starts_with('-')).then_some(row)
         });
         Self(rows.collect())
     }
