@@ -13,6 +13,8 @@ mod limits;
 mod page;
 mod raw;
 mod samples;
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
+pub(crate) mod sql;
 pub(crate) mod texts;
 mod turns;
 

@@ -143,6 +143,11 @@ impl SearchTerm {
     }
 }
 
+/// A text in lower case, each character by itself: none depends on what stands around it.
+pub fn to_lowercase(text: &str) -> String {
+    text.chars().flat_map(char::to_lowercase).collect()
+}
+
 /// A pattern for `LIKE … ESCAPE '\'` that matches what contains the text.
 pub fn like_pattern(text: &str) -> String {
     let mut pattern = String::from("%");

@@ -1,7 +1,8 @@
 //! Looking into a database from beside: servers may have it open, and nothing is registered, taken or written.
 
-use super::catalog::{calls, conversations, files, raw, turns};
+use super::catalog::db::PostgresCatalogDb;
 use super::{PostgresOpenError, connection, schema, segment};
+use crate::catalog::sql::{calls, conversations, files, raw, turns};
 use crate::catalog::{
     CallFilter, CallRow, CatalogLimits, ConversationRow, FileRow, PageRequest, PathTurn, RawId, RawRow,
     ResultPage, TurnFilter, TurnRow, TurnSummary,
@@ -106,7 +107,14 @@ impl PostgresReader {
         filter: &CallFilter,
         page: &PageRequest,
     ) -> Result<ResultPage<CallRow>, StoreError> {
-        calls::list(&mut *self.db().await?, &CatalogLimits::default(), user, filter, page).await
+        calls::list(
+            &mut PostgresCatalogDb::reader(&mut *self.db().await?),
+            &CatalogLimits::default(),
+            user,
+            filter,
+            page,
+        )
+        .await
     }
 
     /// Turns of a user, newest first.
@@ -119,7 +127,7 @@ impl PostgresReader {
         filter: &TurnFilter,
         page: &PageRequest,
     ) -> Result<ResultPage<TurnSummary>, StoreError> {
-        turns::list(&mut *self.db().await?, user, filter, page).await
+        turns::list(&mut PostgresCatalogDb::reader(&mut *self.db().await?), user, filter, page).await
     }
 
     /// A conversation, whosever it is: who may read the database may read all of it.
@@ -133,7 +141,9 @@ impl PostgresReader {
             .fetch_optional(&mut *db)
             .await?;
         let Some(user) = user else { return Ok(None) };
-        Ok(conversations::get(&mut db, &user, id).await?.map(|summary| summary.conversation))
+        Ok(conversations::get(&mut PostgresCatalogDb::reader(&mut db), &user, id)
+            .await?
+            .map(|summary| summary.conversation))
     }
 
     /// Id and title of the conversations that changed last, latest first.
@@ -152,7 +162,7 @@ impl PostgresReader {
     /// # Errors
     /// The database cannot be read.
     pub async fn tree(&self, user: &str, conversation: &str) -> Result<Vec<TurnSummary>, StoreError> {
-        turns::tree(&mut *self.db().await?, user, conversation).await
+        turns::tree(&mut PostgresCatalogDb::reader(&mut *self.db().await?), user, conversation).await
     }
 
     /// The turns from the beginning of a conversation to this one.
@@ -160,7 +170,7 @@ impl PostgresReader {
     /// # Errors
     /// The database cannot be read.
     pub async fn path(&self, user: &str, turn: &str) -> Result<Vec<PathTurn>, StoreError> {
-        turns::path(&mut *self.db().await?, user, turn).await
+        turns::path(&mut PostgresCatalogDb::reader(&mut *self.db().await?), user, turn).await
     }
 
     /// A turn, whosever it is.
@@ -174,7 +184,7 @@ impl PostgresReader {
             .fetch_optional(&mut *db)
             .await?;
         match user {
-            Some(user) => turns::get(&mut db, &user, id).await,
+            Some(user) => turns::get(&mut PostgresCatalogDb::reader(&mut db), &user, id).await,
             None => Ok(None),
         }
     }
@@ -184,7 +194,7 @@ impl PostgresReader {
     /// # Errors
     /// The database cannot be read.
     pub async fn file(&self, user: &str, id: &str) -> Result<Option<FileRow>, StoreError> {
-        files::get(&mut *self.db().await?, user, id).await
+        files::get(&mut PostgresCatalogDb::reader(&mut *self.db().await?), user, id).await
     }
 
     /// Stored replies of a turn's upstreams, in order.
@@ -192,7 +202,7 @@ impl PostgresReader {
     /// # Errors
     /// The database cannot be read.
     pub async fn raw_of_turn(&self, user: &str, turn: &str) -> Result<Vec<RawRow>, StoreError> {
-        raw::of_turn(&mut *self.db().await?, user, turn).await
+        raw::of_turn(&mut PostgresCatalogDb::reader(&mut *self.db().await?), user, turn).await
     }
 
     /// The bytes of one answer.
@@ -200,7 +210,7 @@ impl PostgresReader {
     /// # Errors
     /// The database cannot be read.
     pub async fn raw(&self, user: &str, id: &RawId) -> Result<Option<Vec<u8>>, StoreError> {
-        raw::get(&mut *self.db().await?, user, id).await
+        raw::get(&mut PostgresCatalogDb::reader(&mut *self.db().await?), user, id).await
     }
 
     async fn db(&self) -> Result<PoolConnection<Postgres>, StoreError> {

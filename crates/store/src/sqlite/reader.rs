@@ -1,7 +1,8 @@
 //! Looking into a store's file from beside: a server may have it open, and nothing is locked, recovered or written.
 
-use super::catalog::{calls, conversations, files, raw, turns};
+use super::catalog::db::{SqliteCatalogDb, run_now};
 use super::{connection, open, schema, segment};
+use crate::catalog::sql::{calls, conversations, files, raw, turns};
 use crate::catalog::{
     CallFilter, CallRow, CatalogLimits, ConversationRow, FileRow, PageRequest, PathTurn, RawId, RawRow,
     ResultPage, TurnFilter, TurnRow, TurnSummary,
@@ -99,7 +100,13 @@ impl SqliteReader {
         filter: &CallFilter,
         page: &PageRequest,
     ) -> Result<ResultPage<CallRow>, StoreError> {
-        calls::list(&self.connection, &CatalogLimits::default(), user, filter, page)
+        run_now(calls::list(
+            &mut SqliteCatalogDb(&self.connection),
+            &CatalogLimits::default(),
+            user,
+            filter,
+            page,
+        ))
     }
 
     /// Turns of a user, newest first.
@@ -112,7 +119,7 @@ impl SqliteReader {
         filter: &TurnFilter,
         page: &PageRequest,
     ) -> Result<ResultPage<TurnSummary>, StoreError> {
-        turns::list(&self.connection, user, filter, page)
+        run_now(turns::list(&mut SqliteCatalogDb(&self.connection), user, filter, page))
     }
 
     /// A conversation, whosever it is: who may read the file may read all of it.
@@ -123,7 +130,8 @@ impl SqliteReader {
         let Some(user) = self.user_of("SELECT user_id FROM conversation WHERE id = ?1", id)? else {
             return Ok(None);
         };
-        Ok(conversations::get(&self.connection, &user, id)?.map(|summary| summary.conversation))
+        Ok(run_now(conversations::get(&mut SqliteCatalogDb(&self.connection), &user, id))?
+            .map(|summary| summary.conversation))
     }
 
     /// Id and title of the conversations that changed last, latest first.
@@ -142,7 +150,7 @@ impl SqliteReader {
     /// # Errors
     /// The file cannot be read.
     pub fn tree(&self, user: &str, conversation: &str) -> Result<Vec<TurnSummary>, StoreError> {
-        turns::tree(&self.connection, user, conversation)
+        run_now(turns::tree(&mut SqliteCatalogDb(&self.connection), user, conversation))
     }
 
     /// The turns from the beginning of a conversation to this one.
@@ -150,7 +158,7 @@ impl SqliteReader {
     /// # Errors
     /// The file cannot be read.
     pub fn path(&self, user: &str, turn: &str) -> Result<Vec<PathTurn>, StoreError> {
-        turns::path(&self.connection, user, turn)
+        run_now(turns::path(&mut SqliteCatalogDb(&self.connection), user, turn))
     }
 
     /// A turn, whosever it is.
@@ -159,7 +167,7 @@ impl SqliteReader {
     /// The file cannot be read.
     pub fn turn(&self, id: &str) -> Result<Option<TurnRow>, StoreError> {
         let Some(user) = self.user_of("SELECT user_id FROM turn WHERE id = ?1", id)? else { return Ok(None) };
-        turns::get(&self.connection, &user, id)
+        run_now(turns::get(&mut SqliteCatalogDb(&self.connection), &user, id))
     }
 
     /// A file of a user.
@@ -167,7 +175,7 @@ impl SqliteReader {
     /// # Errors
     /// The file of the store cannot be read.
     pub fn file(&self, user: &str, id: &str) -> Result<Option<FileRow>, StoreError> {
-        files::get(&self.connection, user, id)
+        run_now(files::get(&mut SqliteCatalogDb(&self.connection), user, id))
     }
 
     /// Stored replies of a turn's upstreams, in order.
@@ -175,7 +183,7 @@ impl SqliteReader {
     /// # Errors
     /// The file cannot be read.
     pub fn raw_of_turn(&self, user: &str, turn: &str) -> Result<Vec<RawRow>, StoreError> {
-        raw::of_turn(&self.connection, user, turn)
+        run_now(raw::of_turn(&mut SqliteCatalogDb(&self.connection), user, turn))
     }
 
     /// The bytes of one answer.
@@ -183,7 +191,7 @@ impl SqliteReader {
     /// # Errors
     /// The file cannot be read.
     pub fn raw(&self, user: &str, id: &RawId) -> Result<Option<Vec<u8>>, StoreError> {
-        raw::get(&self.connection, user, id)
+        run_now(raw::get(&mut SqliteCatalogDb(&self.connection), user, id))
     }
 
     fn user_of(&self, find: &str, id: &str) -> Result<Option<String>, StoreError> {

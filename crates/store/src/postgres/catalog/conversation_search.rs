@@ -1,11 +1,13 @@
 //! Conversations in which a text is, those with the latest events first: as hits are found ([`search`](super::search)),
 //! those with the latest events are looked through, then the index is asked, then the next ones are looked through.
 
-use super::rows::sanitize_param as key;
-use super::{conversations, search};
+use super::db::PostgresCatalogDb;
+use super::search;
+use crate::catalog::sql::conversations;
 use crate::catalog::texts::SearchTerm;
 use crate::catalog::{ConversationSummary, PagePosition, PageRequest, ResultPage};
 use crate::error::StoreError;
+use crate::postgres::connection::sanitize_param as key;
 use crate::postgres::search_pool::{SearchSession, is_timeout};
 use sqlx::Row;
 
@@ -61,7 +63,8 @@ pub(super) async fn conversations(
     let is_complete = conversation_search.run(has_index).await?;
     let ConversationSearch { session, conversation_ids, after, .. } = conversation_search;
     let partial = !is_complete && conversation_ids.len() < rows;
-    let items = conversations::by_ids(session.db()?, user, &conversation_ids).await?;
+    let items =
+        conversations::by_ids(&mut PostgresCatalogDb::reader(session.db()?), user, conversation_ids).await?;
     Ok(ResultPage { items, next: (!is_complete).then(|| after.to_string()), partial })
 }
 

@@ -5,24 +5,18 @@
 //! newest turns are looked through first, text by text, then the index is asked about the rest, and if that takes too long,
 //! one stretch of turns after the other is looked through until time is over.
 
-use super::DbConnection;
-use super::rows::sanitize_param as key;
-use crate::catalog::texts::{SearchTerm, like_pattern, snippet};
+use crate::catalog::texts::{SearchTerm, like_pattern, snippet, to_lowercase};
 use crate::catalog::{CatalogLimits, PagePosition, PageRequest, ResultPage, SearchHit, SearchHitPart};
 use crate::error::StoreError;
+use crate::postgres::connection::sanitize_param as key;
 use crate::postgres::search_pool::{SearchSession, is_timeout};
-use sqlx::Row;
 use sqlx::postgres::PgRow;
+use sqlx::{PgConnection, Row};
 use std::collections::HashMap;
-
-/// A text in small letters, each by itself: no letter depends on what stands around it.
-pub(super) fn folded(text: &str) -> String {
-    text.chars().flat_map(char::to_lowercase).collect()
-}
 
 /// Pattern of a text for the lower-case columns.
 pub(super) fn pattern(text: &str) -> String {
-    like_pattern(&folded(text))
+    like_pattern(&to_lowercase(text))
 }
 
 /// Hits of a stretch of time, as numbers: what they say is looked up for those that are shown.
@@ -170,7 +164,7 @@ impl HitSearch<'_, '_> {
 
 /// Hits as they are shown, in their order; those that have just gone are left out.
 async fn load_hits(
-    db: DbConnection<'_>,
+    db: &mut PgConnection,
     user: &str,
     term: &str,
     ranked: &[RankedHit],
@@ -206,26 +200,4 @@ fn hit(row: &PgRow, term: &str, ranked: &RankedHit) -> Result<SearchHit, StoreEr
         snippet: snippet(&text, term),
         at: ranked.position.at,
     })
-}
-
-/// Part 1: what was said.
-pub(super) async fn index_input(db: DbConnection<'_>, n: i64, text: &str) -> Result<(), StoreError> {
-    index_text(db, n, 1, text).await
-}
-
-/// Part 2: what was answered.
-pub(super) async fn index_answer(db: DbConnection<'_>, n: i64, text: &str) -> Result<(), StoreError> {
-    index_text(db, n, 2, text).await
-}
-
-async fn index_text(db: DbConnection<'_>, n: i64, part: i16, text: &str) -> Result<(), StoreError> {
-    if !text.is_empty() {
-        sqlx::query("INSERT INTO search_text (n, part, text) VALUES ($1, $2, $3)")
-            .bind(n)
-            .bind(part)
-            .bind(folded(text))
-            .execute(db)
-            .await?;
-    }
-    Ok(())
 }

@@ -1,18 +1,11 @@
 //! Everything beside the log, in the same file. What is in which table: `schema/catalog.sql`.
 
-pub(super) mod calls;
-pub(super) mod conversations;
-mod documents;
-pub(super) mod files;
-mod keys;
-pub(super) mod raw;
-mod removal;
-mod rows;
+pub(super) mod db;
 pub(super) mod search;
-pub(super) mod turns;
 
 use super::SqliteStore;
 use super::search_pool::SearchBudget;
+use crate::catalog::sql::{calls, conversations, documents, files, keys, raw, removal, turns};
 use crate::catalog::texts::SearchTerm;
 use crate::catalog::{
     CallCounts, CallFilter, CallRow, Catalog, CatalogLimits, ConversationRow, ConversationSummary,
@@ -24,6 +17,7 @@ use crate::catalog::{
 use crate::error::StoreError;
 use crate::log::Durability::{Power, Process};
 use async_trait::async_trait;
+use db::{SqliteCatalogDb, run_now};
 use rusqlite::Connection;
 use search::{INDEX_BATCH_BYTES, IndexState};
 use std::collections::HashSet;
@@ -81,12 +75,13 @@ impl SqliteStore {
 impl Catalog for SqliteStore {
     async fn create_turn(&self, user: &str, turn: NewTurnRow) -> Result<TurnCreation, StoreError> {
         let (limits, user) = (self.catalog_limits(), user.to_owned());
-        self.write(Process, move |db| turns::create(db, &limits, &user, &turn)).await
+        self.write(Process, move |db| run_now(turns::create(&mut SqliteCatalogDb(db), &limits, &user, &turn)))
+            .await
     }
 
     async fn turn(&self, user: &str, turn_id: &str) -> Result<Option<TurnRow>, StoreError> {
         let (user, turn_id) = (user.to_owned(), turn_id.to_owned());
-        self.read(move |db| turns::get(db, &user, &turn_id)).await
+        self.read(move |db| run_now(turns::get(&mut SqliteCatalogDb(db), &user, &turn_id))).await
     }
 
     async fn turn_by_idempotency_key(
@@ -96,13 +91,15 @@ impl Catalog for SqliteStore {
         now: i64,
     ) -> Result<Option<TurnCreation>, StoreError> {
         let (user, key) = (user.to_owned(), key.clone());
-        self.read(move |db| turns::by_idempotency_key(db, &user, &key, now)).await
+        self.read(move |db| run_now(turns::by_idempotency_key(&mut SqliteCatalogDb(db), &user, &key, now)))
+            .await
     }
 
     // What a power cut takes away of an end is in the log, where the next start finds it.
     async fn end_turn(&self, user: &str, turn_id: &str, end: TurnEnd) -> Result<bool, StoreError> {
         let (user, turn_id) = (user.to_owned(), turn_id.to_owned());
-        self.write(Process, move |db| turns::end(db, &user, &turn_id, &end)).await
+        self.write(Process, move |db| run_now(turns::end(&mut SqliteCatalogDb(db), &user, &turn_id, &end)))
+            .await
     }
 
     async fn turns(
@@ -112,17 +109,19 @@ impl Catalog for SqliteStore {
         page: &PageRequest,
     ) -> Result<ResultPage<TurnSummary>, StoreError> {
         let (user, filter, page) = (user.to_owned(), filter.clone(), page.clone());
-        self.read(move |db| turns::list(db, &user, &filter, &page)).await
+        self.read(move |db| run_now(turns::list(&mut SqliteCatalogDb(db), &user, &filter, &page))).await
     }
 
     async fn delete_turn(&self, user: &str, turn_id: &str) -> Result<RemovalOutcome, StoreError> {
         let (user, turn_id) = (user.to_owned(), turn_id.to_owned());
-        let removed = self.write(Power, move |db| removal::turn(db, &user, &turn_id)).await?;
+        let removed = self
+            .write(Power, move |db| run_now(removal::turn(&mut SqliteCatalogDb(db), &user, &turn_id)))
+            .await?;
         Ok(self.evict_removed(removed))
     }
 
     async fn open_turns(&self) -> Result<Vec<OpenTurn>, StoreError> {
-        self.read(turns::open_turns).await
+        self.read(|db| run_now(turns::open_turns(&mut SqliteCatalogDb(db)))).await
     }
 
     async fn create_conversation(
@@ -131,12 +130,15 @@ impl Catalog for SqliteStore {
         conversation: NewConversation,
     ) -> Result<ConversationRow, StoreError> {
         let (limits, user) = (self.catalog_limits(), user.to_owned());
-        self.write(Power, move |db| conversations::create(db, &limits, &user, &conversation)).await
+        self.write(Power, move |db| {
+            run_now(conversations::create(&mut SqliteCatalogDb(db), &limits, &user, &conversation))
+        })
+        .await
     }
 
     async fn conversation(&self, user: &str, id: &str) -> Result<Option<ConversationSummary>, StoreError> {
         let (user, id) = (user.to_owned(), id.to_owned());
-        self.read(move |db| conversations::get(db, &user, &id)).await
+        self.read(move |db| run_now(conversations::get(&mut SqliteCatalogDb(db), &user, &id))).await
     }
 
     async fn conversations(
@@ -150,7 +152,9 @@ impl Catalog for SqliteStore {
         let (user, page) = (user.to_owned(), page.clone());
         let term = match term {
             None | Some(SearchTerm::Blank) => {
-                return self.read(move |db| conversations::list(db, &user, &page)).await;
+                return self
+                    .read(move |db| run_now(conversations::list(&mut SqliteCatalogDb(db), &user, &page)))
+                    .await;
             }
             Some(term) => term,
         };
@@ -172,49 +176,62 @@ impl Catalog for SqliteStore {
     async fn rename(&self, user: &str, id: &str, title: &str, now: i64) -> Result<bool, StoreError> {
         let (limits, user, id, title) =
             (self.catalog_limits(), user.to_owned(), id.to_owned(), title.to_owned());
-        self.write(Power, move |db| conversations::rename(db, &limits, &user, &id, &title, now)).await
+        self.write(Power, move |db| {
+            run_now(conversations::rename(&mut SqliteCatalogDb(db), &limits, &user, &id, &title, now))
+        })
+        .await
     }
 
     async fn set_leaf(&self, user: &str, id: &str, turn_id: &str) -> Result<bool, StoreError> {
         let (user, id, turn_id) = (user.to_owned(), id.to_owned(), turn_id.to_owned());
-        self.write(Power, move |db| conversations::set_leaf(db, &user, &id, &turn_id)).await
+        self.write(Power, move |db| {
+            run_now(conversations::set_leaf(&mut SqliteCatalogDb(db), &user, &id, &turn_id))
+        })
+        .await
     }
 
     async fn tree(&self, user: &str, id: &str) -> Result<Vec<TurnSummary>, StoreError> {
         let (user, id) = (user.to_owned(), id.to_owned());
-        self.read(move |db| turns::tree(db, &user, &id)).await
+        self.read(move |db| run_now(turns::tree(&mut SqliteCatalogDb(db), &user, &id))).await
     }
 
     async fn path(&self, user: &str, turn_id: &str) -> Result<Vec<PathTurn>, StoreError> {
         let (user, turn_id) = (user.to_owned(), turn_id.to_owned());
-        self.read(move |db| turns::path(db, &user, &turn_id)).await
+        self.read(move |db| run_now(turns::path(&mut SqliteCatalogDb(db), &user, &turn_id))).await
     }
 
     async fn delete_conversation(&self, user: &str, id: &str) -> Result<RemovalOutcome, StoreError> {
         let (user, id) = (user.to_owned(), id.to_owned());
-        let removed = self.write(Power, move |db| removal::conversation(db, &user, &id)).await?;
+        let removed = self
+            .write(Power, move |db| run_now(removal::conversation(&mut SqliteCatalogDb(db), &user, &id)))
+            .await?;
         Ok(self.evict_removed(removed))
     }
 
     async fn import(&self, user: &str, imported: ImportedConversation) -> Result<(), StoreError> {
         let (limits, user) = (self.catalog_limits(), user.to_owned());
-        self.write(Power, move |db| conversations::import(db, &limits, &user, &imported)).await
+        self.write(Power, move |db| {
+            run_now(conversations::import(&mut SqliteCatalogDb(db), &limits, &user, &imported))
+        })
+        .await
     }
 
     async fn delete_expired(&self, times: RetentionCutoffs) -> Result<RemovalSummary, StoreError> {
-        let summary = self.write(Power, move |db| removal::delete_expired(db, &times)).await?;
+        let summary = self
+            .write(Power, move |db| run_now(removal::delete_expired(&mut SqliteCatalogDb(db), &times)))
+            .await?;
         summary.turns.iter().for_each(|turn| self.evict_turn(turn));
         Ok(summary)
     }
 
     async fn put_calls(&self, user: &str, calls: Vec<CallRow>) -> Result<u64, StoreError> {
         let user = user.to_owned();
-        self.write(Process, move |db| calls::put(db, &user, &calls)).await
+        self.write(Process, move |db| run_now(calls::put(&mut SqliteCatalogDb(db), &user, &calls))).await
     }
 
     async fn call(&self, user: &str, turn_id: &str, tool_id: &str) -> Result<Option<CallRow>, StoreError> {
         let (user, turn_id, tool_id) = (user.to_owned(), turn_id.to_owned(), tool_id.to_owned());
-        self.read(move |db| calls::get(db, &user, &turn_id, &tool_id)).await
+        self.read(move |db| run_now(calls::get(&mut SqliteCatalogDb(db), &user, &turn_id, &tool_id))).await
     }
 
     async fn calls(
@@ -226,26 +243,35 @@ impl Catalog for SqliteStore {
         let (limits, user, filter, page) =
             (self.catalog_limits(), user.to_owned(), filter.clone(), page.clone());
         if filter.text.is_some() {
-            return self.run_search(move |db, _| calls::list(db, &limits, &user, &filter, &page)).await;
+            return self
+                .run_search(move |db, _| {
+                    run_now(calls::list(&mut SqliteCatalogDb(db), &limits, &user, &filter, &page))
+                })
+                .await;
         }
-        self.read(move |db| calls::list(db, &limits, &user, &filter, &page)).await
+        self.read(move |db| run_now(calls::list(&mut SqliteCatalogDb(db), &limits, &user, &filter, &page)))
+            .await
     }
 
     async fn count_calls(&self, user: &str, filter: &CallFilter) -> Result<CallCounts, StoreError> {
         let (limits, user, filter) = (self.catalog_limits(), user.to_owned(), filter.clone());
         if filter.text.is_some() {
-            return self.run_search(move |db, _| calls::count(db, &limits, &user, &filter)).await;
+            return self
+                .run_search(move |db, _| {
+                    run_now(calls::count(&mut SqliteCatalogDb(db), &limits, &user, &filter))
+                })
+                .await;
         }
-        self.read(move |db| calls::count(db, &limits, &user, &filter)).await
+        self.read(move |db| run_now(calls::count(&mut SqliteCatalogDb(db), &limits, &user, &filter))).await
     }
 
     async fn samples(&self, user: &str, range: &SampleRange) -> Result<MetricSamples, StoreError> {
         let (user, range) = (user.to_owned(), *range);
         self.read(move |db| {
             Ok(MetricSamples {
-                turns: turns::samples(db, &user, &range)?,
-                calls: calls::samples(db, &user, &range)?,
-                waiting: calls::count_waiting(db, &user)?,
+                turns: run_now(turns::samples(&mut SqliteCatalogDb(db), &user, &range))?,
+                calls: run_now(calls::samples(&mut SqliteCatalogDb(db), &user, &range))?,
+                waiting: run_now(calls::count_waiting(&mut SqliteCatalogDb(db), &user))?,
             })
         })
         .await
@@ -258,17 +284,20 @@ impl Catalog for SqliteStore {
         name: &str,
     ) -> Result<Option<StoredDocument>, StoreError> {
         let (user, name) = (user.to_owned(), name.to_owned());
-        self.read(move |db| documents::get(db, &user, kind, &name)).await
+        self.read(move |db| run_now(documents::get(&mut SqliteCatalogDb(db), &user, kind, &name))).await
     }
 
     async fn documents(&self, user: &str, kind: DocumentKind) -> Result<Vec<StoredDocument>, StoreError> {
         let user = user.to_owned();
-        self.read(move |db| documents::list(db, &user, kind)).await
+        self.read(move |db| run_now(documents::list(&mut SqliteCatalogDb(db), &user, kind))).await
     }
 
     async fn put_document(&self, user: &str, document: NewDocument) -> Result<PutOutcome, StoreError> {
         let (limits, user) = (self.catalog_limits(), user.to_owned());
-        self.write(Power, move |db| documents::put(db, &limits, &user, &document)).await
+        self.write(Power, move |db| {
+            run_now(documents::put(&mut SqliteCatalogDb(db), &limits, &user, &document))
+        })
+        .await
     }
 
     async fn remove_document(
@@ -278,7 +307,8 @@ impl Catalog for SqliteStore {
         name: &str,
     ) -> Result<Option<StoredDocument>, StoreError> {
         let (user, name) = (user.to_owned(), name.to_owned());
-        self.write(Power, move |db| documents::remove(db, &user, kind, &name)).await
+        self.write(Power, move |db| run_now(documents::remove(&mut SqliteCatalogDb(db), &user, kind, &name)))
+            .await
     }
 
     async fn remembered(
@@ -287,87 +317,103 @@ impl Catalog for SqliteStore {
         conversation_id: Option<&str>,
     ) -> Result<Vec<RememberedRow>, StoreError> {
         let (user, conversation_id) = (user.to_owned(), conversation_id.map(str::to_owned));
-        self.read(move |db| documents::remembered(db, &user, conversation_id.as_deref())).await
+        self.read(move |db| {
+            run_now(documents::remembered(&mut SqliteCatalogDb(db), &user, conversation_id.as_deref()))
+        })
+        .await
     }
 
     async fn all_remembered(&self, user: &str) -> Result<Vec<RememberedRow>, StoreError> {
         let user = user.to_owned();
-        self.read(move |db| documents::remembered_everywhere(db, &user)).await
+        self.read(move |db| run_now(documents::all_remembered(&mut SqliteCatalogDb(db), &user))).await
     }
 
     async fn remember(&self, user: &str, answer: NewRemembered) -> Result<Option<RememberedRow>, StoreError> {
         let (limits, user) = (self.catalog_limits(), user.to_owned());
-        self.write(Power, move |db| documents::remember(db, &limits, &user, &answer)).await
+        self.write(Power, move |db| {
+            run_now(documents::remember(&mut SqliteCatalogDb(db), &limits, &user, &answer))
+        })
+        .await
     }
 
     async fn delete_remembered(&self, user: &str, number: u64) -> Result<Option<RememberedRow>, StoreError> {
         let user = user.to_owned();
-        self.write(Power, move |db| documents::delete_remembered(db, &user, number)).await
+        self.write(Power, move |db| {
+            run_now(documents::delete_remembered(&mut SqliteCatalogDb(db), &user, number))
+        })
+        .await
     }
 
     async fn add_key(&self, user: &str, key: KeyRow) -> Result<(), StoreError> {
         let (limits, user) = (self.catalog_limits(), user.to_owned());
-        self.write(Power, move |db| keys::add(db, &limits, &user, &key)).await
+        self.write(Power, move |db| run_now(keys::add(&mut SqliteCatalogDb(db), &limits, &user, &key))).await
     }
 
     async fn keys(&self, user: &str) -> Result<Vec<KeyRow>, StoreError> {
         let user = user.to_owned();
-        self.read(move |db| keys::list(db, &user)).await
+        self.read(move |db| run_now(keys::list(&mut SqliteCatalogDb(db), &user))).await
     }
 
     async fn revoke_key(&self, user: &str, id: &str, now: i64) -> Result<bool, StoreError> {
         let (user, id) = (user.to_owned(), id.to_owned());
-        self.write(Power, move |db| keys::revoke(db, &user, &id, now)).await
+        self.write(Power, move |db| run_now(keys::revoke(&mut SqliteCatalogDb(db), &user, &id, now))).await
     }
 
     async fn key(&self, id: &str) -> Result<Option<KeyRow>, StoreError> {
         let id = id.to_owned();
-        self.read(move |db| keys::get(db, &id)).await
+        self.read(move |db| run_now(keys::get(&mut SqliteCatalogDb(db), &id))).await
     }
 
     // Looked at before: each request comes here, and the writer is for those who have something to write.
     async fn touch_key(&self, id: &str, now: i64) -> Result<bool, StoreError> {
         let key = id.to_owned();
-        if !self.read(move |db| keys::needs_touch(db, &key, now)).await? {
+        if !self.read(move |db| run_now(keys::needs_touch(&mut SqliteCatalogDb(db), &key, now))).await? {
             return Ok(false);
         }
         let id = id.to_owned();
-        self.write(Process, move |db| keys::touch(db, &id, now)).await
+        self.write(Process, move |db| run_now(keys::touch(&mut SqliteCatalogDb(db), &id, now))).await
     }
 
     async fn add_file(&self, user: &str, file: NewFile) -> Result<FileRow, StoreError> {
         let (limits, user) = (self.catalog_limits(), user.to_owned());
-        self.write(Power, move |db| files::add(db, &limits, &user, &file)).await
+        self.write(Power, move |db| run_now(files::add(&mut SqliteCatalogDb(db), &limits, &user, &file)))
+            .await
     }
 
     async fn find_or_add_file(&self, user: &str, file: NewFile) -> Result<FileRow, StoreError> {
         let (limits, user) = (self.catalog_limits(), user.to_owned());
-        self.write(Power, move |db| files::find_or_add(db, &limits, &user, &file)).await
+        self.write(Power, move |db| {
+            run_now(files::find_or_add(&mut SqliteCatalogDb(db), &limits, &user, &file))
+        })
+        .await
     }
 
     async fn record_file_use(&self, user: &str, turn_id: &str, file_id: &str) -> Result<bool, StoreError> {
         let (user, turn_id, file_id) = (user.to_owned(), turn_id.to_owned(), file_id.to_owned());
-        self.write(Process, move |db| files::record_use(db, &user, &turn_id, &file_id)).await
+        self.write(Process, move |db| {
+            run_now(files::record_use(&mut SqliteCatalogDb(db), &user, &turn_id, &file_id))
+        })
+        .await
     }
 
     async fn file(&self, user: &str, id: &str) -> Result<Option<FileRow>, StoreError> {
         let (user, id) = (user.to_owned(), id.to_owned());
-        self.read(move |db| files::get(db, &user, &id)).await
+        self.read(move |db| run_now(files::get(&mut SqliteCatalogDb(db), &user, &id))).await
     }
 
     async fn files(&self, user: &str, page: &PageRequest) -> Result<ResultPage<FileRow>, StoreError> {
         let (user, page) = (user.to_owned(), page.clone());
-        self.read(move |db| files::list(db, &user, &page)).await
+        self.read(move |db| run_now(files::list(&mut SqliteCatalogDb(db), &user, &page))).await
     }
 
     async fn remove_file(&self, user: &str, id: &str) -> Result<Option<FileRow>, StoreError> {
         let (user, id) = (user.to_owned(), id.to_owned());
-        self.write(Power, move |db| files::remove(db, &user, &id)).await
+        self.write(Power, move |db| run_now(files::remove(&mut SqliteCatalogDb(db), &user, &id))).await
     }
 
     async fn blobs_in_use(&self, hashes: &[String]) -> Result<HashSet<String>, StoreError> {
         let hashes = hashes.to_vec();
-        self.read(move |db| files::blobs_in_use(db, &hashes)).await
+        self.read(move |db| run_now(files::blobs_in_use(&mut SqliteCatalogDb(db), &hashes))).await
     }
 
     async fn append_raw(
@@ -378,21 +424,25 @@ impl Catalog for SqliteStore {
         now: i64,
     ) -> Result<Option<RawExtent>, StoreError> {
         let (limits, user, id, bytes) = (self.catalog_limits(), user.to_owned(), id.clone(), bytes.to_vec());
-        self.write(Process, move |db| raw::append(db, &limits, &user, &id, &bytes, now)).await
+        self.write(Process, move |db| {
+            run_now(raw::append(&mut SqliteCatalogDb(db), &limits, &user, &id, &bytes, now))
+        })
+        .await
     }
 
     async fn mark_raw_truncated(&self, user: &str, id: &RawId, now: i64) -> Result<bool, StoreError> {
         let (user, id) = (user.to_owned(), id.clone());
-        self.write(Process, move |db| raw::mark_truncated(db, &user, &id, now)).await
+        self.write(Process, move |db| run_now(raw::mark_truncated(&mut SqliteCatalogDb(db), &user, &id, now)))
+            .await
     }
 
     async fn raw_of_turn(&self, user: &str, turn_id: &str) -> Result<Vec<RawRow>, StoreError> {
         let (user, turn_id) = (user.to_owned(), turn_id.to_owned());
-        self.read(move |db| raw::of_turn(db, &user, &turn_id)).await
+        self.read(move |db| run_now(raw::of_turn(&mut SqliteCatalogDb(db), &user, &turn_id))).await
     }
 
     async fn raw(&self, user: &str, id: &RawId) -> Result<Option<Vec<u8>>, StoreError> {
         let (user, id) = (user.to_owned(), id.clone());
-        self.read(move |db| raw::get(db, &user, &id)).await
+        self.read(move |db| run_now(raw::get(&mut SqliteCatalogDb(db), &user, &id))).await
     }
 }

@@ -5,10 +5,11 @@
 
 use super::TITLE;
 use super::scan::SearchScan;
+use crate::catalog::sql::conversations;
 use crate::catalog::texts::{SearchTerm, find_ignoring_case};
 use crate::catalog::{ConversationSummary, PagePosition, PageRequest, ResultPage};
 use crate::error::StoreError;
-use crate::sqlite::catalog::conversations;
+use crate::sqlite::catalog::db::{SqliteCatalogDb, run_now};
 use crate::sqlite::search_pool::SearchBudget;
 use rusqlite::{Connection, OptionalExtension, Row, named_params, params};
 use std::collections::HashSet;
@@ -59,9 +60,9 @@ pub(in super::super) fn conversations_with(
                 break 'pages;
             };
             walked += 1;
-            walk.after = Some(PagePosition { at: candidate.updated_at, id: candidate.id });
+            walk.after = Some(PagePosition { at: candidate.updated_at, id: candidate.id.clone() });
             if is_hit {
-                found.push(candidate.n);
+                found.push(candidate.id);
             }
             // What is cut by time ends with whatever was looked at last.
             if found.len() > rows || budget.is_expired() {
@@ -70,7 +71,7 @@ pub(in super::super) fn conversations_with(
             }
         }
     }
-    let items = found.iter().map(|&n| conversations::by_number(&view, n)).collect::<Result<Vec<_>, _>>()?;
+    let items = run_now(conversations::by_ids(&mut SqliteCatalogDb(&view), user, found))?;
     let position = |item: &ConversationSummary| PagePosition {
         at: item.conversation.updated_at,
         id: item.conversation.id.clone(),

@@ -1,0 +1,186 @@
+//! Removal of turns and conversations with everything that is only theirs.
+
+use super::turns::running_in;
+use super::{CatalogDb, CatalogRow, IndexChange, SqlParam, SqlText, bind, files, query_optional, sql};
+use crate::catalog::{RemovalOutcome, RemovalSummary, RetentionCutoffs};
+use crate::error::StoreError;
+
+/// About how many turns are removed in one commit when old ones are deleted: others wait for the writer meanwhile.
+const TURNS_PER_COMMIT: usize = 200;
+/// The same for conversations without many turns, raw replies and files.
+const ROWS_PER_COMMIT: usize = 200;
+
+/// Number and id of a row that is removed.
+struct RemovalRow {
+    n: i64,
+    id: String,
+}
+
+fn removal_row(row: &dyn CatalogRow) -> Result<RemovalRow, StoreError> {
+    Ok(RemovalRow { n: row.get("n")?, id: row.get("id")? })
+}
+
+pub(crate) async fn conversation(
+    db: &mut impl CatalogDb,
+    user: &str,
+    id: &str,
+) -> Result<RemovalOutcome, StoreError> {
+    // No turn can begin in it until it is removed.
+    let find = sql!("SELECT n, id FROM conversation WHERE id = $1 AND user_id = $2", lock "FOR UPDATE");
+    let Some(row) = query_optional(db, &find, bind![id, user], removal_row).await? else {
+        return Ok(RemovalOutcome::NotFound);
+    };
+    if let Some(turn_id) = running_in(db, id).await? {
+        return Ok(RemovalOutcome::StillRunning { turn_id });
+    }
+    let mut summary = RemovalSummary::default();
+    remove_conversation(db, &row, &mut summary).await?;
+    Ok(RemovalOutcome::Removed(summary))
+}
+
+async fn remove_conversation(
+    db: &mut impl CatalogDb,
+    row: &RemovalRow,
+    summary: &mut RemovalSummary,
+) -> Result<(), StoreError> {
+    let list = sql!("SELECT n, id FROM turn WHERE conversation_id = $1 ORDER BY n");
+    let turns = db.query(&list, bind![&row.id], removal_row).await?;
+    remove_turns(db, &turns, summary).await?;
+    db.update_index(IndexChange::ConversationDeleted(row.n)).await?;
+    // Its remembered answers are deleted with it.
+    db.execute(&sql!("DELETE FROM conversation WHERE n = $1"), bind![row.n]).await?;
+    summary.conversations += 1;
+    Ok(())
+}
+
+pub(crate) async fn turn(
+    db: &mut impl CatalogDb,
+    user: &str,
+    turn_id: &str,
+) -> Result<RemovalOutcome, StoreError> {
+    let find = sql!(
+        "SELECT conversation_id, parent_id FROM turn WHERE id = $1 AND user_id = $2",
+        lock "FOR UPDATE"
+    );
+    let found: Option<(Option<String>, Option<String>)> =
+        query_optional(db, &find, bind![turn_id, user], |row| {
+            Ok((row.get("conversation_id")?, row.get("parent_id")?))
+        })
+        .await?;
+    let Some((conversation_id, parent_id)) = found else { return Ok(RemovalOutcome::NotFound) };
+    let list = sql!(
+        "WITH RECURSIVE descendants (n, id, ended_at) AS (
+            SELECT n, id, ended_at FROM turn WHERE id = $1
+            UNION ALL
+            SELECT t.n, t.id, t.ended_at
+            FROM descendants JOIN turn t ON t.conversation_id = $2 AND t.parent_id = descendants.id
+         ) SELECT n, id, ended_at FROM descendants"
+    );
+    let turns: Vec<(RemovalRow, Option<i64>)> = db
+        .query(&list, bind![turn_id, &conversation_id], |row| Ok((removal_row(row)?, row.get("ended_at")?)))
+        .await?;
+    if let Some((running, _)) = turns.iter().find(|(_, ended_at)| ended_at.is_none()) {
+        return Ok(RemovalOutcome::StillRunning { turn_id: running.id.clone() });
+    }
+    let turns: Vec<RemovalRow> = turns.into_iter().map(|(row, _)| row).collect();
+    let mut summary = RemovalSummary::default();
+    remove_turns(db, &turns, &mut summary).await?;
+    if conversation_id.is_some() {
+        let update = sql!(
+            "UPDATE conversation SET turns = turns - $2,
+                leaf_id = CASE WHEN EXISTS (SELECT 1 FROM turn WHERE id = leaf_id) THEN leaf_id ELSE $3 END
+             WHERE id = $1"
+        );
+        db.execute(&update, bind![&conversation_id, turns.len() as i64, parent_id]).await?;
+    }
+    Ok(RemovalOutcome::Removed(summary))
+}
+
+pub(crate) async fn delete_expired(
+    db: &mut impl CatalogDb,
+    cutoffs: &RetentionCutoffs,
+) -> Result<RemovalSummary, StoreError> {
+    let mut summary = RemovalSummary::default();
+    if let Some(before) = cutoffs.conversations {
+        delete_old_conversations(db, before, &mut summary).await?;
+        delete_old_standalone(db, before, &mut summary).await?;
+    }
+    if let Some(before) = cutoffs.raw {
+        let delete = sql!("DELETE FROM raw WHERE n IN (SELECT n FROM raw WHERE created_at < $1 LIMIT $2)");
+        let deleted = db.execute(&delete, bind![before, ROWS_PER_COMMIT as i64]).await?;
+        summary.has_more |= deleted == ROWS_PER_COMMIT as u64;
+    }
+    if let Some(before) = cutoffs.unused_files {
+        let removed = files::delete_unused(db, before, ROWS_PER_COMMIT).await?;
+        summary.has_more |= removed.len() == ROWS_PER_COMMIT;
+        summary.files += removed.len() as u64;
+        summary.blobs.extend(removed);
+    }
+    Ok(summary)
+}
+
+async fn delete_old_conversations(
+    db: &mut impl CatalogDb,
+    before: i64,
+    summary: &mut RemovalSummary,
+) -> Result<(), StoreError> {
+    // A conversation that is in use is left for the next time.
+    const LIST: SqlText = sql!(
+        "SELECT n, id FROM conversation c WHERE updated_at < $1
+            AND NOT EXISTS (SELECT 1 FROM turn t WHERE t.conversation_id = c.id AND t.ended_at IS NULL)
+         ORDER BY updated_at LIMIT $2",
+        lock "FOR UPDATE SKIP LOCKED"
+    );
+    let old = db.query(&LIST, bind![before, ROWS_PER_COMMIT as i64], removal_row).await?;
+    summary.has_more |= old.len() == ROWS_PER_COMMIT;
+    for conversation in old {
+        if summary.turns.len() >= TURNS_PER_COMMIT {
+            summary.has_more = true;
+            break;
+        }
+        remove_conversation(db, &conversation, summary).await?;
+    }
+    Ok(())
+}
+
+async fn delete_old_standalone(
+    db: &mut impl CatalogDb,
+    before: i64,
+    summary: &mut RemovalSummary,
+) -> Result<(), StoreError> {
+    let list = sql!(
+        "SELECT n, id FROM turn WHERE conversation_id IS NULL AND ended_at < $1 ORDER BY ended_at LIMIT $2",
+        lock "FOR UPDATE SKIP LOCKED"
+    );
+    let old = db.query(&list, bind![before, TURNS_PER_COMMIT as i64], removal_row).await?;
+    summary.has_more |= old.len() == TURNS_PER_COMMIT;
+    remove_turns(db, &old, summary).await
+}
+
+/// Removes turns with their logs, their texts in the index, and the files that no other turn uses. Calls, raw bytes and
+/// idempotency keys are deleted by their foreign keys.
+async fn remove_turns(
+    db: &mut impl CatalogDb,
+    turns: &[RemovalRow],
+    summary: &mut RemovalSummary,
+) -> Result<(), StoreError> {
+    if turns.is_empty() {
+        return Ok(());
+    }
+    let ids: Vec<String> = turns.iter().map(|turn| turn.id.clone()).collect();
+    let numbers: Vec<i64> = turns.iter().map(|turn| turn.n).collect();
+    let find = sql!("SELECT DISTINCT file_id FROM file_use WHERE turn_id", in 1, " ORDER BY file_id");
+    let used: Vec<String> = db.query(&find, &[SqlParam::from(ids.clone())], |row| row.get("file_id")).await?;
+    for &n in &numbers {
+        db.update_index(IndexChange::TurnDeleted(n)).await?;
+    }
+    db.execute(&sql!("DELETE FROM turn WHERE n", in 1, ""), bind![numbers]).await?;
+    for id in &ids {
+        db.delete_turn_log(id).await?;
+    }
+    summary.turns.extend(ids);
+    let removed = files::remove_unused(db, used).await?;
+    summary.files += removed.len() as u64;
+    summary.blobs.extend(removed);
+    Ok(())
+}
