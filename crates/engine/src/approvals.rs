@@ -14,7 +14,7 @@ use crate::event::{ApprovalDecision, EventKind, QuestionKind};
 use crate::id::ApprovalId;
 use crate::input::{ApprovalTarget, ArgumentValidation, TimerId};
 use crate::policy::{self, ConfirmMode, PolicyCase, PolicyDecision, RememberRequest, RememberedDecision};
-use crate::record::CallState;
+use crate::record::{CallHandle, CallTarget, OpenApproval};
 use crate::setup::OfferedTool;
 use crate::turn::{ArgumentCheck, CheckSubject, PendingEdit, TurnMachine};
 use crate::wording;
@@ -45,9 +45,9 @@ impl TurnMachine<'_> {
     // --- what is decided about ---
 
     /// A call as policy sees it; nothing, if there is no tool or nothing to run it with.
-    pub(crate) fn case(&self, at: usize) -> Option<PolicyCase<'_>> {
-        let tool = self.tool_of(at)?;
-        let arguments = self.record.calls[at].effective_arguments()?;
+    pub(crate) fn case(&self, handle: CallHandle) -> Option<PolicyCase<'_>> {
+        let tool = self.tool_of(handle)?;
+        let arguments = self.record.call(handle).effective_arguments()?;
         Some(PolicyCase { tool, fingerprint: self.record.fingerprint_of(tool), arguments })
     }
 
@@ -59,12 +59,12 @@ impl TurnMachine<'_> {
 
     // --- asking ---
 
-    pub(crate) fn request_approval(&mut self, at: usize, rule: String, question: String) {
-        let Some(case) = self.case(at) else { return };
+    pub(crate) fn request_approval(&mut self, handle: CallHandle, rule: String, question: String) {
+        let Some(case) = self.case(handle) else { return };
         let (fingerprint, arguments_hash) =
             (case.fingerprint.to_owned(), canonical::arguments_hash(case.arguments));
         let arguments_text = visible::json(&case.arguments.value);
-        let call = &self.record.calls[at];
+        let call = self.record.call(handle);
         let approval_id = ApprovalId::new(format!("{}.a{}", call.id, call.questions + 1));
         // R: T3: who wants to see every call is not hurried.
         let limit =
@@ -82,7 +82,7 @@ impl TurnMachine<'_> {
             schema: None,
             url: None,
         };
-        self.emit(self.call_target(at), request);
+        self.emit(self.call_target(handle), request);
         if let Some(at) = expires_at {
             self.set_timer(TimerId::Approval(approval_id), at);
         }
@@ -91,56 +91,51 @@ impl TurnMachine<'_> {
     // --- answers ---
 
     pub(crate) fn apply_approval(&mut self, question: &ApprovalTarget, input: &ApprovalInput) {
-        let open_calls: Vec<usize> = (0..self.record.calls.len())
-            .filter(|at| match (&self.record.calls[*at].state, question) {
-                (CallState::AwaitingApproval { approval, .. }, ApprovalTarget::One(id)) => approval == id,
-                (CallState::AwaitingApproval { .. }, ApprovalTarget::All) => true,
-                _ => false,
-            })
-            .collect();
-        for at in open_calls {
+        let is_meant = |open: &OpenApproval| match question {
+            ApprovalTarget::One(id) => open.approval_id == *id,
+            ApprovalTarget::All => true,
+        };
+        let open_calls = self.record.calls.select(|call| call.open_approval().is_some_and(is_meant));
+        for handle in open_calls {
             // Arguments for all calls would be the wrong ones for most.
             if input.arguments.is_some() && *question == ApprovalTarget::All {
-                self.reject_answer(at, "invalid_edit", wording::edit_of_all());
+                self.reject_answer(handle, "invalid_edit", wording::edit_of_all());
                 continue;
             }
-            self.answer_call(at, input);
+            self.answer_call(handle, input);
         }
     }
 
-    fn answer_call(&mut self, at: usize, input: &ApprovalInput) {
-        let CallState::AwaitingApproval { approval, arguments_hash, .. } = &self.record.calls[at].state
-        else {
-            return;
-        };
-        if input.arguments_hash.as_ref().is_some_and(|hash| hash != arguments_hash) {
-            self.reject_answer(at, "stale_answer", wording::stale_answer());
+    fn answer_call(&mut self, handle: CallHandle, input: &ApprovalInput) {
+        let Some(open) = self.record.call(handle).open_approval() else { return };
+        if input.arguments_hash.as_ref().is_some_and(|hash| *hash != open.arguments_hash) {
+            self.reject_answer(handle, "stale_answer", wording::stale_answer());
             return;
         }
-        let approval = approval.clone();
+        let approval = open.approval_id.clone();
         let edited = input.arguments.as_ref().filter(|_| input.decision == ApprovalDecision::Approve);
-        let shown = self.record.calls[at].effective_arguments().map(|shown| &shown.value);
+        let shown = self.record.call(handle).effective_arguments().map(|shown| &shown.value);
         match edited.filter(|edited| shown != Some(*edited)) {
             Some(edited) => {
-                self.validate_edit(at, approval, CallArguments::from_value(edited.clone()), input)
+                self.validate_edit(handle, approval, CallArguments::from_value(edited.clone()), input)
             }
-            None => self.resolve(at, input, None),
+            None => self.resolve(handle, input, None),
         }
     }
 
     /// Changed arguments are checked like those of a model before they count.
     fn validate_edit(
         &mut self,
-        at: usize,
+        handle: CallHandle,
         approval: ApprovalId,
         arguments: CallArguments,
         input: &ApprovalInput,
     ) {
-        let Some(case) = self.case(at) else { return };
+        let Some(case) = self.case(handle) else { return };
         if let PolicyDecision::Deny { reason, .. } =
             self.evaluate_policy(&PolicyCase { arguments: &arguments, ..case })
         {
-            self.reject_answer(at, "invalid_edit", reason);
+            self.reject_answer(handle, "invalid_edit", reason);
             return;
         }
         let edit = PendingEdit {
@@ -150,12 +145,17 @@ impl TurnMachine<'_> {
             reason: input.reason.clone(),
             remember: input.remember.clone(),
         };
-        self.request_validation(at, arguments, CheckSubject::Edit(Box::new(edit)));
+        self.request_validation(handle, arguments, CheckSubject::Edit(Box::new(edit)));
     }
 
     /// Asks for a check of arguments.
-    pub(crate) fn request_validation(&mut self, at: usize, arguments: CallArguments, subject: CheckSubject) {
-        let (Some(tool), call) = (self.tool_of(at), &self.record.calls[at]) else { return };
+    pub(crate) fn request_validation(
+        &mut self,
+        handle: CallHandle,
+        arguments: CallArguments,
+        subject: CheckSubject,
+    ) {
+        let (Some(tool), call) = (self.tool_of(handle), self.record.call(handle)) else { return };
         let (tool, call) = (tool.name.clone(), call.id.clone());
         let version = self.volatile.checks_requested;
         self.volatile.checks_requested += 1;
@@ -182,35 +182,40 @@ impl TurnMachine<'_> {
             return;
         };
         // Somebody else may have answered meanwhile, or time has.
-        let is_open = |at: &usize| match &self.record.calls[*at].state {
-            CallState::AwaitingApproval { approval, .. } => *approval == edit.approval,
-            _ => false,
+        let is_open = |handle: &CallHandle| {
+            let open = self.record.call(*handle).open_approval();
+            open.is_some_and(|open| open.approval_id == edit.approval)
         };
-        let Some(at) = self.record.find_call(call).filter(is_open) else { return };
+        let Some(handle) = self.record.find_call(call).filter(is_open) else { return };
         match verdict {
             ArgumentValidation::Valid => {
                 let mut input = ApprovalInput::new(ApprovalDecision::Approve, &edit.by, edit.reason);
                 input.remember = edit.remember;
-                self.resolve(at, &input, Some(edit.arguments));
+                self.resolve(handle, &input, Some(edit.arguments));
             }
-            ArgumentValidation::Invalid { message } => self.reject_answer(at, "invalid_edit", message),
+            ArgumentValidation::Invalid { message } => self.reject_answer(handle, "invalid_edit", message),
         }
     }
 
     /// Records an answer; a denial closes the call in the same breath.
-    pub(crate) fn resolve(&mut self, at: usize, input: &ApprovalInput, edited: Option<CallArguments>) {
-        let CallState::AwaitingApproval { approval, .. } = &self.record.calls[at].state else { return };
-        let approval_id = approval.clone();
+    pub(crate) fn resolve(
+        &mut self,
+        handle: CallHandle,
+        input: &ApprovalInput,
+        edited: Option<CallArguments>,
+    ) {
+        let Some(open) = self.record.call(handle).open_approval() else { return };
+        let approval_id = open.approval_id.clone();
         let ApprovalInput { decision, by, reason, .. } = input;
         let remembered = input
             .remember
             .as_ref()
-            .and_then(|remember| self.decision_to_remember(at, remember, input, &edited));
+            .and_then(|remember| self.decision_to_remember(handle, remember, input, &edited));
         if let Some(Err(why)) = &remembered {
-            self.reject_answer(at, "not_remembered", why.clone());
+            self.reject_answer(handle, "not_remembered", why.clone());
         }
         let remembered = remembered.and_then(Result::ok).flatten();
-        let written = self.record.calls[at].original_arguments().map(|arguments| &arguments.value);
+        let written = self.record.call(handle).original_arguments().map(|arguments| &arguments.value);
         let arguments_diff = match (&edited, written) {
             (Some(edited), Some(written)) => Some(diff::changes(written, &edited.value)),
             _ => None,
@@ -234,10 +239,10 @@ impl TurnMachine<'_> {
             answer: None,
             content: None,
         };
-        self.emit(self.call_target(at), resolved);
+        self.emit(self.call_target(handle), resolved);
         if is_edited {
             // It has just been checked.
-            let call = &self.record.calls[at];
+            let call = self.record.call(handle);
             let check = ArgumentCheck {
                 version: self.volatile.checks_requested,
                 subject: CheckSubject::Arguments(call.version),
@@ -247,7 +252,7 @@ impl TurnMachine<'_> {
             self.volatile.checks.insert(call.id.clone(), check);
         }
         if *decision == ApprovalDecision::Deny && !matches!(by.as_str(), "stop" | "cancel") {
-            self.close(at, CallOutcome::Denied { reason: reason.clone() });
+            self.close(handle, CallOutcome::Denied { reason: reason.clone() });
         }
         if remembered.is_some() {
             self.apply_remembered();
@@ -257,16 +262,16 @@ impl TurnMachine<'_> {
     /// Computes the decision to remember, or the reason why it cannot be remembered.
     fn decision_to_remember(
         &self,
-        at: usize,
+        handle: CallHandle,
         remember: &RememberRequest,
         input: &ApprovalInput,
         edited: &Option<CallArguments>,
     ) -> Option<Result<Option<RememberedDecision>, String>> {
-        let case = self.case(at)?;
+        let case = self.case(handle)?;
         let case = PolicyCase { arguments: edited.as_ref().unwrap_or(case.arguments), ..case };
         let decision =
             RememberedDecision::from_answer(remember, &case, input.decision, input.reason.as_deref());
-        let rule = self.record.calls[at].rule.as_deref().unwrap_or_default();
+        let rule = self.record.call(handle).rule().unwrap_or_default();
         Some(match decision {
             Some(_) if input.decision == ApprovalDecision::Approve && !policy::may_be_remembered(rule) => {
                 Err(wording::asks_each_time(rule))
@@ -278,12 +283,12 @@ impl TurnMachine<'_> {
 
     /// Questions that are open and that what was just remembered answers.
     fn apply_remembered(&mut self) {
-        for at in 0..self.record.calls.len() {
-            if !matches!(self.record.calls[at].state, CallState::AwaitingApproval { .. }) {
+        for handle in self.record.calls.handles() {
+            if self.record.call(handle).open_approval().is_none() {
                 continue;
             }
-            let Some(case) = self.case(at) else { continue };
-            let by_loop_guard = self.record.calls[at].rule.as_deref() == Some(policy::rule_name::LOOP_GUARD);
+            let Some(case) = self.case(handle) else { continue };
+            let by_loop_guard = self.record.call(handle).rule() == Some(policy::rule_name::LOOP_GUARD);
             let input = match self.evaluate_policy(&case) {
                 PolicyDecision::Allow { .. } if !by_loop_guard => {
                     ApprovalInput::new(ApprovalDecision::Approve, "remembered", None)
@@ -291,7 +296,7 @@ impl TurnMachine<'_> {
                 PolicyDecision::Deny { reason, .. } => ApprovalInput::denial("remembered", Some(reason)),
                 PolicyDecision::Allow { .. } | PolicyDecision::Ask { .. } => continue,
             };
-            self.resolve(at, &input, None);
+            self.resolve(handle, &input, None);
         }
     }
 
@@ -301,10 +306,10 @@ impl TurnMachine<'_> {
     }
 
     /// Tells people what is wrong with an answer; the question stays open.
-    fn reject_answer(&mut self, at: usize, code: &str, why: String) {
+    fn reject_answer(&mut self, handle: CallHandle, code: &str, why: String) {
         let remedy = Some(wording::answer_again().to_owned());
         let problem = EventKind::Problem { code: code.into(), at: None, excerpt: why, remedy };
-        self.emit(self.call_target(at), problem);
+        self.emit(self.call_target(handle), problem);
     }
 
     // --- tools that change meanwhile ---
@@ -323,12 +328,12 @@ impl TurnMachine<'_> {
         if start.is_none() && self.record.fingerprint_of(&self.setup.tools[tool_position]) == fingerprint {
             return;
         }
-        let affected: Vec<usize> = (0..self.record.calls.len())
-            .filter(|at| {
-                let call = &self.record.calls[*at];
-                let is_waiting = matches!(call.state, CallState::Sealed | CallState::AwaitingApproval { .. });
-                let is_starting = start.is_some_and(|(starting, _)| starting == *at);
-                call.tool == Some(tool_position) && !call.hosted && (is_waiting || is_starting)
+        let affected: Vec<CallHandle> = (self.record.calls.handles())
+            .filter(|handle| {
+                let call = self.record.call(*handle);
+                let is_waiting = call.is_sealed() || call.open_approval().is_some();
+                let is_starting = start.is_some_and(|(starting, _)| starting == *handle);
+                call.target == CallTarget::Offered(tool_position) && (is_waiting || is_starting)
             })
             .collect();
         let event = |attempt| EventKind::ToolRedefined {
@@ -339,18 +344,22 @@ impl TurnMachine<'_> {
         if affected.is_empty() {
             self.emit(self.step_target(), event(None));
         }
-        for at in affected {
-            let attempt = start.filter(|(starting, _)| *starting == at).map(|(_, attempt)| attempt);
-            self.emit(self.call_target(at), event(attempt));
-            let id = self.record.calls[at].id.clone();
+        for handle in affected {
+            let attempt = start.filter(|(starting, _)| *starting == handle).map(|(_, attempt)| attempt);
+            if attempt.is_some() {
+                // A start that was not made asks nobody.
+                self.withdraw_question(handle, "reset");
+            }
+            self.emit(self.call_target(handle), event(attempt));
+            let id = self.record.call(handle).id.clone();
             self.volatile.edits.remove(&id);
             match attempt {
                 // It was to be stopped, and never began.
                 Some(attempt) if self.volatile.cancelled_starts.contains(&(id, attempt)) => {
-                    self.close(at, CallOutcome::Cancelled(StartState::No));
+                    self.close(handle, CallOutcome::Cancelled(StartState::No));
                 }
                 // The schema may be another one.
-                _ => self.arguments_sealed(at),
+                _ => self.arguments_sealed(handle),
             }
         }
     }

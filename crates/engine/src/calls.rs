@@ -7,7 +7,7 @@ use crate::event::{ApprovalDecision, CallProgress, EventKind, ToolResult};
 use crate::input::{ArgumentValidation, TimerId};
 use crate::loop_guard;
 use crate::policy::{self, PolicyCase, PolicyDecision};
-use crate::record::{ApprovalAnswer, CallState, TurnPhase};
+use crate::record::{ApprovalAnswer, CallHandle, CallState, CallTarget, TurnPhase};
 use crate::schedule::{self, CommitState, ScheduleStage, ScheduledCall};
 use crate::setup::{CallRunner, Effect, OfferedTool, PollingMode, ToolConcurrency};
 use crate::tool_result::{broken_outcome, limit_output};
@@ -29,7 +29,7 @@ enum CallTransition {
 }
 
 impl TurnMachine<'_> {
-    // --- what happens by itself ---
+    // --- without an input ---
 
     /// While the model talks: calls that may start do.
     pub(crate) fn start_early(&mut self) -> bool {
@@ -38,18 +38,18 @@ impl TurnMachine<'_> {
 
     /// After the commit: every call moves towards its outcome. False if all wait for something outside.
     pub(crate) fn settle(&mut self) -> bool {
-        for at in self.calls_of_step() {
-            if self.record.calls[at].state != CallState::Sealed {
+        for handle in self.calls_of_step() {
+            if !self.record.call(handle).is_sealed() {
                 continue;
             }
-            match self.next_transition(at, CommitState::Done) {
+            match self.next_transition(handle, CommitState::Done) {
                 CallTransition::Wait | CallTransition::Ready(_) => {}
                 CallTransition::Refuse(outcome, rule) => {
-                    self.close_with_rule(at, outcome, rule);
+                    self.close_with_rule(handle, outcome, rule);
                     return true;
                 }
                 CallTransition::Ask { rule, question } => {
-                    self.request_approval(at, rule, question);
+                    self.request_approval(handle, rule, question);
                     return true;
                 }
             }
@@ -58,35 +58,36 @@ impl TurnMachine<'_> {
     }
 
     /// Calls of the current step in recorded order.
-    pub(crate) fn calls_of_step(&self) -> Vec<usize> {
+    pub(crate) fn calls_of_step(&self) -> Vec<CallHandle> {
         let step = self.record.step();
         let calls = &self.record.calls;
-        let mut of_step: Vec<usize> = (0..calls.len())
+        let mut of_step: Vec<CallHandle> = calls
+            .handles()
             .rev()
-            .take_while(|at| calls[*at].step == step)
-            .filter(|at| !calls[*at].hosted && !calls[*at].superseded)
+            .take_while(|handle| calls.get(*handle).step == step)
+            .filter(|handle| !calls.get(*handle).is_hosted() && !calls.get(*handle).is_superseded())
             .collect();
-        of_step.sort_unstable_by_key(|at| (calls[*at].recorded_order(), *at));
+        of_step.sort_unstable_by_key(|handle| (calls.get(*handle).recorded_order(), *handle));
         of_step
     }
 
     fn start_next(&mut self, commit: CommitState) -> bool {
         let order = self.calls_of_step();
-        if order.iter().all(|at| self.record.calls[*at].state != CallState::Sealed) {
+        if !order.iter().any(|handle| self.record.call(*handle).is_sealed()) {
             return false;
         }
         let mut scheduled = Vec::with_capacity(order.len());
         let mut rules = BTreeMap::new();
-        for at in &order {
-            let stage = match &self.record.calls[*at].state {
-                CallState::Preparing => ScheduleStage::NotReady,
-                CallState::AwaitingApproval { .. } => ScheduleStage::AwaitingApproval,
-                CallState::Running { .. } if self.runs_on_requester(*at) => ScheduleStage::Remote,
-                CallState::Running { .. } => ScheduleStage::Running,
-                CallState::Closed { .. } => ScheduleStage::Closed,
-                CallState::Sealed => match self.next_transition(*at, commit) {
+        for handle in &order {
+            let stage = match &self.record.call(*handle).state {
+                CallState::Preparing(_) => ScheduleStage::NotReady,
+                CallState::AwaitingApproval(_) => ScheduleStage::AwaitingApproval,
+                CallState::Running(_) if self.runs_on_requester(*handle) => ScheduleStage::Remote,
+                CallState::Running(_) => ScheduleStage::Running,
+                CallState::Closed(_) => ScheduleStage::Closed,
+                CallState::Sealed(_) => match self.next_transition(*handle, commit) {
                     CallTransition::Ready(rule) => {
-                        rules.insert(*at, rule);
+                        rules.insert(*handle, rule);
                         ScheduleStage::Ready
                     }
                     CallTransition::Wait | CallTransition::Refuse(..) | CallTransition::Ask { .. } => {
@@ -94,7 +95,7 @@ impl TurnMachine<'_> {
                     }
                 },
             };
-            let tool = self.tool_of(*at);
+            let tool = self.tool_of(*handle);
             let effect = tool.map_or(Effect::External, |tool| tool.effect);
             scheduled.push(ScheduledCall {
                 stage,
@@ -113,18 +114,21 @@ impl TurnMachine<'_> {
     }
 
     /// True if the requester of the turn runs it.
-    fn runs_on_requester(&self, at: usize) -> bool {
-        self.tool_of(at).is_some_and(|tool| tool.runs == CallRunner::Requester)
+    fn runs_on_requester(&self, handle: CallHandle) -> bool {
+        self.tool_of(handle).is_some_and(|tool| tool.runs == CallRunner::Requester)
     }
 
-    pub(crate) fn tool_of(&self, at: usize) -> Option<&OfferedTool> {
-        self.record.calls[at].tool.and_then(|tool| self.setup.tools.get(tool))
+    pub(crate) fn tool_of(&self, handle: CallHandle) -> Option<&OfferedTool> {
+        match self.record.call(handle).target {
+            CallTarget::Offered(tool) => self.setup.tools.get(tool),
+            CallTarget::Unknown | CallTarget::Hosted => None,
+        }
     }
 
     /// Decides the next transition of a sealed call, in the order of a person's questions: is it a call at all, is there such
     /// a tool, do the arguments fit, may it run, does it go in circles?
-    fn next_transition(&self, at: usize, commit: CommitState) -> CallTransition {
-        let call = &self.record.calls[at];
+    fn next_transition(&self, handle: CallHandle, commit: CommitState) -> CallTransition {
+        let call = self.record.call(handle);
         let refuse = |why| match commit {
             // A contradiction may still come; nothing is said before the commit.
             CommitState::Open => CallTransition::Wait,
@@ -133,23 +137,22 @@ impl TurnMachine<'_> {
         if self.record.tools_off_after.is_some_and(|after| call.step > after) {
             return refuse(NotStarted::Limit { limit: "iterations_max".into() });
         }
-        if at >= self.setup.limits.calls_per_turn_max as usize {
+        if handle.ordinal() >= self.setup.limits.calls_per_turn_max as usize {
             return refuse(NotStarted::Limit { limit: "calls_per_turn_max".into() });
         }
-        match (&call.arguments, commit) {
-            (Some(Err((why, _))), CommitState::Done) => {
-                return CallTransition::Refuse(broken_outcome(why), None);
-            }
-            (Some(Ok(_)), _) => {}
-            _ => return CallTransition::Wait,
+        let Some(input) = call.input() else { return CallTransition::Wait };
+        match (&input.arguments, commit) {
+            (Ok(_), _) => {}
+            (Err((why, _)), CommitState::Done) => return CallTransition::Refuse(broken_outcome(why), None),
+            (Err(_), CommitState::Open) => return CallTransition::Wait,
         }
-        let Some(tool) = self.tool_of(at) else { return refuse(self.unknown_tool(&call.wire_name)) };
+        let Some(tool) = self.tool_of(handle) else { return refuse(self.unknown_tool(&call.wire_name)) };
         if tool.runs == (CallRunner::Client { client_id: None }) {
             return refuse(NotStarted::NoViewer);
         }
         if !schedule::may_start(
             tool.effect,
-            call.seal.unwrap_or(SealEvidence::Balanced),
+            input.seal.unwrap_or(SealEvidence::Balanced),
             commit,
             self.setup.start,
         ) {
@@ -167,20 +170,29 @@ impl TurnMachine<'_> {
             }
             None => return CallTransition::Wait,
         }
-        self.start_transition(at, tool, commit)
+        self.start_transition(handle, tool, commit)
     }
 
-    fn start_transition(&self, at: usize, tool: &OfferedTool, commit: CommitState) -> CallTransition {
-        let (call, Some(case)) = (&self.record.calls[at], self.case(at)) else { return CallTransition::Wait };
+    fn start_transition(
+        &self,
+        handle: CallHandle,
+        tool: &OfferedTool,
+        commit: CommitState,
+    ) -> CallTransition {
+        let (call, Some(case)) = (self.record.call(handle), self.case(handle)) else {
+            return CallTransition::Wait;
+        };
         match &call.answer {
             Some(ApprovalAnswer { decision: ApprovalDecision::Deny, reason, .. }) => {
                 return CallTransition::Refuse(CallOutcome::Denied { reason: reason.clone() }, None);
             }
-            Some(answer) if answer.applies_to(&case) => return CallTransition::Ready(call.rule.clone()),
+            Some(answer) if answer.applies_to(&case) => {
+                return CallTransition::Ready(call.rule().map(str::to_owned));
+            }
             // It was given for something else: the call asks again. R: A3
             Some(_) | None => {}
         }
-        let decision = match (self.evaluate_policy(&case), self.check_loop_guard(at, tool)) {
+        let decision = match (self.evaluate_policy(&case), self.check_loop_guard(handle, tool)) {
             (PolicyDecision::Deny { rule, reason }, _) => PolicyDecision::Deny { rule, reason },
             (decision, loop_guard::LoopAction::Run) => decision,
             (_, loop_guard::LoopAction::Ask(_)) => {
@@ -205,7 +217,7 @@ impl TurnMachine<'_> {
             (PolicyDecision::Allow { rule }, _) => CallTransition::Ready(Some(rule)),
             (_, CommitState::Open) => CallTransition::Wait,
             (PolicyDecision::Ask { rule }, CommitState::Done) => {
-                let question = match (self.check_loop_guard(at, tool), rule.as_str()) {
+                let question = match (self.check_loop_guard(handle, tool), rule.as_str()) {
                     (loop_guard::LoopAction::Ask(cycle), policy::rule_name::LOOP_GUARD) => {
                         wording::loop_question(&tool.name, cycle)
                     }
@@ -221,34 +233,34 @@ impl TurnMachine<'_> {
     }
 
     /// Asks the loop guard about a call that is about to start.
-    fn check_loop_guard(&self, at: usize, tool: &OfferedTool) -> loop_guard::LoopAction {
+    fn check_loop_guard(&self, handle: CallHandle, tool: &OfferedTool) -> loop_guard::LoopAction {
         let history = self.record.guard_history();
         if tool.polling == PollingMode::Poller || history.is_empty() {
             loop_guard::LoopAction::Run
         } else {
-            loop_guard::evaluate(&history, self.record.calls[at].guard_hash(), &self.setup.guard)
+            loop_guard::evaluate(&history, self.record.call(handle).guard_hash(), &self.setup.guard)
         }
     }
 
     // --- the single steps of a call's life ---
 
     /// The arguments are final as far as the stream says: they are checked while it goes on.
-    pub(crate) fn arguments_sealed(&mut self, at: usize) {
-        let call = &self.record.calls[at];
+    pub(crate) fn arguments_sealed(&mut self, handle: CallHandle) {
+        let call = self.record.call(handle);
         let (id, version) = (call.id.clone(), call.version);
         if self.volatile.cancel_when_sealed.remove(&id) {
-            self.close(at, CallOutcome::Cancelled(StartState::No));
+            self.close(handle, CallOutcome::Cancelled(StartState::No));
             return;
         }
         if let Some(arguments) = call.effective_arguments().cloned() {
-            self.request_validation(at, arguments, CheckSubject::Arguments(version));
+            self.request_validation(handle, arguments, CheckSubject::Arguments(version));
         }
     }
 
-    pub(crate) fn start_tool(&mut self, at: usize, commit: CommitState, rule: Option<String>) {
-        self.withdraw_question(at, "reset");
+    pub(crate) fn start_tool(&mut self, handle: CallHandle, commit: CommitState, rule: Option<String>) {
+        self.withdraw_question(handle, "reset");
         let (call, Some(PolicyCase { tool, fingerprint, arguments })) =
-            (&self.record.calls[at], self.case(at))
+            (self.record.call(handle), self.case(handle))
         else {
             return;
         };
@@ -261,7 +273,7 @@ impl TurnMachine<'_> {
         let name = tool.name.clone();
         let client_id = tool.runs.client_id().map(str::to_owned);
         self.emit(
-            self.call_target(at),
+            self.call_target(handle),
             EventKind::ToolStart {
                 early: early == EarlyStart::Yes,
                 attempt,
@@ -270,7 +282,7 @@ impl TurnMachine<'_> {
             },
         );
         match client_id {
-            Some(client_id) => self.offer_call(at, client_id, CallOfferKind::First),
+            Some(client_id) => self.offer_call(handle, client_id, CallOfferKind::First),
             None => {
                 let call = id.clone();
                 self.push_action(TurnAction::StartTool {
@@ -283,43 +295,40 @@ impl TurnMachine<'_> {
                 });
             }
         }
-        if let Some(deadline) = self.tool_deadline(at) {
+        if let Some(deadline) = self.tool_deadline(handle) {
             self.set_timer(TimerId::Tool { call: id, attempt }, deadline);
         }
     }
 
     /// The one and only end of a call.
-    pub(crate) fn close(&mut self, at: usize, outcome: CallOutcome) {
-        self.close_with(at, outcome, |_| {});
+    pub(crate) fn close(&mut self, handle: CallHandle, outcome: CallOutcome) {
+        self.close_with(handle, outcome, |_| {});
     }
 
-    fn close_with_rule(&mut self, at: usize, outcome: CallOutcome, rule: Option<String>) {
-        self.close_with(at, outcome, |result| result.rule = rule);
+    fn close_with_rule(&mut self, handle: CallHandle, outcome: CallOutcome, rule: Option<String>) {
+        self.close_with(handle, outcome, |result| result.rule = rule);
     }
 
     /// The same; `more` adds what the outcome itself does not say.
     pub(crate) fn close_with(
         &mut self,
-        at: usize,
+        handle: CallHandle,
         outcome: CallOutcome,
         extend: impl FnOnce(&mut ToolResult),
     ) {
-        if self.record.calls[at].is_closed() {
+        if self.record.call(handle).is_closed() {
             return;
         }
-        self.withdraw_question(at, "end");
-        let call = &self.record.calls[at];
-        let ran = match call.state {
-            CallState::Running { since } => Some((since, self.now.abs_diff(since))),
-            _ => None,
-        };
+        self.withdraw_question(handle, "end");
+        let call = self.record.call(handle);
+        let ran = call.run().map(|run| (run.since, self.now.abs_diff(run.since)));
         let outcome = reconcile_with_run(
             limit_output(outcome, self.setup.limits.output_bytes_max),
             ran.map(|(_, ms)| ms),
         );
         // Before the step's end nobody knows whether it will be committed.
         let in_history = match self.record.phase {
-            TurnPhase::Streaming { .. } => None,
+            TurnPhase::Streaming(_) => None,
             _ => Some(self.record.is_in_history(call.step)),
         };
         let ran = match outcome {
@@ -331,64 +340,66 @@ impl TurnMachine<'_> {
         let is_denied = matches!(outcome, CallOutcome::Denied { .. });
         let mut result = ToolResult::new(&outcome, ran, in_history);
         extend(&mut result);
-        result.rule = result.rule.or_else(|| self.record.calls[at].rule.clone()).filter(|_| is_denied);
-        self.emit(self.call_target(at), EventKind::ToolResult(result));
+        let last_rule = || self.record.call(handle).rule().map(str::to_owned);
+        result.rule = result.rule.or_else(last_rule).filter(|_| is_denied);
+        self.emit(self.call_target(handle), EventKind::ToolResult(result));
     }
 
-    // --- what tools and people say ---
+    // --- reports of tools and people ---
 
     pub(crate) fn tool_progress(&mut self, call: &CallId, attempt: u32, progress: CallProgress) {
-        if let Some(at) = self.running_call(call, attempt)
-            && self.record.calls[at].progress_events < self.setup.limits.progress_events_max
+        if let Some(handle) = self.running_call(call, attempt)
+            && let Some(run) = self.record.call(handle).run()
+            && run.progress_events < self.setup.limits.progress_events_max
         {
-            self.emit(self.call_target(at), EventKind::ToolProgress(progress));
+            self.emit(self.call_target(handle), EventKind::ToolProgress(progress));
         }
     }
 
     pub(crate) fn tool_ended(&mut self, call: &CallId, attempt: u32, outcome: CallOutcome) {
-        if let Some(at) = self.running_call(call, attempt) {
-            self.close(at, outcome);
+        if let Some(handle) = self.running_call(call, attempt) {
+            self.close(handle, outcome);
         }
     }
 
-    pub(crate) fn running_call(&self, call: &CallId, attempt: u32) -> Option<usize> {
-        self.record.find_call(call).filter(|at| {
-            let call = &self.record.calls[*at];
-            matches!(call.state, CallState::Running { .. }) && call.attempts == attempt
+    pub(crate) fn running_call(&self, call: &CallId, attempt: u32) -> Option<CallHandle> {
+        self.record.find_call(call).filter(|handle| {
+            let call = self.record.call(*handle);
+            call.run().is_some() && call.attempts == attempt
         })
     }
 
     // --- stopping one call --- R: T8
 
     pub(crate) fn cancel_call(&mut self, call: &CallId) {
-        let Some(at) = self.record.find_call(call) else { return };
-        if self.record.calls[at].hosted {
+        let Some(handle) = self.record.find_call(call) else { return };
+        if self.record.call(handle).is_hosted() {
             return;
         }
-        match &self.record.calls[at].state {
-            CallState::Closed { .. } => {}
-            // The model goes on talking: its arguments are needed for a true history, so the end waits for them.
-            CallState::Preparing => {
+        match &self.record.call(handle).state {
+            CallState::Closed(_) => {}
+            // The model continues: its arguments are needed for a true history, so the end waits for them.
+            CallState::Preparing(_) => {
                 self.volatile.cancel_when_sealed.insert(call.clone());
             }
-            CallState::Sealed => self.close(at, CallOutcome::Cancelled(StartState::No)),
-            CallState::AwaitingApproval { .. } => {
-                self.resolve(at, &ApprovalInput::denial("cancel", None), None);
-                self.close(at, CallOutcome::Cancelled(StartState::No));
+            CallState::Sealed(_) => self.close(handle, CallOutcome::Cancelled(StartState::No)),
+            CallState::AwaitingApproval(_) => {
+                self.resolve(handle, &ApprovalInput::denial("cancel", None), None);
+                self.close(handle, CallOutcome::Cancelled(StartState::No));
             }
-            CallState::Running { .. } => self.cancel_running(at),
+            CallState::Running(_) => self.cancel_running(handle),
         }
     }
 
     /// Asks a running tool to stop; it may say how it ended for a moment. Once for each start.
-    pub(crate) fn cancel_running(&mut self, at: usize) {
-        let call = &self.record.calls[at];
+    pub(crate) fn cancel_running(&mut self, handle: CallHandle) {
+        let call = self.record.call(handle);
         let start = (call.id.clone(), call.attempts);
         if !self.volatile.cancelled_starts.insert(start.clone()) {
             return;
         }
-        let by = if self.record.phase == TurnPhase::Stopping { "stop" } else { "cancel" };
-        self.withdraw_question(at, by);
+        let by = if self.record.is_stopping() { "stop" } else { "cancel" };
+        self.withdraw_question(handle, by);
         let (call, attempt) = start;
         self.push_action(TurnAction::CancelTool { call: call.clone(), attempt });
         let deadline = self.now.saturating_add_unsigned(self.setup.limits.cancel_grace_ms);
@@ -397,40 +408,40 @@ impl TurnMachine<'_> {
 
     pub(crate) fn cancel_grace_expired(&mut self, call: &CallId, attempt: u32) {
         let was_asked = self.volatile.cancelled_starts.contains(&(call.clone(), attempt));
-        if let Some(at) = self.running_call(call, attempt).filter(|_| was_asked) {
-            self.close_cancelled(at);
+        if let Some(handle) = self.running_call(call, attempt).filter(|_| was_asked) {
+            self.close_cancelled(handle);
         }
     }
 
     /// Ends a running call without its own word.
-    pub(crate) fn close_cancelled(&mut self, at: usize) {
-        let partial = self.partial_output(at);
-        self.close(at, CallOutcome::Cancelled(StartState::Yes { ran_ms: 0, partial }));
+    pub(crate) fn close_cancelled(&mut self, handle: CallHandle) {
+        let partial = self.partial_output(handle);
+        self.close(handle, CallOutcome::Cancelled(StartState::Yes { ran_ms: 0, partial }));
     }
 
     pub(crate) fn tool_timed_out(&mut self, call: &CallId, attempt: u32) {
-        let Some(at) = self.running_call(call, attempt) else { return };
-        let waited_for_person =
-            self.record.calls[at].elicitation.is_some() || self.record.calls[at].asked_ms > 0;
+        let Some(handle) = self.running_call(call, attempt) else { return };
+        let run = self.record.call(handle).run();
+        let waited_for_person = run.is_some_and(|run| run.elicitation.is_some() || run.asked_ms > 0);
         if let Some(deadline) =
-            self.tool_deadline(at).filter(|deadline| waited_for_person && *deadline > self.now)
+            self.tool_deadline(handle).filter(|deadline| waited_for_person && *deadline > self.now)
         {
             // Time stood still while a person was asked.
             self.set_timer(TimerId::Tool { call: call.clone(), attempt }, deadline);
             return;
         }
-        let limit_ms = self.tool_of(at).map_or(0, |tool| tool.timeout_ms);
-        if self.tool_of(at).is_some_and(|tool| tool.runs.is_remote()) {
+        let limit_ms = self.tool_of(handle).map_or(0, |tool| tool.timeout_ms);
+        if self.tool_of(handle).is_some_and(|tool| tool.runs.is_remote()) {
             self.push_action(TurnAction::CancelTool { call: call.clone(), attempt });
-            return self.client_timed_out(at, limit_ms);
+            return self.client_timed_out(handle, limit_ms);
         }
-        let partial = self.partial_output(at);
+        let partial = self.partial_output(handle);
         self.push_action(TurnAction::CancelTool { call: call.clone(), attempt });
-        self.close(at, CallOutcome::TimedOut { limit_ms, partial });
+        self.close(handle, CallOutcome::TimedOut { limit_ms, partial });
     }
 
-    fn partial_output(&self, at: usize) -> Option<ToolOutput> {
-        let partial = &self.record.calls[at].partial;
+    fn partial_output(&self, handle: CallHandle) -> Option<ToolOutput> {
+        let partial = &self.record.call(handle).run()?.partial;
         (!partial.is_empty()).then(|| ToolOutput::text(partial.clone()))
     }
 }

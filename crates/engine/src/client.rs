@@ -9,7 +9,7 @@
 use crate::action::TurnAction;
 use crate::event::CallError;
 use crate::input::TimerId;
-use crate::record::CallState;
+use crate::record::{CallHandle, CallState, CallTarget};
 use crate::turn::{Turn, TurnMachine};
 use crate::wait_notice;
 use crate::wording;
@@ -66,18 +66,24 @@ impl Turn {
     /// Looks up the state of a client-side call.
     pub fn client_call_state(&self, call: &CallId) -> ClientCallState {
         let (setup, record) = self.setup_and_record();
-        let Some(call) = record.find_call(call).map(|at| &record.calls[at]) else {
+        let Some(handle) = record.find_call(call) else {
             return ClientCallState::Unknown;
         };
-        let tool = call.tool.and_then(|tool| setup.tools.get(tool));
+        let call = record.call(handle);
+        let tool = match call.target {
+            CallTarget::Offered(tool) => setup.tools.get(tool),
+            CallTarget::Unknown | CallTarget::Hosted => None,
+        };
         let by_client = tool.is_some_and(|tool| tool.runs.is_remote());
         match &call.state {
             _ if !by_client || call.attempts == 0 => ClientCallState::Unknown,
-            CallState::Running { .. } => ClientCallState::Waiting,
-            CallState::Closed { outcome: CallOutcome::TimedOut { .. }, .. } => ClientCallState::TimedOut,
-            CallState::Closed { .. } => ClientCallState::Closed,
+            CallState::Running(_) => ClientCallState::Waiting,
+            CallState::Closed(closed) if matches!(closed.outcome, CallOutcome::TimedOut { .. }) => {
+                ClientCallState::TimedOut
+            }
+            CallState::Closed(_) => ClientCallState::Closed,
             // Its arguments were contradicted: it will be offered again.
-            CallState::Preparing | CallState::Sealed | CallState::AwaitingApproval { .. } => {
+            CallState::Preparing(_) | CallState::Sealed(_) | CallState::AwaitingApproval(_) => {
                 ClientCallState::Closed
             }
         }
@@ -86,9 +92,9 @@ impl Turn {
 
 impl TurnMachine<'_> {
     /// Asks the client to run a call that has been started.
-    pub(crate) fn offer_call(&mut self, at: usize, client_id: String, kind: CallOfferKind) {
-        let call = &self.record.calls[at];
-        let (Some(case), Some(until)) = (self.case(at), self.tool_deadline(at)) else { return };
+    pub(crate) fn offer_call(&mut self, handle: CallHandle, client_id: String, kind: CallOfferKind) {
+        let call = self.record.call(handle);
+        let (Some(case), Some(until)) = (self.case(handle), self.tool_deadline(handle)) else { return };
         let (call, attempt) = (call.id.clone(), call.attempts);
         let (tool, arguments) = (case.tool.name.clone(), case.arguments.clone());
         let fingerprint = match kind {
@@ -109,24 +115,24 @@ impl TurnMachine<'_> {
     }
 
     /// After a restart: the wait of a client-side call goes on. False if this is none.
-    pub(crate) fn resume_client_wait(&mut self, at: usize) -> bool {
-        let Some(tool) = self.tool_of(at).filter(|tool| tool.runs.is_remote()) else { return false };
+    pub(crate) fn resume_client_wait(&mut self, handle: CallHandle) -> bool {
+        let Some(tool) = self.tool_of(handle).filter(|tool| tool.runs.is_remote()) else { return false };
         let client_id = tool.runs.client_id().map(str::to_owned);
-        let Some(deadline) = self.tool_deadline(at) else { return false };
+        let Some(deadline) = self.tool_deadline(handle) else { return false };
         if let Some(client_id) = client_id {
-            self.offer_call(at, client_id, CallOfferKind::Repeated);
+            self.offer_call(handle, client_id, CallOfferKind::Repeated);
         }
-        let call = &self.record.calls[at];
+        let call = self.record.call(handle);
         self.set_timer(TimerId::Tool { call: call.id.clone(), attempt: call.attempts }, deadline);
         true
     }
 
     /// The first answer in time wins. `attempt` = the start that it answers, if the client says so.
     pub(crate) fn client_answered(&mut self, call: &CallId, attempt: Option<u32>, answer: ClientAnswer) {
-        let Some(at) = self.record.find_call(call) else { return };
-        let call = &self.record.calls[at];
-        let is_running = matches!(call.state, CallState::Running { .. });
-        let by_client = self.tool_of(at).is_some_and(|tool| tool.runs.is_remote());
+        let Some(handle) = self.record.find_call(call) else { return };
+        let call = self.record.call(handle);
+        let is_running = call.run().is_some();
+        let by_client = self.tool_of(handle).is_some_and(|tool| tool.runs.is_remote());
         if !is_running || !by_client || attempt.is_some_and(|attempt| attempt != call.attempts) {
             return;
         }
@@ -139,13 +145,13 @@ impl TurnMachine<'_> {
                 partial: None,
             },
         };
-        self.close_with(at, outcome, |result| result.applied = applied);
+        self.close_with(handle, outcome, |result| result.applied = applied);
     }
 
     /// The client did not answer in time.
-    pub(crate) fn client_timed_out(&mut self, at: usize, limit_ms: u64) {
+    pub(crate) fn client_timed_out(&mut self, handle: CallHandle, limit_ms: u64) {
         let partial = None;
-        self.close_with(at, CallOutcome::TimedOut { limit_ms, partial }, |result| {
+        self.close_with(handle, CallOutcome::TimedOut { limit_ms, partial }, |result| {
             let error = CallError { code: "client_gone".into(), ..result.error.take().unwrap_or_default() };
             result.error = Some(CallError { message: Some(wording::client_timed_out()), ..error });
         });

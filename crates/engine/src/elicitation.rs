@@ -16,7 +16,7 @@ use crate::action::TurnAction;
 use crate::event::{ApprovalDecision, EventKind, QuestionKind};
 use crate::id::{ApprovalId, UnixMillis};
 use crate::input::{ApprovalTarget, TimerId};
-use crate::record::{CallState, OpenElicitation, QuestionResolution, TurnPhase};
+use crate::record::{CallHandle, CallRecord, QuestionResolution};
 use crate::setup::{ApprovalRule, CallRunner};
 use crate::turn::{Turn, TurnMachine};
 use crate::wording;
@@ -109,11 +109,10 @@ impl Turn {
             return QuestionState::Answered(answered.clone());
         }
         let Some((kind, call, number)) = question.parts() else { return QuestionState::Unknown };
-        let Some(at) = record.find_call(&call) else { return QuestionState::Unknown };
-        let call = &record.calls[at];
-        let is_asked =
-            matches!(&call.state, CallState::AwaitingApproval { approval, .. } if *approval == *question);
-        let is_elicited = call.elicitation.as_ref().is_some_and(|asking| asking.approval == *question);
+        let Some(handle) = record.find_call(&call) else { return QuestionState::Unknown };
+        let call = record.call(handle);
+        let is_asked = call.open_approval().is_some_and(|open| open.approval_id == *question);
+        let is_elicited = call.elicitation().is_some_and(|open| open.approval_id == *question);
         match number {
             _ if is_asked || is_elicited => QuestionState::Open,
             0 => QuestionState::Unknown,
@@ -129,7 +128,7 @@ impl Turn {
     /// True once a call has its outcome; `None` = there is no such call.
     pub fn is_call_closed(&self, call: &CallId) -> Option<bool> {
         let (_, record) = self.setup_and_record();
-        record.find_call(call).map(|at| record.calls[at].is_closed())
+        record.find_call(call).map(|handle| record.call(handle).is_closed())
     }
 }
 
@@ -143,24 +142,24 @@ impl TurnMachine<'_> {
     ) {
         let answer = match self.running_call(call, attempt) {
             None => ToolAnswer::Cancel,
-            Some(at) => match self.automatic_answer(at) {
+            Some(handle) => match self.automatic_answer(handle) {
                 Some(answer) => answer,
-                None => return self.ask_person(at, question_id, question),
+                None => return self.ask_person(handle, question_id, question),
             },
         };
         self.push_action(TurnAction::AnswerTool { call: call.clone(), attempt, question_id, answer });
     }
 
     /// The answer to a question that is not put to anyone.
-    fn automatic_answer(&mut self, at: usize) -> Option<ToolAnswer> {
-        let call = &self.record.calls[at];
-        let stopping = self.record.phase == TurnPhase::Stopping
+    fn automatic_answer(&mut self, handle: CallHandle) -> Option<ToolAnswer> {
+        let call = self.record.call(handle);
+        let stopping = self.record.is_stopping()
             || self.volatile.cancelled_starts.contains(&(call.id.clone(), call.attempts));
-        if stopping || call.elicitation.is_some() {
+        if stopping || call.elicitation().is_some() {
             return Some(ToolAnswer::Cancel);
         }
         if call.tool_questions >= self.setup.limits.questions_per_call_max {
-            let target = self.call_target(at);
+            let target = self.call_target(handle);
             let remedy = Some("Raise `questions_per_call_max` if the tool may ask so much.".to_owned());
             self.report_problem("questions_limit", None, String::new(), remedy, target);
             return Some(ToolAnswer::Cancel);
@@ -168,8 +167,8 @@ impl TurnMachine<'_> {
         matches!(self.setup.approval, ApprovalRule::DenyAll { .. }).then_some(ToolAnswer::Decline)
     }
 
-    fn ask_person(&mut self, at: usize, question_id: u64, question: ToolQuestion) {
-        let call = &self.record.calls[at];
+    fn ask_person(&mut self, handle: CallHandle, question_id: u64, question: ToolQuestion) {
+        let call = self.record.call(handle);
         let approval_id = ApprovalId::new(format!("{}.q{}", call.id, call.questions + 1));
         let expires_at = self.setup.limits.approval_ms_max.map(|ms| self.now.saturating_add_unsigned(ms));
         let (schema, url) = match question.mode {
@@ -190,20 +189,21 @@ impl TurnMachine<'_> {
             schema,
             url,
         };
-        self.emit(self.call_target(at), request);
+        self.emit(self.call_target(handle), request);
         if let Some(at) = expires_at {
             self.set_timer(TimerId::Approval(approval_id), at);
         }
     }
 
     /// The call that asks this, if it is a question of a tool.
-    pub(crate) fn call_with_question(&self, question: &ApprovalId) -> Option<usize> {
-        let is_elicited = |asking: &OpenElicitation| asking.approval == *question;
-        self.record.calls.iter().position(|call| call.elicitation.as_ref().is_some_and(is_elicited))
+    pub(crate) fn call_with_question(&self, question: &ApprovalId) -> Option<CallHandle> {
+        let asks_it =
+            |call: &CallRecord| call.elicitation().is_some_and(|open| open.approval_id == *question);
+        self.record.calls.find(asks_it)
     }
 
     /// The call whose tool asks this, if it is one question of a tool. Answers to all questions are about calls.
-    pub(crate) fn call_of_elicitation(&self, question: &ApprovalTarget) -> Option<usize> {
+    pub(crate) fn call_of_elicitation(&self, question: &ApprovalTarget) -> Option<CallHandle> {
         match question {
             ApprovalTarget::One(id) => self.call_with_question(id),
             ApprovalTarget::All => None,
@@ -212,8 +212,8 @@ impl TurnMachine<'_> {
 
     /// A person answers a tool's question. One that is not open changes nothing.
     pub(crate) fn tool_question_answered(&mut self, question: &ApprovalId, answer: ToolAnswer, by: &str) {
-        if let Some(at) = self.call_with_question(question) {
-            self.resolve_question(at, answer, by, None);
+        if let Some(handle) = self.call_with_question(question) {
+            self.resolve_question(handle, answer, by, None);
         }
     }
 
@@ -221,33 +221,34 @@ impl TurnMachine<'_> {
     /// filled in.
     pub(crate) fn answer_elicitation_by_approval(
         &mut self,
-        at: usize,
+        handle: CallHandle,
         decision: ApprovalDecision,
         content: Option<Value>,
         by: &str,
     ) {
-        let needs_values =
-            self.record.calls[at].elicitation.as_ref().is_some_and(|asking| asking.needs_values);
+        let needs_values = self.record.call(handle).elicitation().is_some_and(|open| open.needs_values);
         match decision {
-            ApprovalDecision::Deny => self.resolve_question(at, ToolAnswer::Decline, by, None),
+            ApprovalDecision::Deny => self.resolve_question(handle, ToolAnswer::Decline, by, None),
             ApprovalDecision::Approve if needs_values && content.is_none() => {}
-            ApprovalDecision::Approve => self.resolve_question(at, ToolAnswer::Accept { content }, by, None),
+            ApprovalDecision::Approve => {
+                self.resolve_question(handle, ToolAnswer::Accept { content }, by, None)
+            }
         }
     }
 
-    pub(crate) fn tool_question_expired(&mut self, at: usize) {
+    pub(crate) fn tool_question_expired(&mut self, handle: CallHandle) {
         let reason = wording::expired(self.setup.limits.approval_ms_max);
-        self.resolve_question(at, ToolAnswer::Decline, "timer", Some(reason));
+        self.resolve_question(handle, ToolAnswer::Decline, "timer", Some(reason));
     }
 
     /// Nobody will answer any more; nothing happens if nothing is asked.
-    pub(crate) fn withdraw_question(&mut self, at: usize, by: &str) {
-        self.resolve_question(at, ToolAnswer::Cancel, by, None);
+    pub(crate) fn withdraw_question(&mut self, handle: CallHandle, by: &str) {
+        self.resolve_question(handle, ToolAnswer::Cancel, by, None);
     }
 
-    fn resolve_question(&mut self, at: usize, answer: ToolAnswer, by: &str, reason: Option<String>) {
-        let call = &self.record.calls[at];
-        let Some(OpenElicitation { approval, .. }) = call.elicitation.clone() else { return };
+    fn resolve_question(&mut self, handle: CallHandle, answer: ToolAnswer, by: &str, reason: Option<String>) {
+        let call = self.record.call(handle);
+        let Some(approval) = call.elicitation().map(|open| open.approval_id.clone()) else { return };
         let (id, attempt) = (call.id.clone(), call.attempts);
         let (decision, content) = match &answer {
             ToolAnswer::Accept { content } => (ApprovalDecision::Approve, content.clone()),
@@ -265,12 +266,12 @@ impl TurnMachine<'_> {
             answer: Some(answer.action_name().to_owned()),
             content,
         };
-        self.emit(self.call_target(at), resolved);
+        self.emit(self.call_target(handle), resolved);
         // Unknown after a takeover: the tool that asked is gone.
         if let Some(question_id) = self.volatile.tool_questions.remove(&approval) {
             self.push_action(TurnAction::AnswerTool { call: id.clone(), attempt, question_id, answer });
         }
-        if let Some(deadline) = self.tool_deadline(at) {
+        if let Some(deadline) = self.tool_deadline(handle) {
             self.set_timer(TimerId::Tool { call: id, attempt }, deadline);
         }
     }
@@ -279,21 +280,19 @@ impl TurnMachine<'_> {
 
     /// Time at which the machine gives a running tool up: its limit, the time that its executor may take to say so, and the time
     /// that people were asked.
-    pub(crate) fn tool_deadline(&self, at: usize) -> Option<UnixMillis> {
-        let call = &self.record.calls[at];
-        let CallState::Running { since } = call.state else { return None };
-        let tool = self.tool_of(at)?;
+    pub(crate) fn tool_deadline(&self, handle: CallHandle) -> Option<UnixMillis> {
+        let call = self.record.call(handle);
+        let run = call.run()?;
+        let tool = self.tool_of(handle)?;
         let grace_ms = match tool.runs {
             CallRunner::Client { .. } | CallRunner::Requester => 0,
             CallRunner::Here => self.setup.limits.tool_overrun_ms,
         };
         let cap = self.setup.limits.asked_ms_max;
-        let paused_ms = match call.elicitation {
-            Some(_) => cap,
-            None => call.asked_ms.min(cap),
-        };
+        let paused_ms = if run.elicitation.is_some() { cap } else { run.asked_ms.min(cap) };
         Some(
-            since.saturating_add_unsigned(tool.timeout_ms.saturating_add(grace_ms).saturating_add(paused_ms)),
+            run.since
+                .saturating_add_unsigned(tool.timeout_ms.saturating_add(grace_ms).saturating_add(paused_ms)),
         )
     }
 }

@@ -3,8 +3,9 @@
 use crate::action::TurnAction;
 use crate::approvals::ApprovalInput;
 use crate::event::{BlockStart, EventKind, SessionStats, TurnFault, TurnStatus};
+use crate::input::TimerId;
 use crate::loop_guard;
-use crate::record::{CallState, StepEnd, TurnPhase, code};
+use crate::record::{CallHandle, CallState, PendingEnd, StepEnd, TurnPhase, code};
 use crate::schedule::CommitState;
 use crate::setup::OnInterrupted;
 use crate::turn::{EventTarget, TurnMachine};
@@ -17,7 +18,7 @@ impl TurnMachine<'_> {
     /// If every call of the step is closed: on to what follows. False while one is open.
     pub(crate) fn finish_step(&mut self) -> bool {
         let calls = self.calls_of_step();
-        if calls.iter().any(|at| !self.record.calls[*at].is_closed()) {
+        if calls.iter().any(|handle| !self.record.call(*handle).is_closed()) {
             return false;
         }
         let lost = self.record.phase == TurnPhase::Lost;
@@ -54,27 +55,24 @@ impl TurnMachine<'_> {
     }
 
     fn note_empty_reply(&mut self) {
-        let silent = self.record.blocks as usize == self.record.delivered_messages.len();
-        if silent {
+        let is_silent = self.record.blocks as usize == self.record.delivered_messages().count();
+        if is_silent {
             self.notice("empty_reply", wording::empty_reply());
         }
     }
 
     /// A word to the model, or the end of its circles.
     // R: T10
-    fn note_loop(&mut self, calls: &[usize]) {
-        let stopped = calls.iter().any(|at| match &self.record.calls[*at].state {
-            CallState::Closed { outcome: CallOutcome::NotStarted(NotStarted::Limit { limit }), .. } => {
-                limit == "loop_guard"
-            }
-            _ => false,
+    fn note_loop(&mut self, calls: &[CallHandle]) {
+        let stopped = calls.iter().any(|handle| {
+            let outcome = self.record.call(*handle).closed().map(|closed| &closed.outcome);
+            matches!(outcome, Some(CallOutcome::NotStarted(NotStarted::Limit { limit })) if limit == "loop_guard")
         });
         if stopped {
             self.notice(code::LOOP_STOPPED, wording::loop_stopped());
             return;
         }
-        let step = self.record.step();
-        if self.record.notes.iter().any(|(after, _)| *after == step) {
+        if self.record.steps.last().is_some_and(|step| !step.notes.is_empty()) {
             return;
         }
         if let Some(cycle) = loop_guard::find_cycle(&self.record.guard_history(), &self.setup.guard) {
@@ -93,10 +91,10 @@ impl TurnMachine<'_> {
     // --- stopping --- R: T8
 
     pub(crate) fn cancel(&mut self, why: String) {
-        if self.record.phase == TurnPhase::Stopping {
+        if self.record.is_stopping() {
             // Asked twice: nobody waits for tools any more.
-            for at in self.running_calls() {
-                self.close_cancelled(at);
+            for handle in self.running_calls() {
+                self.close_cancelled(handle);
             }
             return;
         }
@@ -110,14 +108,11 @@ impl TurnMachine<'_> {
 
     fn stop(&mut self, stop: TurnStopCause) {
         // After a failure there is nothing left to abort.
-        if matches!(self.record.phase, TurnPhase::Streaming { .. })
-            && matches!(stop, TurnStopCause::Notice(..))
-        {
-            let (step, attempt) = (self.record.step(), self.record.attempt);
+        if let (Some(reply), TurnStopCause::Notice(..)) = (self.record.reply(), &stop) {
+            let (step, attempt) = (self.record.step(), reply.attempt.number);
             self.push_action(TurnAction::AbortModel { step, attempt });
         }
-        let step_is_open =
-            matches!(self.record.phase, TurnPhase::Streaming { .. } | TurnPhase::Backoff { .. });
+        let step_is_open = self.record.step_is_open();
         self.close_block();
         self.cut_open_calls();
         let finish = match stop {
@@ -148,37 +143,35 @@ impl TurnMachine<'_> {
         self.start_block(BlockStart::Error(fault));
     }
 
-    fn running_calls(&self) -> Vec<usize> {
-        let is_running = |at: &usize| matches!(self.record.calls[*at].state, CallState::Running { .. });
-        (0..self.record.calls.len()).filter(is_running).collect()
+    fn running_calls(&self) -> Vec<CallHandle> {
+        self.record.calls.select(|call| call.run().is_some())
     }
 
     /// While stopping: everything that does not run is closed, everything that runs is asked to stop.
     pub(crate) fn settle_stopping(&mut self) -> bool {
-        let by_user =
-            self.record.pending_end.as_ref().is_some_and(|ending| ending.status == TurnStatus::Cancelled);
+        let by_user = self.record.pending_end().is_some_and(|end| end.status == TurnStatus::Cancelled);
         let mut progressed = false;
-        for at in 0..self.record.calls.len() {
-            match &self.record.calls[at].state {
-                CallState::Closed { .. } => continue,
-                CallState::Running { .. } => {
+        for handle in self.record.calls.handles() {
+            match &self.record.call(handle).state {
+                CallState::Closed(_) => continue,
+                CallState::Running(_) => {
                     // Not a move: nothing changes until the tool or the timer answers.
-                    self.cancel_running(at);
+                    self.cancel_running(handle);
                     continue;
                 }
-                CallState::AwaitingApproval { .. } => {
-                    self.resolve(at, &ApprovalInput::denial("stop", None), None)
+                CallState::AwaitingApproval(_) => {
+                    self.resolve(handle, &ApprovalInput::denial("stop", None), None)
                 }
-                CallState::Preparing | CallState::Sealed => {}
+                CallState::Preparing(_) | CallState::Sealed(_) => {}
             }
-            self.close(at, self.outcome_if_stopped(at, by_user));
+            self.close(handle, self.outcome_if_stopped(handle, by_user));
             progressed = true;
         }
         progressed
     }
 
-    fn outcome_if_stopped(&self, at: usize, by_user: bool) -> CallOutcome {
-        match &self.record.calls[at].arguments {
+    fn outcome_if_stopped(&self, handle: CallHandle, by_user: bool) -> CallOutcome {
+        match self.record.call(handle).input().map(|input| &input.arguments) {
             Some(Ok(_)) if by_user => CallOutcome::Cancelled(StartState::No),
             Some(Err((why, _))) => crate::tool_result::broken_outcome(why),
             Some(Ok(_)) | None => CallOutcome::NotStarted(NotStarted::Interrupted),
@@ -192,25 +185,24 @@ impl TurnMachine<'_> {
         // R: S3. A turn that brings its process down each time does so only a few times.
         let too_often = self.record.takeovers > self.setup.limits.takeovers_max;
         let continues = self.setup.on_interrupted == OnInterrupted::Continue
-            && self.record.pending_end.is_none()
+            && self.record.pending_end().is_none()
             && !too_often;
-        for at in self.running_calls() {
-            let tool = self.record.calls[at].tool.and_then(|tool| self.setup.tools.get(tool));
-            let repeatable = tool.is_some_and(|tool| tool.effect.may_repeat());
+        for handle in self.running_calls() {
+            let repeatable = self.tool_of(handle).is_some_and(|tool| tool.effect.may_repeat());
             let committed = self.record.phase == TurnPhase::Settling;
-            if continues && self.resume_client_wait(at) {
+            if continues && self.resume_client_wait(handle) {
                 // The client is still there.
-            } else if continues && committed && repeatable && self.start_still_allowed(at) {
-                let rule = self.record.calls[at].rule.clone();
-                self.start_tool(at, CommitState::Done, rule);
+            } else if continues && committed && repeatable && self.start_still_allowed(handle) {
+                let rule = self.record.call(handle).rule().map(str::to_owned);
+                self.start_tool(handle, CommitState::Done, rule);
             } else {
-                self.close(at, CallOutcome::Unknown);
+                self.close(handle, CallOutcome::Unknown);
             }
         }
         if !continues {
-            if self.record.pending_end.is_none() {
+            if self.record.pending_end().is_none() {
                 self.stop(TurnStopCause::Notice(code::INTERRUPTED, wording::interrupted()));
-            } else if matches!(self.record.phase, TurnPhase::Streaming { .. } | TurnPhase::Backoff { .. }) {
+            } else if self.record.step_is_open() {
                 // The end was decided and the step not closed yet.
                 self.close_block();
                 self.cut_open_calls();
@@ -219,21 +211,21 @@ impl TurnMachine<'_> {
             return;
         }
         match self.record.phase {
-            TurnPhase::Streaming { .. } | TurnPhase::Backoff { .. } => self.restart_step(),
+            TurnPhase::Streaming(_) | TurnPhase::Backoff(_) => self.restart_step(),
             TurnPhase::Settling => self.recheck_calls(),
             TurnPhase::Fresh
             | TurnPhase::Between
             | TurnPhase::Lost
-            | TurnPhase::Stopping
-            | TurnPhase::Over => {}
+            | TurnPhase::Stopping(_)
+            | TurnPhase::Over(_) => {}
         }
     }
 
     /// True if whatever allowed the start that died still holds: nobody has seen a definition that came after it.
     // R: A3
-    fn start_still_allowed(&self, at: usize) -> bool {
-        let answer = self.record.calls[at].answer.as_ref();
-        self.case(at).is_some_and(|case| match answer {
+    fn start_still_allowed(&self, handle: CallHandle) -> bool {
+        let answer = self.record.call(handle).answer.as_ref();
+        self.case(handle).is_some_and(|case| match answer {
             Some(answer) => answer.applies_to(&case),
             None => case.fingerprint == case.tool.fingerprint,
         })
@@ -244,8 +236,8 @@ impl TurnMachine<'_> {
         self.close_block();
         self.cut_open_calls();
         let spans = self.record.steps.last().map(|step| step.spans.clone()).unwrap_or_default();
-        for part in spans {
-            let target = EventTarget { block: Some(part.block), ..self.step_target() };
+        for span in spans {
+            let target = EventTarget { block: Some(span.block), ..self.step_target() };
             self.emit(target, EventKind::BlockSuperseded { keep_chars: 0 });
         }
         self.end_step(None, None);
@@ -253,19 +245,19 @@ impl TurnMachine<'_> {
 
     /// Checks and timers died with the old process: ask for them again.
     fn recheck_calls(&mut self) {
-        for at in self.calls_of_step() {
-            match &self.record.calls[at].state {
-                CallState::Sealed => self.arguments_sealed(at),
-                CallState::AwaitingApproval { approval, expires_at, .. } => {
+        for handle in self.calls_of_step() {
+            match &self.record.call(handle).state {
+                CallState::Sealed(_) => self.arguments_sealed(handle),
+                CallState::AwaitingApproval(open) => {
                     // The answer may come in the new process, and then needs the check.
-                    let timer = crate::input::TimerId::Approval(approval.clone());
-                    let deadline = *expires_at;
-                    self.arguments_sealed(at);
+                    let timer = TimerId::Approval(open.approval_id.clone());
+                    let deadline = open.expires_at;
+                    self.arguments_sealed(handle);
                     if let Some(deadline) = deadline {
                         self.set_timer(timer, deadline);
                     }
                 }
-                CallState::Preparing | CallState::Running { .. } | CallState::Closed { .. } => {}
+                CallState::Preparing(_) | CallState::Running(_) | CallState::Closed(_) => {}
             }
         }
     }
@@ -273,9 +265,9 @@ impl TurnMachine<'_> {
     /// In a step that was lost: what did not run never will.
     pub(crate) fn settle_lost(&mut self) -> bool {
         let mut progressed = false;
-        for at in self.calls_of_step() {
-            if matches!(self.record.calls[at].state, CallState::Preparing | CallState::Sealed) {
-                self.close(at, self.outcome_if_stopped(at, false));
+        for handle in self.calls_of_step() {
+            if matches!(self.record.call(handle).state, CallState::Preparing(_) | CallState::Sealed(_)) {
+                self.close(handle, self.outcome_if_stopped(handle, false));
                 progressed = true;
             }
         }
@@ -289,13 +281,13 @@ impl TurnMachine<'_> {
         if self.record.calls.iter().any(|call| !call.is_closed()) {
             return false;
         }
-        let Some(ending) = self.record.pending_end.clone() else {
-            return self.finish_with(TurnStatus::Completed);
+        let TurnPhase::Stopping(PendingEnd { status, fault }) = self.record.phase.clone() else {
+            return false;
         };
-        if let Some(fault) = ending.fault.filter(|_| !self.record.error_emitted) {
+        if let Some(fault) = fault {
             self.emit(EventTarget::default(), EventKind::Error(fault));
         }
-        self.finish_with(ending.status)
+        self.finish_with(status)
     }
 
     fn finish_with(&mut self, status: TurnStatus) -> bool {

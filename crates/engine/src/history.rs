@@ -6,10 +6,12 @@
 // R: T9, M10
 
 use crate::canonical;
-use crate::record::{CallRecord, CallState, StepEnd, TurnRecord};
+use crate::record::{CallRecord, ClosedCall, StepEnd, TurnRecord};
 use crate::setup::{CallRunner, OfferedTool, TurnSetup, TurnStart};
 use crate::shorten::shorten_outputs;
-use throughline_wire::{Call, CallOutcome, ClosedStep, Message, ModelRequest, ToolChoice, UserPart};
+use throughline_wire::{
+    Call, CallArguments, CallOutcome, ClosedStep, Message, ModelRequest, ToolChoice, UserPart,
+};
 
 /// The next model call; `None` while a call has no outcome.
 pub(crate) fn next_request(
@@ -97,7 +99,7 @@ pub(crate) fn turn_messages(record: &TurnRecord, start: &TurnStart) -> Option<Ve
         if calls.iter().any(|call| !call.is_closed()) {
             return None;
         }
-        calls.retain(|call| !call.hosted && !call.superseded && record.is_in_history(number));
+        calls.retain(|call| !call.is_hosted() && !call.is_superseded() && record.is_in_history(number));
         calls.sort_by_key(|call| call.recorded_order());
         let calls: Vec<(Call, CallOutcome)> = calls.into_iter().filter_map(call_with_outcome).collect();
         let closed = ClosedStep {
@@ -113,10 +115,10 @@ pub(crate) fn turn_messages(record: &TurnRecord, start: &TurnStart) -> Option<Ve
             messages.push(Message::Step(closed));
         }
         // Notes and what the user says in between come after all outcomes of a step: nothing stands between a call and its outcome. R: T9
-        for (_, note) in record.notes.iter().filter(|(after, _)| *after == number) {
+        for note in &step.notes {
             messages.push(Message::User(vec![UserPart::Text { text: note.clone() }]));
         }
-        for delivered in record.delivered_messages.iter().filter(|delivered| delivered.after == number) {
+        for delivered in &step.messages {
             messages.push(Message::User(delivered.input.clone()));
         }
     }
@@ -125,11 +127,13 @@ pub(crate) fn turn_messages(record: &TurnRecord, start: &TurnStart) -> Option<Ve
 
 /// A call with how it ended.
 fn call_with_outcome(call: &CallRecord) -> Option<(Call, CallOutcome)> {
-    let CallState::Closed { outcome, .. } = &call.state else { return None };
-    let arguments = match &call.arguments {
-        Some(Ok(arguments)) => Ok(arguments.clone()),
-        Some(Err((_, raw))) => Err(raw.clone()),
-        None => Err(throughline_wire::RawArguments(call.text.clone())),
+    let ClosedCall { input, outcome, .. } = call.closed()?;
+    let arguments = match &input.arguments {
+        Ok(arguments) => Ok(arguments.clone()),
+        Err((_, raw)) => Err(raw.clone()),
+    };
+    let is_edit = |edited: &&CallArguments| {
+        call.original_arguments().is_none_or(|written| written.value != edited.value)
     };
     let call = Call {
         id: call.id.clone(),
@@ -137,9 +141,7 @@ fn call_with_outcome(call: &CallRecord) -> Option<(Call, CallOutcome)> {
         name: call.wire_name.clone(),
         kind: call.kind,
         arguments,
-        ran_with: call.ran_with.clone().filter(|ran_with| {
-            call.original_arguments().is_none_or(|written| written.value != ran_with.value)
-        }),
+        ran_with: input.edited.as_ref().filter(is_edit).cloned(),
     };
     Some((call, outcome.clone()))
 }

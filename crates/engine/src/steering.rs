@@ -46,7 +46,7 @@ impl TurnMachine<'_> {
     pub(crate) fn queue_message(&mut self, message: QueuedMessage) {
         let already_queued = self.volatile.queue.iter().any(|queued| queued.id == message.id);
         let already_delivered =
-            self.record.delivered_messages.iter().any(|delivered| delivered.id.as_ref() == Some(&message.id));
+            self.record.delivered_messages().any(|delivered| delivered.id.as_ref() == Some(&message.id));
         let full = self.volatile.queue.len() >= self.setup.limits.messages_queued_max as usize;
         if !(already_queued || already_delivered || full || message.input.is_empty()) {
             self.volatile.queue.push(message);

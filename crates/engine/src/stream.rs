@@ -4,7 +4,9 @@ use crate::action::TurnAction;
 use crate::event::{BlockKind, BlockStart, CallStatus, EventKind, ToolInput, TurnFault, WaitReason};
 use crate::history;
 use crate::input::{FailureKind, TimerId, UpstreamFailure};
-use crate::record::{CallState, HOSTED, OpenBlock, TurnPhase, code, is_commit};
+use crate::record::{
+    Backoff, CallHandle, CallState, HOSTED, ModelAttempt, OpenBlock, TurnPhase, code, is_commit,
+};
 use crate::retry::{self, RetryDecision};
 use crate::setup::Effect;
 use crate::suggest::suggest_names;
@@ -58,8 +60,7 @@ impl TurnMachine<'_> {
     // --- what the model says ---
 
     pub(crate) fn model_event(&mut self, step: u32, attempt: u32, event: StepEvent<'static>) {
-        let current = step == self.record.step() && attempt == self.record.attempt;
-        if !current || !matches!(self.record.phase, TurnPhase::Streaming { .. }) {
+        if self.record.reply_of(step, attempt).is_none() {
             return;
         }
         self.volatile.first_byte_received = true;
@@ -79,7 +80,7 @@ impl TurnMachine<'_> {
                 self.emit(open, EventKind::AudioDelta { format: None, sample_rate: None, data, transcript });
             }
             StepEvent::Citation(source) => {
-                let block = self.record.open_block.map(|open| open.block);
+                let block = self.record.open_block().map(|open| open.block);
                 self.emit(EventTarget { block, ..self.step_target() }, EventKind::Citation { source });
             }
             StepEvent::CallOpened { slot, position, upstream_id, name, kind } => {
@@ -87,12 +88,12 @@ impl TurnMachine<'_> {
             }
             StepEvent::CallArguments { slot, delta } => self.call_arguments(slot, &delta),
             StepEvent::CallSealed { slot, seal, arguments } => {
-                if let Some(at) = self.preparing_call(slot) {
+                if let Some(handle) = self.preparing_call(slot) {
                     self.emit(
-                        self.call_target(at),
+                        self.call_target(handle),
                         EventKind::ToolInput(ToolInput::sealed(&arguments, seal)),
                     );
-                    self.arguments_sealed(at);
+                    self.arguments_sealed(handle);
                 }
             }
             StepEvent::CallReopened { slot } => self.call_reopened(slot),
@@ -133,7 +134,7 @@ impl TurnMachine<'_> {
     }
 
     fn append_thinking(&mut self, text: Cow<'static, str>) {
-        let already_thinking = self.record.open_block.is_some_and(|open| open.kind == BlockKind::Thinking);
+        let already_thinking = self.record.open_block().is_some_and(|open| open.kind == BlockKind::Thinking);
         if text.is_empty() && already_thinking {
             return;
         }
@@ -148,7 +149,7 @@ impl TurnMachine<'_> {
             BlockStart::Thinking => (BlockKind::Thinking, false),
             _ => (BlockKind::Audio, false),
         };
-        let OpenBlock { block, .. } = match self.record.open_block {
+        let OpenBlock { block, .. } = match self.record.open_block() {
             Some(open) if (open.kind, open.refusal) == wanted => open,
             _ => {
                 self.close_block();
@@ -167,7 +168,7 @@ impl TurnMachine<'_> {
     }
 
     pub(crate) fn close_block(&mut self) {
-        if let Some(open) = self.record.open_block {
+        if let Some(open) = self.record.open_block() {
             self.emit(EventTarget { block: Some(open.block), ..self.step_target() }, EventKind::BlockEnd);
         }
     }
@@ -206,23 +207,23 @@ impl TurnMachine<'_> {
     }
 
     /// Emits a `tool_use` with the next id and block.
-    fn emit_tool_use(&mut self, use_: EventKind) -> CallId {
+    fn emit_tool_use(&mut self, use_: EventKind) -> Option<CallHandle> {
         // Minted from turn and ordinal: no randomness, and the same again after a restore. R: W4
         let id = CallId::new(format!("{}.{}", self.start.turn_id, self.record.calls.len() + 1));
         let target =
             EventTarget { block: Some(self.record.blocks), tool: Some(id.clone()), ..self.step_target() };
         self.emit(target, use_);
-        id
+        self.record.find_call(&id)
     }
 
     /// The call of a slot, if its arguments may still change.
-    fn preparing_call(&self, slot: CallSlot) -> Option<usize> {
-        self.record.find_call_in_slot(slot).filter(|at| self.record.calls[*at].state == CallState::Preparing)
+    fn preparing_call(&self, slot: CallSlot) -> Option<CallHandle> {
+        self.record.find_call_in_slot(slot).filter(|handle| self.record.call(*handle).is_preparing())
     }
 
     fn call_arguments(&mut self, slot: CallSlot, delta: &str) {
-        if let Some(at) = self.preparing_call(slot).filter(|_| !delta.is_empty()) {
-            self.emit(self.call_target(at), EventKind::ToolInputDelta { delta: delta.to_owned() });
+        if let Some(handle) = self.preparing_call(slot).filter(|_| !delta.is_empty()) {
+            self.emit(self.call_target(handle), EventKind::ToolInputDelta { delta: delta.to_owned() });
         }
     }
 
@@ -230,9 +231,9 @@ impl TurnMachine<'_> {
         if self.preparing_call(slot).is_none() {
             self.call_reopened(slot);
         }
-        if let Some(at) = self.preparing_call(slot) {
-            let input = ToolInput::broken(why, raw, &self.record.calls[at].text);
-            self.emit(self.call_target(at), EventKind::ToolInput(input));
+        if let Some(handle) = self.preparing_call(slot) {
+            let input = ToolInput::broken(why, raw, self.record.call(handle).arriving_text());
+            self.emit(self.call_target(handle), EventKind::ToolInput(input));
         }
     }
 
@@ -240,22 +241,22 @@ impl TurnMachine<'_> {
     /// stopped, a recorded result is left out of the history and the call goes on under a new id.
     // R: T6
     fn call_reopened(&mut self, slot: CallSlot) {
-        let Some(at) = self.record.find_call_in_slot(slot) else { return };
-        let call = &self.record.calls[at];
-        let target = self.call_target(at);
+        let Some(handle) = self.record.find_call_in_slot(slot) else { return };
+        let call = self.record.call(handle);
+        let target = self.call_target(handle);
         match &call.state {
-            CallState::Preparing | CallState::Sealed | CallState::AwaitingApproval { .. } => {
+            CallState::Preparing(_) | CallState::Sealed(_) | CallState::AwaitingApproval(_) => {
                 self.emit(target, EventKind::ToolInputReset);
             }
-            CallState::Running { .. } => {
+            CallState::Running(_) => {
                 let (call, attempt) = (call.id.clone(), call.attempts);
-                self.withdraw_question(at, "reset");
+                self.withdraw_question(handle, "reset");
                 self.push_action(TurnAction::CancelTool { call, attempt });
                 self.emit(target, EventKind::ToolInputReset);
             }
-            CallState::Closed { outcome: CallOutcome::Cancelled(_), .. } => {}
-            CallState::Closed { .. } if call.attempts == 0 => {}
-            CallState::Closed { .. } => {
+            CallState::Closed(closed) if matches!(closed.outcome, CallOutcome::Cancelled(_)) => {}
+            CallState::Closed(_) if call.attempts == 0 => {}
+            CallState::Closed(_) => {
                 let (id, position, kind) = (call.id.clone(), call.position, call.kind);
                 let (upstream_id, name) = (call.upstream_id.clone(), call.wire_name.clone());
                 let remedy =
@@ -270,19 +271,19 @@ impl TurnMachine<'_> {
     fn hosted_call(&mut self, hosted: HostedTool) {
         let upstream_id = hosted.id.clone().map(UpstreamCallId::new);
         let step = self.record.step();
-        let open = self.record.calls.iter().position(|call| {
-            call.hosted
+        let open = self.record.calls.find(|call| {
+            call.is_hosted()
                 && call.step == step
                 && !call.is_closed()
                 && upstream_id.is_some()
                 && call.upstream_id == upstream_id
         });
-        let at = match open {
-            Some(at) => at,
+        let handle = match open {
+            Some(handle) => handle,
             None => {
                 self.close_block();
                 let slot = CallSlot(u32::MAX - self.record.calls.len() as u32);
-                self.emit_tool_use(EventKind::ToolUse {
+                let use_ = EventKind::ToolUse {
                     tool_name: ToolName::new(hosted.name.as_str()),
                     wire_name: WireName::new(hosted.name),
                     title: String::new(),
@@ -295,20 +296,21 @@ impl TurnMachine<'_> {
                     position: u32::MAX,
                     call_kind: CallKind::Function,
                     supersedes: None,
-                });
-                self.record.calls.len() - 1
+                };
+                let Some(handle) = self.emit_tool_use(use_) else { return };
+                handle
             }
         };
-        if let Some(input) = hosted.input.filter(|_| self.record.calls[at].arguments.is_none()) {
+        if let Some(input) = hosted.input.filter(|_| self.record.call(handle).is_preparing()) {
             let input = ToolInput::sealed(
                 &CallArguments::from_value(input),
                 throughline_wire::SealEvidence::Explicit,
             );
-            self.emit(self.call_target(at), EventKind::ToolInput(input));
+            self.emit(self.call_target(handle), EventKind::ToolInput(input));
         }
         if let Some(value) = hosted.output {
             let output = ToolOutput { value: Some(value.clone()), ..ToolOutput::text(value.to_string()) };
-            self.close(at, CallOutcome::Done(output));
+            self.close(handle, CallOutcome::Done(output));
         }
     }
 
@@ -316,7 +318,7 @@ impl TurnMachine<'_> {
 
     fn decoder_problem(&mut self, problem: &StepProblem) {
         let call = problem.slot.and_then(|slot| self.record.find_call_in_slot(slot));
-        let target = call.map_or_else(EventTarget::default, |at| self.call_target(at));
+        let target = call.map_or_else(EventTarget::default, |handle| self.call_target(handle));
         let (code, detail) = problem_code(&problem.kind);
         let excerpt = match detail {
             // A sentence stands alone.
@@ -335,7 +337,8 @@ impl TurnMachine<'_> {
         remedy: Option<String>,
         target: EventTarget,
     ) {
-        if self.record.problems < self.setup.limits.problems_per_step_max {
+        let problems = self.record.steps.last().map_or(0, |step| step.problems);
+        if problems < self.setup.limits.problems_per_step_max {
             let target = if target.step.is_some() { target } else { self.step_target() };
             self.emit(target, EventKind::Problem { code: code.into(), at, excerpt, remedy });
         }
@@ -371,14 +374,15 @@ impl TurnMachine<'_> {
     }
 
     pub(crate) fn end_step(&mut self, finish: Option<FinishReason>, finish_raw: Option<String>) {
-        for at in 0..self.record.calls.len() {
-            if self.record.calls[at].hosted && !self.record.calls[at].is_closed() {
+        for handle in self.record.calls.handles() {
+            let call = self.record.call(handle);
+            if call.is_hosted() && !call.is_closed() {
                 let outcome = if finish.is_some_and(is_commit) {
                     CallOutcome::Done(ToolOutput::default())
                 } else {
                     CallOutcome::Unknown
                 };
-                self.close(at, outcome);
+                self.close(handle, outcome);
             }
         }
         let usage = self.volatile.usage.take();
@@ -395,23 +399,17 @@ impl TurnMachine<'_> {
     /// Half-received calls will never be whole.
     // R: W5
     pub(crate) fn cut_open_calls(&mut self) {
-        let open: Vec<usize> = (0..self.record.calls.len())
-            .filter(|at| {
-                self.record.calls[*at].state == CallState::Preparing && !self.record.calls[*at].hosted
-            })
-            .collect();
-        for at in open {
-            let raw = RawArguments(self.record.calls[at].text.clone());
-            let input = ToolInput::broken(BrokenCall::Cut, raw, &self.record.calls[at].text);
-            self.emit(self.call_target(at), EventKind::ToolInput(input));
+        for handle in self.record.calls.select(|call| call.is_preparing() && !call.is_hosted()) {
+            let text = self.record.call(handle).arriving_text();
+            let input = ToolInput::broken(BrokenCall::Cut, RawArguments(text.to_owned()), text);
+            self.emit(self.call_target(handle), EventKind::ToolInput(input));
         }
     }
 
     // --- failures --- R: T11
 
     pub(crate) fn model_failed(&mut self, step: u32, attempt: u32, failure: UpstreamFailure) {
-        let current = step == self.record.step() && attempt == self.record.attempt;
-        if current && matches!(self.record.phase, TurnPhase::Streaming { .. }) {
+        if self.record.reply_of(step, attempt).is_some() {
             self.stream_failed(wording::upstream_failed(&failure), Some(failure));
         }
     }
@@ -419,19 +417,20 @@ impl TurnMachine<'_> {
     /// The call failed. Before the first token it is tried again, here or elsewhere; after it, what was shown stays and
     /// the turn ends with an error that says how to go on.
     fn stream_failed(&mut self, fault: TurnFault, failure: Option<UpstreamFailure>) {
-        if self.record.phase == (TurnPhase::Streaming { content_shown: false }) {
-            let failure = failure.unwrap_or_else(|| wording::as_failure(&fault));
-            if self.retry_or_fall_back(&failure) {
-                return;
+        match self.record.reply() {
+            Some(reply) if !reply.content_shown => {
+                let failure = failure.unwrap_or_else(|| wording::as_failure(&fault));
+                if !self.retry_or_fall_back(reply.attempt, &failure) {
+                    self.fault(fault);
+                }
             }
-            self.fault(fault);
-            return;
+            _ => self.fault(wording::mid_stream(fault)),
         }
-        self.fault(wording::mid_stream(fault));
     }
 
-    fn retry_or_fall_back(&mut self, failure: &UpstreamFailure) -> bool {
-        let (step, attempt, upstream) = (self.record.step(), self.record.attempt, self.record.upstream);
+    fn retry_or_fall_back(&mut self, failed: ModelAttempt, failure: &UpstreamFailure) -> bool {
+        let (step, upstream) = (self.record.step(), self.record.upstream);
+        let ModelAttempt { number: attempt, tries } = failed;
         if failure.kind == FailureKind::ContextTooLong && !self.record.outputs_shortened {
             let results = history::shortenable_results(self.record, self.setup, self.start);
             if results > 0 {
@@ -446,8 +445,7 @@ impl TurnMachine<'_> {
         if let (1, Some(fewer_attempts)) = (step, self.setup.first_step_attempts_max) {
             policy.attempts_max = policy.attempts_max.min(fewer_attempts);
         }
-        let next =
-            retry::decide(failure, &policy, self.record.tries, has_fallback, self.start.nonce, counter);
+        let next = retry::decide(failure, &policy, tries, has_fallback, self.start.nonce, counter);
         match next {
             RetryDecision::GiveUp => false,
             RetryDecision::Retry { wait_ms } => {
@@ -458,7 +456,7 @@ impl TurnMachine<'_> {
                 };
                 let why = Some(failure.message.clone());
                 self.emit(self.step_target(), EventKind::Waiting { reason, until: Some(until), why });
-                self.set_timer(crate::input::TimerId::Retry { step, attempt: attempt + 1 }, until);
+                self.set_timer(TimerId::Retry { step, attempt: attempt + 1 }, until);
                 true
             }
             RetryDecision::Fallback => {
@@ -473,8 +471,10 @@ impl TurnMachine<'_> {
     }
 
     pub(crate) fn retry_timer_fired(&mut self, step: u32, attempt: u32) {
-        let in_backoff = matches!(self.record.phase, TurnPhase::Backoff { .. });
-        if in_backoff && step == self.record.step() && attempt == self.record.attempt + 1 {
+        if let TurnPhase::Backoff(Backoff { attempt: failed, .. }) = &self.record.phase
+            && step == self.record.step()
+            && attempt == failed.number + 1
+        {
             self.call_model(step, attempt, self.record.upstream);
         }
     }

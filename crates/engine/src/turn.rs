@@ -19,7 +19,7 @@ use crate::history;
 use crate::id::{ApprovalId, EventSeq, UnixMillis};
 use crate::input::{ArgumentValidation, TimerId, TurnInput};
 use crate::policy::RememberRequest;
-use crate::record::{TurnPhase, TurnRecord};
+use crate::record::{CallHandle, TurnPhase, TurnRecord};
 use crate::setup::{SetupRemark, TurnSetup, TurnStart};
 use crate::steering::QueuedMessage;
 use crate::waterfall::Waterfall;
@@ -145,7 +145,7 @@ impl Turn {
             }
             TurnInput::Approval { question, decision, by, reason, arguments_hash, arguments, remember } => {
                 match machine.call_of_elicitation(&question) {
-                    Some(at) => machine.answer_elicitation_by_approval(at, decision, arguments, &by),
+                    Some(handle) => machine.answer_elicitation_by_approval(handle, decision, arguments, &by),
                     None => machine.apply_approval(
                         &question,
                         &ApprovalInput { decision, by, reason, arguments_hash, arguments, remember },
@@ -217,7 +217,7 @@ impl Turn {
 
     /// `stream_end` was emitted: every further input is ignored.
     pub fn is_over(&self) -> bool {
-        self.record.phase == TurnPhase::Over
+        matches!(self.record.phase, TurnPhase::Over(_))
     }
 
     /// Messages that this turn adds to the history of the conversation: the user's input and the closed steps. `None` while a
@@ -260,7 +260,7 @@ impl Turn {
 
     /// Final status; `None` while the turn runs.
     pub fn status(&self) -> Option<TurnStatus> {
-        self.record.final_status
+        if let TurnPhase::Over(status) = self.record.phase { Some(status) } else { None }
     }
 
     /// True if two turns know the same: everything but what dies with the process. For the property that a restored turn
@@ -311,8 +311,8 @@ impl TurnMachine<'_> {
     }
 
     /// A call, for events.
-    pub(crate) fn call_target(&self, at: usize) -> EventTarget {
-        let call = &self.record.calls[at];
+    pub(crate) fn call_target(&self, handle: CallHandle) -> EventTarget {
+        let call = self.record.call(handle);
         EventTarget { step: Some(call.step), block: Some(call.block), tool: Some(call.id.clone()) }
     }
 
@@ -338,12 +338,12 @@ impl TurnMachine<'_> {
     pub(crate) fn advance(&mut self) {
         loop {
             let progressed = match self.record.phase {
-                TurnPhase::Fresh | TurnPhase::Over | TurnPhase::Backoff { .. } => false,
+                TurnPhase::Fresh | TurnPhase::Over(_) | TurnPhase::Backoff(_) => false,
                 TurnPhase::Between => self.next_step(),
-                TurnPhase::Streaming { .. } => self.start_early(),
+                TurnPhase::Streaming(_) => self.start_early(),
                 TurnPhase::Settling => self.settle() || self.finish_step(),
                 TurnPhase::Lost => self.settle_lost() || self.finish_step(),
-                TurnPhase::Stopping => self.settle_stopping() || self.finish_stopped(),
+                TurnPhase::Stopping(_) => self.settle_stopping() || self.finish_stopped(),
             };
             if !progressed {
                 return;
@@ -363,7 +363,7 @@ impl TurnMachine<'_> {
     fn timer(&mut self, id: TimerId) {
         match id {
             TimerId::Approval(approval) => match self.call_with_question(&approval) {
-                Some(at) => self.tool_question_expired(at),
+                Some(handle) => self.tool_question_expired(handle),
                 None => self.approval_expired(&approval),
             },
             TimerId::Retry { step, attempt } => self.retry_timer_fired(step, attempt),

@@ -15,22 +15,22 @@ pub(crate) const NOTIFY_AFTER_MS: UnixMillis = 2_000;
 
 impl TurnMachine<'_> {
     pub(crate) fn report_first_byte_wait(&mut self, step: u32, attempt: u32) {
-        let current = step == self.record.step() && attempt == self.record.attempt;
-        let nothing_shown = self.record.phase == (TurnPhase::Streaming { content_shown: false });
-        if current && nothing_shown && !self.volatile.first_byte_received {
+        let nothing_shown = self.record.reply_of(step, attempt).is_some_and(|reply| !reply.content_shown);
+        if nothing_shown && !self.volatile.first_byte_received {
             let waiting = EventKind::Waiting { reason: WaitReason::FirstByte, until: None, why: None };
             self.emit(self.step_target(), waiting);
         }
     }
 
     pub(crate) fn report_client_wait(&mut self, call: &CallId, attempt: u32) {
-        let Some(at) = self.running_call(call, attempt) else { return };
+        let Some(handle) = self.running_call(call, attempt) else { return };
         // Whoever asked for the turn knows what it has not answered.
-        let by_client = self.tool_of(at).is_some_and(|tool| matches!(tool.runs, CallRunner::Client { .. }));
+        let by_client =
+            self.tool_of(handle).is_some_and(|tool| matches!(tool.runs, CallRunner::Client { .. }));
         if by_client && self.record.phase == TurnPhase::Settling {
-            let until = self.tool_deadline(at);
+            let until = self.tool_deadline(handle);
             let waiting = EventKind::Waiting { reason: WaitReason::Client, until, why: None };
-            self.emit(self.call_target(at), waiting);
+            self.emit(self.call_target(handle), waiting);
         }
     }
 

@@ -1,0 +1,90 @@
+//! One model call in the record.
+
+use crate::event::BlockKind;
+use crate::id::UserMessageId;
+use throughline_wire::{FinishReason, ProviderState, UserPart};
+
+/// One model call.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct StepRecord {
+    pub model: String,
+    pub text: String,
+    pub thinking: String,
+    /// Offsets in these at which the blocks of the step begin, in order.
+    pub spans: Vec<BlockSpan>,
+    pub finish: Option<FinishReason>,
+    pub end: StepEnd,
+    pub provider_state: Option<ProviderState>,
+    /// Number of recorded findings.
+    pub problems: u32,
+    /// Notes to the model, between this step and the next.
+    pub notes: Vec<String>,
+    /// Messages that the user sent in mid-turn and that were taken in after this step.
+    pub messages: Vec<DeliveredMessage>,
+}
+
+/// A message that the user sent in mid-turn.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct DeliveredMessage {
+    pub id: Option<UserMessageId>,
+    pub input: Vec<UserPart>,
+}
+
+/// A block of a step that takes deltas.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct BlockSpan {
+    pub block: u32,
+    pub kind: BlockKind,
+    /// Offset of its text in the step's text or thinking.
+    pub offset: usize,
+}
+
+/// End of a step, as far as its calls are concerned.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum StepEnd {
+    #[default]
+    Open,
+    /// A finish that does not truncate: its calls were asked for.
+    Committed,
+    /// The user stopped it: the model sees what became of its calls.
+    Stopped,
+    /// It broke off: its calls were not asked for in earnest, and are not shown to the model again.
+    Broken,
+}
+
+impl StepRecord {
+    pub(super) fn open_span(&mut self, block: u32, kind: BlockKind) {
+        let offset = self.channel(kind).len();
+        self.spans.push(BlockSpan { block, kind, offset });
+    }
+
+    /// Text of the blocks of this kind; the transcript of speech counts as text.
+    fn channel(&mut self, kind: BlockKind) -> &mut String {
+        match kind {
+            BlockKind::Thinking => &mut self.thinking,
+            _ => &mut self.text,
+        }
+    }
+
+    /// Takes back a block but for its first characters.
+    pub(super) fn supersede(&mut self, block: u32, keep_chars: u64) {
+        let Some(at) = self.spans.iter().position(|span| span.block == block) else { return };
+        let BlockSpan { kind, offset: start, .. } = self.spans[at];
+        let thinks = kind == BlockKind::Thinking;
+        let same_channel = |span: &&BlockSpan| (span.kind == BlockKind::Thinking) == thinks;
+        let next = self.spans[at + 1..].iter().find(same_channel).map(|span| span.offset);
+        let channel = self.channel(kind);
+        let end = next.unwrap_or(channel.len());
+        let mut chars = channel[start..end].char_indices();
+        let Some((bytes_before, _)) = chars.nth(usize::try_from(keep_chars).unwrap_or(usize::MAX)) else {
+            return;
+        };
+        channel.replace_range(start + bytes_before..end, "");
+        let removed = end - start - bytes_before;
+        for span in
+            self.spans[at + 1..].iter_mut().filter(|span| (span.kind == BlockKind::Thinking) == thinks)
+        {
+            span.offset -= removed;
+        }
+    }
+}
