@@ -1,9 +1,8 @@
 //! Requests of the machine to the driver, and the value that collects them.
 
-use crate::elicitation::ToolAnswer;
 use crate::event::Event;
 use crate::id::UnixMillis;
-use crate::input::TimerId;
+use crate::input::{TimerId, ToolAnswer};
 use throughline_wire::{CallArguments, CallId, ModelRequest, ProviderState, ToolName};
 
 /// A request of the machine to the driver. Performed only when the events of the same `apply` are acknowledged

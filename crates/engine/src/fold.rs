@@ -11,7 +11,7 @@ use crate::event::{
 };
 use crate::id::{ApprovalId, ConversationId, EventSeq, MessageId, TurnId, UnixMillis, UserMessageId};
 use crate::record::{add_usage, code, is_commit};
-use crate::setup::{Effect, REQUESTER};
+use crate::tool::{Effect, REQUESTER};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use throughline_wire::{CallId, Media, SealEvidence, ToolName, Usage, UserPart};

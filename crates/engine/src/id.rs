@@ -1,9 +1,7 @@
 //! Ids and numbers of a turn.
 
-use crate::event::QuestionKind;
 use serde::{Deserialize, Serialize};
 use std::fmt;
-use throughline_wire::CallId;
 
 /// A point in time: milliseconds since 1970 (UTC). The machine never reads a clock.
 pub type UnixMillis = i64;
@@ -63,25 +61,6 @@ text_id! {
 text_id! {
     /// A question to a person. Minted by the machine from the call's id, so that the model cannot choose it.
     ApprovalId
-}
-
-impl ApprovalId {
-    /// Kind of the question (a rule's, or the running tool's), the call it is about, and its number. `None` = no machine has
-    /// minted it.
-    pub(crate) fn parts(&self) -> Option<(QuestionKind, CallId, u32)> {
-        let (call, question) = self.as_str().rsplit_once('.')?;
-        let (kind, number) = match question.split_at_checked(1)? {
-            ("a", number) => (QuestionKind::Call, number),
-            ("q", number) => (QuestionKind::Elicitation, number),
-            _ => return None,
-        };
-        Some((kind, CallId::new(call), number.parse().ok()?))
-    }
-
-    /// The call that it is about; `None` = no machine has minted it.
-    pub fn call(&self) -> Option<CallId> {
-        self.parts().map(|(_, call, _)| call)
-    }
 }
 
 /// Number of an event in its turn, dense from 1.

@@ -1,13 +1,11 @@
 //! Inputs of the machine. Every input may come at any time: one that is late, doubled or unknown is ignored.
 
-use crate::client::ClientAnswer;
-use crate::elicitation::{ToolAnswer, ToolQuestion};
-use crate::event::{ApprovalDecision, CallProgress};
+use crate::event::CallProgress;
 use crate::id::{ApprovalId, UnixMillis, UserMessageId};
-use crate::policy::RememberRequest;
-use crate::steering::QueuedMessage;
+use crate::policy::{ApprovalDecision, RememberRequest};
 use serde::{Deserialize, Serialize};
-use throughline_wire::{CallId, CallOutcome, StepEvent, ToolName};
+use serde_json::Value;
+use throughline_wire::{CallId, CallOutcome, StepEvent, ToolName, UserPart};
 
 /// Everything that can happen to a turn: the only way in.
 #[derive(Clone, Debug, PartialEq)]
@@ -311,3 +309,111 @@ impl UpstreamFailure {
 
 /// An instant that a timer is due, with its id; for drivers that keep timers in a heap.
 pub type TimerDeadline = (UnixMillis, TimerId);
+
+/// Answer of a client to a call that it was asked to run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ClientAnswer {
+    /// Success or failure.
+    pub status: ClientStatus,
+    /// Output, or the error message: a text as it is, anything else as JSON.
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    pub output: Value,
+    /// True if it took effect where the user can see it (an avatar may be hidden, or lack the expression).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub applied: Option<bool>,
+}
+
+/// Success or failure of a client-side call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ClientStatus {
+    /// It did.
+    Success,
+    /// It did not.
+    Error,
+}
+
+/// A question of a running tool to a person.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ToolQuestion {
+    /// The question in words.
+    pub message: String,
+    /// The way to answer it.
+    pub mode: ElicitationMode,
+}
+
+/// The way in which a person answers.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ElicitationMode {
+    /// By values that fit a JSON Schema: an object with flat fields. Never for secrets: the answer is in the log.
+    Form {
+        /// The schema.
+        schema: Value,
+    },
+    /// By doing something at an address outside (signing in, paying); that it was done is all the tool is told.
+    Url {
+        /// The address.
+        url: String,
+    },
+}
+
+/// The answer that a tool receives.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "action", rename_all = "snake_case")]
+pub enum ToolAnswer {
+    /// A person answered.
+    Accept {
+        /// The values; absent if an address was asked to be opened.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        content: Option<Value>,
+    },
+    /// A person does not want to, or nobody answered in time.
+    Decline,
+    /// Nobody will answer: the call is being stopped, or the question was not asked.
+    Cancel,
+}
+
+impl ToolQuestion {
+    /// Wants values that fit a schema.
+    pub fn form(message: impl Into<String>, schema: Value) -> Self {
+        Self { message: message.into(), mode: ElicitationMode::Form { schema } }
+    }
+
+    /// Wants an address to be opened.
+    pub fn url(message: impl Into<String>, url: impl Into<String>) -> Self {
+        Self { message: message.into(), mode: ElicitationMode::Url { url: url.into() } }
+    }
+}
+
+impl ToolAnswer {
+    pub(crate) fn action_name(&self) -> &'static str {
+        match self {
+            ToolAnswer::Accept { .. } => "accept",
+            ToolAnswer::Decline => "decline",
+            ToolAnswer::Cancel => "cancel",
+        }
+    }
+}
+
+/// A message of the user that waits to be taken in.
+#[derive(Clone, Debug, PartialEq)]
+pub struct QueuedMessage {
+    /// The sender's id of it.
+    pub id: UserMessageId,
+    /// Its parts.
+    pub input: Vec<UserPart>,
+    /// The moment at which it is taken in.
+    pub when: MessageTiming,
+}
+
+/// Time at which a message that is sent in mid-turn is taken in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MessageTiming {
+    /// At the next step border: the model answers it in this turn.
+    #[default]
+    NextStep,
+    /// When the turn is over: the next one begins with it.
+    AfterTurn,
+}

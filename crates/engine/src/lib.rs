@@ -3,67 +3,72 @@
 //! This crate has no async, no clock, no randomness, no file, no socket and no global. It does not know which dialect
 //! or mode a call came from, and no provider's name appears in it. It never fails on input: whatever comes at
 //! whatever time is handled by rule.
+//!
+//! A turn's story, by folder: [`Turn`] takes an input (`turn`), asks the model and reads its reply (`step`), brings each
+//! call to its outcome (`call`), and asks people where a rule (`policy`) says so (`approval`). All of them change the
+//! turn through `machine`, which writes an event and lets the `record` absorb it.
+//!
+//! ```
+//! use throughline_engine::{EventKind, Turn, TurnAction, TurnOutput, TurnSetup, TurnStart, UpstreamChoice};
+//!
+//! let upstream = UpstreamChoice { name: "demo".into(), model: "small".into() };
+//! let setup = TurnSetup { upstreams: vec![upstream], ..TurnSetup::default() };
+//! let mut out = TurnOutput::default();
+//! let turn = Turn::new(setup, TurnStart::default(), 1_000, &mut out);
+//!
+//! assert!(matches!(out.events[0].kind, EventKind::StreamStart { .. }));
+//! assert!(matches!(out.actions[0], TurnAction::CallModel { step: 1, attempt: 1, .. }));
+//! assert!(!turn.is_over());
+//! ```
 
 #![cfg_attr(not(test), warn(clippy::disallowed_methods, clippy::disallowed_types))]
 
 pub mod fold;
 
 mod action;
-mod approvals;
-mod calls;
-mod canonical;
-mod client;
-mod diff;
-mod elicitation;
-mod ending;
+mod approval;
+mod call;
 mod event;
-mod history;
 mod id;
 mod input;
-mod loop_guard;
+mod machine;
 mod outbox;
 mod policy;
 mod record;
-mod retry;
 mod schedule;
 mod setup;
-mod shorten;
-mod steering;
-mod stream;
-mod suggest;
-mod summary;
-mod tool_result;
+mod step;
+mod text;
+mod tool;
 mod turn;
-mod wait_notice;
 mod waterfall;
 mod wording;
 
 pub use action::{EarlyStart, StepProviderState, TurnAction, TurnOutput};
-pub use client::{ClientAnswer, ClientCallState, ClientStatus};
-pub use elicitation::{ElicitationMode, QuestionState, ToolAnswer, ToolQuestion};
 pub use event::{
-    ApprovalDecision, BlockKind, BlockStart, CallError, CallProgress, CallStatus, Event, EventKind, FORMAT,
-    QuestionKind, SessionStats, ToolInput, ToolResult, TurnFault, TurnStatus, WaitReason,
+    BlockKind, BlockStart, CallError, CallProgress, CallStatus, Event, EventKind, FORMAT, QuestionKind,
+    SegmentKind, SessionStats, TimeSegment, ToolInput, ToolResult, TurnFault, TurnStatus, WaitReason,
 };
 pub use fold::merge_deltas;
 pub use id::{ApprovalId, ConversationId, EventSeq, MessageId, TurnId, UnixMillis, UserMessageId};
 pub use input::{
-    ApprovalTarget, ArgumentValidation, FailureKind, TimerDeadline, TimerId, TurnInput, UpstreamFailure,
+    ApprovalTarget, ArgumentValidation, ClientAnswer, ClientStatus, ElicitationMode, FailureKind,
+    MessageTiming, QueuedMessage, TimerDeadline, TimerId, ToolAnswer, ToolQuestion, TurnInput,
+    UpstreamFailure,
 };
-pub use loop_guard::LoopGuard;
 pub use outbox::{AppendBatch, Outbox, ReleasedBatch};
 pub use policy::{
-    ApprovalScope, ArgumentConstraints, ArgumentTest, ConfirmMode, PatternList, Policy, PolicyDecision,
-    PolicyRule, RememberRequest, RememberedDecision, RuleAction, RulePart, UnmatchedRule, explain,
-    unmatched_rules,
+    ApprovalDecision, ApprovalRule, ApprovalScope, ArgumentConstraints, ArgumentTest, ConfirmMode, LoopGuard,
+    PatternList, Policy, PolicyDecision, PolicyRule, RememberRequest, RememberedDecision, RuleAction,
+    RulePart, UnmatchedRule, explain, unmatched_rules,
 };
 pub use record::QuestionResolution;
 pub use setup::{
-    ApprovalRule, CallRunner, Effect, ExecutionMode, OfferedTool, OnInterrupted, PermissionRule, PollingMode,
-    REQUESTER, RetryPolicy, SetupRemark, StartRule, ToolConcurrency, TurnLimits, TurnSetup, TurnStart,
+    ExecutionMode, OnInterrupted, RetryPolicy, SetupRemark, StartRule, TurnLimits, TurnSetup, TurnStart,
     UpstreamChoice,
 };
-pub use steering::{MessageTiming, QueuedMessage};
-pub use suggest::suggest_names;
+pub use text::suggest::suggest_names;
+pub use tool::{CallRunner, Effect, OfferedTool, PermissionRule, PollingMode, REQUESTER, ToolConcurrency};
 pub use turn::Turn;
-pub use waterfall::{SegmentKind, TimeSegment, Waterfall};
+pub use turn::query::{ClientCallState, QuestionState};
+pub use waterfall::Waterfall;

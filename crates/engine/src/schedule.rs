@@ -1,7 +1,8 @@
 //! Conditions for the start of a call: seal, effect, commit, and what runs already. Pure, and tested as a table.
 // R: T6, T7
 
-use crate::setup::{Effect, ExecutionMode, StartRule, ToolConcurrency};
+use crate::setup::{ExecutionMode, StartRule};
+use crate::tool::{Effect, ToolConcurrency};
 use throughline_wire::SealEvidence;
 
 /// Commit of a call's step.

@@ -1,10 +1,10 @@
 //! Inputs of a turn at its start: everything that it needs to know about its environment.
 
 use crate::id::{ConversationId, MessageId, TurnId};
-use crate::loop_guard::LoopGuard;
-use crate::policy::{Policy, RememberedDecision};
+use crate::policy::{ApprovalRule, LoopGuard, Policy, RememberedDecision};
+use crate::tool::OfferedTool;
 use serde::{Deserialize, Serialize};
-use throughline_wire::{Message, ModelSettings, ToolChoice, ToolDefinition, ToolName, UserPart, WireName};
+use throughline_wire::{Message, ModelSettings, ToolChoice, UserPart};
 
 /// Agent, tools, limits and rules of a turn. The same for the whole turn.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -94,187 +94,6 @@ pub struct UpstreamChoice {
     pub model: String,
 }
 
-/// A tool as the machine needs to know it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct OfferedTool {
-    /// `group.method`.
-    pub name: ToolName,
-    /// Its name on the wire; unique among the offered.
-    pub wire_name: WireName,
-    /// Name for people.
-    #[serde(default)]
-    pub title: String,
-    /// Source of the tool: `builtin`, `mcp:files`, ...
-    pub source: String,
-    /// The strongest effect it may have.
-    pub effect: Effect,
-    /// Limits on running together with others, in [`ExecutionMode::Parallel`].
-    #[serde(default)]
-    pub concurrency: ToolConcurrency,
-    /// Time limit, in milliseconds. The executor enforces it; the machine has a later timer of its own.
-    pub timeout_ms: u64,
-    /// Definition that the model sees.
-    pub definition: ToolDefinition,
-    /// `Poller` if repeating the same call is its purpose.
-    #[serde(default)]
-    pub polling: PollingMode,
-    /// Party that runs it.
-    #[serde(default)]
-    pub runs: CallRunner,
-    /// Hash of everything that makes it what it is: what people allow is bound to it.
-    // R: A3
-    #[serde(default)]
-    pub fingerprint: String,
-    /// The tool's own wish to be asked about.
-    #[serde(default)]
-    pub permission: PermissionRule,
-}
-
-impl OfferedTool {
-    /// A tool with every other field at its default; for tests and testers.
-    pub fn new(name: &str, effect: Effect) -> Self {
-        let wire_name = WireName::new(name.replace('.', "_"));
-        Self {
-            name: ToolName::new(name),
-            wire_name: wire_name.clone(),
-            title: String::new(),
-            source: "builtin".into(),
-            effect,
-            concurrency: ToolConcurrency::Shared,
-            timeout_ms: 30_000,
-            definition: ToolDefinition::new(wire_name, "", serde_json::json!({ "type": "object" })),
-            polling: PollingMode::No,
-            runs: CallRunner::Here,
-            fingerprint: String::new(),
-            permission: PermissionRule::ByEffect,
-        }
-    }
-}
-
-/// The strongest effect that a tool may have, least first.
-// R: T6, L1
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Effect {
-    /// Computes.
-    Pure,
-    /// Looks at the world.
-    Read,
-    /// Changes only what is on the screen (an avatar's face).
-    Cosmetic,
-    /// Changes the world; twice is the same as once.
-    Idempotent,
-    /// Changes the world.
-    Write,
-    /// Changes the world beyond this machine. What is not known counts as this.
-    #[default]
-    #[serde(other)]
-    External,
-}
-
-impl Effect {
-    /// All of them, least first.
-    pub const ALL: [Effect; 6] =
-        [Effect::Pure, Effect::Read, Effect::Cosmetic, Effect::Idempotent, Effect::Write, Effect::External];
-
-    /// Its name in events and configurations.
-    pub fn name(self) -> &'static str {
-        match self {
-            Effect::Pure => "pure",
-            Effect::Read => "read",
-            Effect::Cosmetic => "cosmetic",
-            Effect::Idempotent => "idempotent",
-            Effect::Write => "write",
-            Effect::External => "external",
-        }
-    }
-
-    /// It may start before the commit: running it in vain does no harm.
-    pub fn may_start_early(self) -> bool {
-        matches!(self, Effect::Pure | Effect::Read | Effect::Cosmetic)
-    }
-
-    /// After a crash it may be run once more: nobody can tell the difference.
-    pub fn may_repeat(self) -> bool {
-        matches!(self, Effect::Pure | Effect::Read | Effect::Cosmetic | Effect::Idempotent)
-    }
-}
-
-/// Limits on running together with other calls.
-// R: T7
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ToolConcurrency {
-    /// Anything.
-    #[default]
-    Shared,
-    /// Anything but calls of the same class (one database, one device).
-    Class(String),
-    /// Nothing.
-    Alone,
-}
-
-/// Exempts tools from the loop guard that are made to be called again and again.
-// R: T10
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum PollingMode {
-    /// No: the loop guard watches it.
-    #[default]
-    No,
-    /// Yes: it waits for something to change.
-    Poller,
-}
-
-/// The tool's own wish for care. It can only ask for more than its effect does, never for less.
-// R: L1
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum PermissionRule {
-    /// The rules for its effect hold.
-    #[default]
-    ByEffect,
-    /// A person is asked each time, whatever the effect.
-    Ask,
-}
-
-/// Party that runs a tool.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum CallRunner {
-    /// The driver.
-    #[default]
-    Here,
-    /// A connected page or app.
-    Client {
-        /// Id of the client; `None` = none is connected, and the call ends at once as `not_started`, code `no_viewer`.
-        client_id: Option<String>,
-    },
-    /// Whoever asked for the turn: the tool is its own, declared with its request and answered by the id of the call. Nobody
-    /// else is asked whether it may run; only a rule that denies holds for it. Its calls wait beside one another, also in
-    /// serial execution. `client_id` of their `tool_start` is [`REQUESTER`].
-    Requester,
-}
-
-/// `client_id` of calls that whoever asked for the turn runs ([`CallRunner::Requester`]). No client that connects can be called so.
-pub const REQUESTER: &str = "requester";
-
-impl CallRunner {
-    /// Somebody else than the driver runs it: the call is offered and waited for.
-    pub fn is_remote(&self) -> bool {
-        !matches!(self, CallRunner::Here)
-    }
-
-    /// Id of the client that is asked to run it.
-    pub(crate) fn client_id(&self) -> Option<&str> {
-        match self {
-            CallRunner::Here => None,
-            CallRunner::Client { client_id } => client_id.as_deref(),
-            CallRunner::Requester => Some(REQUESTER),
-        }
-    }
-}
-
 /// Start of tools that may start early.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -295,22 +114,6 @@ pub enum ExecutionMode {
     Serial,
     /// As many as [`ToolConcurrency`] allows.
     Parallel,
-}
-
-/// Person or rule that answers the questions of the policy.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ApprovalRule {
-    /// A person.
-    #[default]
-    Ask,
-    /// Everything is approved beforehand (`--approve`).
-    ApproveAll,
-    /// Nobody is there to ask: what would ask is denied, with this reason.
-    DenyAll {
-        /// Reason that the model sees and the card shows.
-        reason: String,
-    },
 }
 
 /// Fate of a turn whose process died, when another takes it over.

@@ -5,50 +5,10 @@
 //! the person who is asked, else what is being waited for.
 // R: U5, M13
 
-use crate::event::{BlockStart, Event, EventKind, WaitReason};
+use crate::event::{BlockStart, Event, EventKind, SegmentKind, TimeSegment, WaitReason};
 use crate::id::UnixMillis;
-use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use throughline_wire::CallId;
-
-/// A stretch of time with one name.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TimeSegment {
-    /// The activity.
-    pub kind: SegmentKind,
-    /// Number of the step.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub step: Option<u32>,
-    /// The call, for tools and approvals.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tool_id: Option<CallId>,
-    /// Start of the segment.
-    pub start: UnixMillis,
-    /// Length, in milliseconds.
-    pub ms: u64,
-}
-
-/// Activity that a stretch of time is charged to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum SegmentKind {
-    /// From the request to the first content.
-    FirstToken,
-    /// The model thinks.
-    Thinking,
-    /// The model writes.
-    Text,
-    /// The model writes arguments.
-    Arguments,
-    /// A person is asked and nothing else runs.
-    ApprovalWait,
-    /// A tool runs and the model does not.
-    Tool,
-    /// A failed model call waits for its next try.
-    Retry,
-    /// Nothing of the above: between the parts.
-    Engine,
-}
 
 /// The fold.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -120,7 +80,23 @@ impl Waterfall {
                     self.asked.remove(id);
                 }
             }
-            _ => {}
+            EventKind::StreamStart { .. }
+            | EventKind::BlockStart(_)
+            | EventKind::BlockEnd
+            | EventKind::BlockSuperseded { .. }
+            | EventKind::Citation { .. }
+            | EventKind::ToolInput(_)
+            | EventKind::ToolProgress(_)
+            | EventKind::UserMessage { .. }
+            | EventKind::Waiting {
+                reason: WaitReason::FirstByte | WaitReason::Store | WaitReason::Client,
+                ..
+            }
+            | EventKind::Problem { .. }
+            | EventKind::SessionStats(_)
+            | EventKind::Error(_)
+            | EventKind::StreamEnd { .. }
+            | EventKind::Unrecognised => {}
         }
     }
 
@@ -214,8 +190,9 @@ impl Waterfall {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::event::{ApprovalDecision, QuestionKind, ToolResult};
+    use crate::event::{QuestionKind, ToolResult};
     use crate::id::EventSeq;
+    use crate::policy::ApprovalDecision;
     use throughline_wire::{CallOutcome, ToolOutput};
 
     /// Events at their times, as `kind` words; the segments as `kind ms` words.

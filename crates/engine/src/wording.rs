@@ -4,9 +4,9 @@
 
 use crate::event::TurnFault;
 use crate::input::{FailureKind, UpstreamFailure};
-use crate::loop_guard::CallCycle;
-use crate::setup::{Effect, OfferedTool};
-use crate::summary;
+use crate::policy::loop_guard::CallCycle;
+use crate::text::summary;
+use crate::tool::{Effect, OfferedTool};
 use std::borrow::Cow;
 use throughline_wire::text::FindingKind;
 use throughline_wire::{CallArguments, ProblemKind, ToolName, UpstreamError, visible};

@@ -7,6 +7,25 @@ use crate::id::{EventSeq, TurnId, UnixMillis};
 use serde::Serialize;
 use throughline_wire::CallId;
 
+impl Event {
+    /// Reads an event of which the log says the kind. Without that the type may stand behind the fields, and reading has to
+    /// look at them twice.
+    ///
+    /// # Errors
+    /// It is no event.
+    pub fn from_json(kind: &str, json: &[u8]) -> serde_json::Result<Self> {
+        from_json(kind, json).map_or_else(|| serde_json::from_slice(json), Ok)
+    }
+
+    /// As it stands in the log.
+    ///
+    /// # Errors
+    /// None that is known: everything in it can be written.
+    pub fn to_json(&self) -> serde_json::Result<Vec<u8>> {
+        to_json(self).map_or_else(|| serde_json::to_vec(self), Ok)
+    }
+}
+
 /// Type name and text of such an event.
 fn text_of(kind: &EventKind) -> Option<(&'static str, &str)> {
     match kind {
@@ -26,7 +45,7 @@ fn kind_of(name: &str) -> Option<fn(String) -> EventKind> {
 }
 
 /// As the derived code writes it; `None` for any other kind.
-pub(super) fn to_json(event: &Event) -> Option<Vec<u8>> {
+fn to_json(event: &Event) -> Option<Vec<u8>> {
     let (name, text) = text_of(&event.kind)?;
     let mut json = Vec::with_capacity(160 + text.len());
     json.extend_from_slice(b"{\"turn_id\":");
@@ -70,7 +89,7 @@ fn number(name: &[u8], number: &impl Serialize, json: &mut Vec<u8>) {
 }
 
 /// Exactly what [`to_json`] writes; `None`: another kind, another order, fields of a later release, or no event at all.
-pub(super) fn from_json(kind: &str, json: &[u8]) -> Option<Event> {
+fn from_json(kind: &str, json: &[u8]) -> Option<Event> {
     let kind_of_text = kind_of(kind)?;
     let mut tail = JsonTail(std::str::from_utf8(json).ok()?);
     tail.skip("{\"turn_id\":")?;

@@ -2,11 +2,11 @@
 //! alone.
 // R: A2, A3
 
+use super::decision::{ApprovalDecision, PolicyCase};
 use super::matcher::{ArgumentTest, MatchResult};
 use super::rule::lookup_argument;
-use super::{ApprovalDecision, PolicyCase};
-use crate::canonical;
 use crate::id::ApprovalId;
+use crate::text::canonical;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use throughline_wire::ToolName;

@@ -1,7 +1,7 @@
 //! One rule: which calls it is about, and what it says.
 
 use super::matcher::{ArgumentTest, MatchResult, glob};
-use crate::setup::{Effect, OfferedTool};
+use crate::tool::{Effect, OfferedTool};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;

@@ -2,11 +2,10 @@
 //! than none.
 // R: A1
 
-use super::PolicyRule;
 use super::matcher::glob;
-use super::rule::{PatternList, pattern_matches};
-use crate::setup::OfferedTool;
-use crate::suggest::suggest_names;
+use super::rule::{PatternList, PolicyRule, pattern_matches};
+use crate::text::suggest::suggest_names;
+use crate::tool::OfferedTool;
 use std::collections::BTreeSet;
 use std::fmt;
 

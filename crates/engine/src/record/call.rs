@@ -1,11 +1,12 @@
 //! One call: its identity, and the state that it is in with the data of that state.
 
-use crate::canonical;
-use crate::event::{ApprovalDecision, CallProgress, ToolInput, ToolResult};
+use crate::event::{CallProgress, ToolInput, ToolResult};
 use crate::id::{ApprovalId, UnixMillis};
-use crate::loop_guard::CallSignature;
-use crate::policy::PolicyCase;
-use crate::setup::{PollingMode, TurnSetup};
+use crate::policy::loop_guard::CallSignature;
+use crate::policy::{ApprovalDecision, PolicyCase};
+use crate::setup::TurnSetup;
+use crate::text::canonical;
+use crate::tool::PollingMode;
 use serde_json::Value;
 use std::mem;
 use throughline_wire::{

@@ -17,13 +17,13 @@ use step::{DeliveredMessage, StepRecord};
 
 use crate::action::StepProviderState;
 use crate::event::{
-    ApprovalDecision, BlockKind, BlockStart, Event, EventKind, QuestionKind, TurnFault, TurnStatus,
-    WaitReason,
+    BlockKind, BlockStart, Event, EventKind, QuestionKind, TurnFault, TurnStatus, WaitReason,
 };
 use crate::id::{ApprovalId, EventSeq, UnixMillis};
-use crate::loop_guard;
-use crate::policy::RememberedDecision;
-use crate::setup::{OfferedTool, TurnSetup};
+use crate::policy::loop_guard;
+use crate::policy::{ApprovalDecision, RememberedDecision};
+use crate::setup::TurnSetup;
+use crate::tool::OfferedTool;
 use crate::waterfall::Waterfall;
 use serde_json::Value;
 use std::collections::BTreeMap;

@@ -2,16 +2,15 @@
 
 use crate::action::TurnAction;
 use crate::event::{BlockKind, BlockStart, CallStatus, EventKind, ToolInput, TurnFault, WaitReason};
-use crate::history;
 use crate::input::{FailureKind, TimerId, UpstreamFailure};
+use crate::machine::{EventTarget, NOTIFY_AFTER_MS, TurnMachine};
 use crate::record::{
     Backoff, CallHandle, CallState, HOSTED, ModelAttempt, OpenBlock, TurnPhase, code, is_commit,
 };
-use crate::retry::{self, RetryDecision};
-use crate::setup::Effect;
-use crate::suggest::suggest_names;
-use crate::turn::{EventTarget, TurnMachine};
-use crate::wait_notice;
+use crate::step::request;
+use crate::step::retry::{self, RetryDecision};
+use crate::text::suggest::suggest_names;
+use crate::tool::Effect;
 use crate::wording;
 use std::borrow::Cow;
 use throughline_wire::{
@@ -33,9 +32,9 @@ impl TurnMachine<'_> {
 
     fn call_model(&mut self, step: u32, attempt: u32, upstream: usize) {
         let Some(choice) = self.setup.upstreams.get(upstream) else { return };
-        let tools_offered = match history::tool_choice(self.record, self.setup) {
+        let tools_offered = match request::tool_choice(self.record, self.setup) {
             ToolChoice::None => Vec::new(),
-            choice => history::offered_tools(&choice, self.setup).map(|tool| tool.name.clone()).collect(),
+            choice => request::offered_tools(&choice, self.setup).map(|tool| tool.name.clone()).collect(),
         };
         let start = EventKind::StepStart {
             upstream: choice.name.clone(),
@@ -51,9 +50,9 @@ impl TurnMachine<'_> {
         self.volatile.first_byte_received = false;
         self.emit(EventTarget { step: Some(step), ..EventTarget::default() }, start);
         // Every call of the steps before is closed: that is how this place is reached.
-        if let Some(request) = history::next_request(self.record, self.setup, self.start) {
+        if let Some(request) = request::next_request(self.record, self.setup, self.start) {
             self.push_action(TurnAction::CallModel { step, attempt, upstream, request: Box::new(request) });
-            self.set_timer(TimerId::FirstByte { step, attempt }, self.now + wait_notice::NOTIFY_AFTER_MS);
+            self.set_timer(TimerId::FirstByte { step, attempt }, self.now + NOTIFY_AFTER_MS);
         }
     }
 
@@ -432,7 +431,7 @@ impl TurnMachine<'_> {
         let (step, upstream) = (self.record.step(), self.record.upstream);
         let ModelAttempt { number: attempt, tries } = failed;
         if failure.kind == FailureKind::ContextTooLong && !self.record.outputs_shortened {
-            let results = history::shortenable_results(self.record, self.setup, self.start);
+            let results = request::shortenable_results(self.record, self.setup, self.start);
             if results > 0 {
                 self.notice(code::SHORTENED, wording::shortened(results));
                 self.call_model(step, attempt + 1, upstream);

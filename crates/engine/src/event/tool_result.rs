@@ -2,7 +2,7 @@
 
 use crate::event::{CallError, CallStatus, ToolInput, ToolResult};
 use crate::id::UnixMillis;
-use crate::summary;
+use crate::text::summary;
 use throughline_wire::{
     BrokenCall, CallArguments, CallOutcome, NotStarted, RawArguments, StartState, ToolOutput,
 };

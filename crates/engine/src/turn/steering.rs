@@ -16,31 +16,8 @@
 
 use crate::event::EventKind;
 use crate::id::UserMessageId;
-use crate::turn::{EventTarget, TurnMachine};
-use serde::{Deserialize, Serialize};
-use throughline_wire::UserPart;
-
-/// A message of the user that waits to be taken in.
-#[derive(Clone, Debug, PartialEq)]
-pub struct QueuedMessage {
-    /// The sender's id of it.
-    pub id: UserMessageId,
-    /// Its parts.
-    pub input: Vec<UserPart>,
-    /// The moment at which it is taken in.
-    pub when: MessageTiming,
-}
-
-/// Time at which a message that is sent in mid-turn is taken in.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum MessageTiming {
-    /// At the next step border: the model answers it in this turn.
-    #[default]
-    NextStep,
-    /// When the turn is over: the next one begins with it.
-    AfterTurn,
-}
+use crate::input::{MessageTiming, QueuedMessage};
+use crate::machine::{EventTarget, TurnMachine};
 
 impl TurnMachine<'_> {
     pub(crate) fn queue_message(&mut self, message: QueuedMessage) {

@@ -1,9 +1,9 @@
 //! Retry, fallback or failure after a model call that failed before its first token.
 // R: T11
 
-use crate::canonical::pseudo_random;
 use crate::input::{FailureKind, UpstreamFailure};
 use crate::setup::RetryPolicy;
+use crate::text::canonical::pseudo_random;
 
 /// Decision after a failed model call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

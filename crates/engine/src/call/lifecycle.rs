@@ -1,17 +1,17 @@
 //! The calls of a step: from final arguments to exactly one outcome.
 
 use crate::action::{EarlyStart, TurnAction};
-use crate::approvals::ApprovalInput;
-use crate::client::CallOfferKind;
-use crate::event::{ApprovalDecision, CallProgress, EventKind, ToolResult};
+use crate::approval::answers::ApprovalInput;
+use crate::call::client::CallOfferKind;
+use crate::event::tool_result::{broken_outcome, limit_output};
+use crate::event::{CallProgress, EventKind, ToolResult};
 use crate::input::{ArgumentValidation, TimerId};
-use crate::loop_guard;
-use crate::policy::{self, PolicyCase, PolicyDecision};
+use crate::machine::{CheckSubject, TurnMachine};
+use crate::policy::loop_guard;
+use crate::policy::{self, ApprovalDecision, PolicyCase, PolicyDecision};
 use crate::record::{ApprovalAnswer, CallHandle, CallState, CallTarget, TurnPhase};
 use crate::schedule::{self, CommitState, ScheduleStage, ScheduledCall};
-use crate::setup::{CallRunner, Effect, OfferedTool, PollingMode, ToolConcurrency};
-use crate::tool_result::{broken_outcome, limit_output};
-use crate::turn::{CheckSubject, TurnMachine};
+use crate::tool::{CallRunner, Effect, OfferedTool, PollingMode, ToolConcurrency};
 use crate::wording;
 use std::collections::BTreeMap;
 use throughline_wire::{CallId, CallOutcome, NotStarted, SealEvidence, StartState, ToolOutput};

@@ -3,15 +3,11 @@
 // R: T11, L2
 
 use crate::event::{EventKind, WaitReason};
-use crate::id::UnixMillis;
+use crate::machine::TurnMachine;
 use crate::record::TurnPhase;
-use crate::setup::CallRunner;
-use crate::turn::TurnMachine;
+use crate::tool::CallRunner;
 use crate::wording;
 use throughline_wire::CallId;
-
-/// Shortest wait that is reported, in milliseconds. Below the 3 s after which people look for a mistake of theirs.
-pub(crate) const NOTIFY_AFTER_MS: UnixMillis = 2_000;
 
 impl TurnMachine<'_> {
     pub(crate) fn report_first_byte_wait(&mut self, step: u32, attempt: u32) {

@@ -1,14 +1,15 @@
 //! From the last outcome of a step to the next step, or to the end of the turn.
 
 use crate::action::TurnAction;
-use crate::approvals::ApprovalInput;
+use crate::approval::answers::ApprovalInput;
+use crate::event::tool_result::broken_outcome;
 use crate::event::{BlockStart, EventKind, SessionStats, TurnFault, TurnStatus};
 use crate::input::TimerId;
-use crate::loop_guard;
+use crate::machine::{EventTarget, TurnMachine};
+use crate::policy::loop_guard;
 use crate::record::{CallHandle, CallState, PendingEnd, StepEnd, TurnPhase, code};
 use crate::schedule::CommitState;
 use crate::setup::OnInterrupted;
-use crate::turn::{EventTarget, TurnMachine};
 use crate::wording;
 use throughline_wire::{CallOutcome, FinishReason, NotStarted, StartState};
 
@@ -173,7 +174,7 @@ impl TurnMachine<'_> {
     fn outcome_if_stopped(&self, handle: CallHandle, by_user: bool) -> CallOutcome {
         match self.record.call(handle).input().map(|input| &input.arguments) {
             Some(Ok(_)) if by_user => CallOutcome::Cancelled(StartState::No),
-            Some(Err((why, _))) => crate::tool_result::broken_outcome(why),
+            Some(Err((why, _))) => broken_outcome(why),
             Some(Ok(_)) | None => CallOutcome::NotStarted(NotStarted::Interrupted),
         }
     }

@@ -8,15 +8,17 @@
 // R: A2, A3, A4
 
 use crate::action::TurnAction;
-use crate::canonical;
-use crate::diff;
-use crate::event::{ApprovalDecision, EventKind, QuestionKind};
+use crate::event::{EventKind, QuestionKind};
 use crate::id::ApprovalId;
 use crate::input::{ApprovalTarget, ArgumentValidation, TimerId};
-use crate::policy::{self, ConfirmMode, PolicyCase, PolicyDecision, RememberRequest, RememberedDecision};
+use crate::machine::{ArgumentCheck, CheckSubject, PendingEdit, TurnMachine};
+use crate::policy::{
+    self, ApprovalDecision, ConfirmMode, PolicyCase, PolicyDecision, RememberRequest, RememberedDecision,
+};
 use crate::record::{CallHandle, CallTarget, OpenApproval};
-use crate::setup::OfferedTool;
-use crate::turn::{ArgumentCheck, CheckSubject, PendingEdit, TurnMachine};
+use crate::text::canonical;
+use crate::text::diff;
+use crate::tool::OfferedTool;
 use crate::wording;
 use throughline_wire::{CallArguments, CallId, CallOutcome, StartState, ToolName, visible};
 

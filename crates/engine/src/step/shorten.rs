@@ -2,7 +2,7 @@
 //! old result stay. What people and models have said stays whole, and so does the log.
 // R: T11
 
-use crate::tool_result::limit_output;
+use crate::event::tool_result::limit_output;
 use throughline_wire::{CallOutcome, Message};
 
 /// Saying how much is left out takes no more than this, so a text that is over the limit by less is not worth cutting; nor is one

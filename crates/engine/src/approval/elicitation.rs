@@ -13,124 +13,16 @@
 // R: T8, L6
 
 use crate::action::TurnAction;
-use crate::event::{ApprovalDecision, EventKind, QuestionKind};
+use crate::event::{EventKind, QuestionKind};
 use crate::id::{ApprovalId, UnixMillis};
-use crate::input::{ApprovalTarget, TimerId};
-use crate::record::{CallHandle, CallRecord, QuestionResolution};
-use crate::setup::{ApprovalRule, CallRunner};
-use crate::turn::{Turn, TurnMachine};
+use crate::input::{ApprovalTarget, ElicitationMode, TimerId, ToolAnswer, ToolQuestion};
+use crate::machine::TurnMachine;
+use crate::policy::{ApprovalDecision, ApprovalRule};
+use crate::record::{CallHandle, CallRecord};
+use crate::tool::CallRunner;
 use crate::wording;
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use throughline_wire::{CallId, visible};
-
-/// A question of a running tool to a person.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ToolQuestion {
-    /// The question in words.
-    pub message: String,
-    /// The way to answer it.
-    pub mode: ElicitationMode,
-}
-
-/// The way in which a person answers.
-#[derive(Clone, Debug, PartialEq)]
-pub enum ElicitationMode {
-    /// By values that fit a JSON Schema: an object with flat fields. Never for secrets: the answer is in the log.
-    Form {
-        /// The schema.
-        schema: Value,
-    },
-    /// By doing something at an address outside (signing in, paying); that it was done is all the tool is told.
-    Url {
-        /// The address.
-        url: String,
-    },
-}
-
-/// The answer that a tool receives.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "action", rename_all = "snake_case")]
-pub enum ToolAnswer {
-    /// A person answered.
-    Accept {
-        /// The values; absent if an address was asked to be opened.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        content: Option<Value>,
-    },
-    /// A person does not want to, or nobody answered in time.
-    Decline,
-    /// Nobody will answer: the call is being stopped, or the question was not asked.
-    Cancel,
-}
-
-impl ToolQuestion {
-    /// Wants values that fit a schema.
-    pub fn form(message: impl Into<String>, schema: Value) -> Self {
-        Self { message: message.into(), mode: ElicitationMode::Form { schema } }
-    }
-
-    /// Wants an address to be opened.
-    pub fn url(message: impl Into<String>, url: impl Into<String>) -> Self {
-        Self { message: message.into(), mode: ElicitationMode::Url { url: url.into() } }
-    }
-}
-
-impl ToolAnswer {
-    fn action_name(&self) -> &'static str {
-        match self {
-            ToolAnswer::Accept { .. } => "accept",
-            ToolAnswer::Decline => "decline",
-            ToolAnswer::Cancel => "cancel",
-        }
-    }
-}
-
-/// State of a question, of a rule or a running tool.
-#[derive(Clone, Debug, PartialEq)]
-pub enum QuestionState {
-    /// The first answer will be taken.
-    Open,
-    /// It has one.
-    Answered(QuestionResolution),
-    /// It went away without one: its call asks again, or is over.
-    Withdrawn,
-    /// It is the next that its call may ask.
-    Upcoming,
-    /// No call of this turn asks or has asked it.
-    Unknown,
-}
-
-impl Turn {
-    /// Looks up the state of a question.
-    pub fn question_state(&self, question: &ApprovalId) -> QuestionState {
-        let (_, record) = self.setup_and_record();
-        if let Some(answered) = record.resolutions.get(question) {
-            return QuestionState::Answered(answered.clone());
-        }
-        let Some((kind, call, number)) = question.parts() else { return QuestionState::Unknown };
-        let Some(handle) = record.find_call(&call) else { return QuestionState::Unknown };
-        let call = record.call(handle);
-        let is_asked = call.open_approval().is_some_and(|open| open.approval_id == *question);
-        let is_elicited = call.elicitation().is_some_and(|open| open.approval_id == *question);
-        match number {
-            _ if is_asked || is_elicited => QuestionState::Open,
-            0 => QuestionState::Unknown,
-            number if number <= call.questions => QuestionState::Withdrawn,
-            // What a running tool will ask, nobody can know.
-            number if number == call.questions + 1 && kind.is_call() && !call.is_closed() => {
-                QuestionState::Upcoming
-            }
-            _ => QuestionState::Unknown,
-        }
-    }
-
-    /// True once a call has its outcome; `None` = there is no such call.
-    pub fn is_call_closed(&self, call: &CallId) -> Option<bool> {
-        let (_, record) = self.setup_and_record();
-        record.find_call(call).map(|handle| record.call(handle).is_closed())
-    }
-}
 
 impl TurnMachine<'_> {
     pub(crate) fn tool_question_asked(

@@ -4,12 +4,15 @@
 //! release folds in every later one: fields and types are added, never changed, and readers ignore those they do not
 //! know ([`EventKind::Unrecognised`]).
 
+mod question;
 mod text_delta;
+pub(crate) mod tool_result;
+
+pub use question::QuestionKind;
 
 use crate::id::{ApprovalId, ConversationId, EventSeq, MessageId, TurnId, UnixMillis, UserMessageId};
-use crate::policy::RememberedDecision;
-use crate::setup::Effect;
-use crate::waterfall::TimeSegment;
+use crate::policy::{ApprovalDecision, RememberedDecision};
+use crate::tool::Effect;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use throughline_wire::{
@@ -42,25 +45,6 @@ pub struct Event {
     /// Content of the event.
     #[serde(flatten)]
     pub kind: EventKind,
-}
-
-impl Event {
-    /// Reads an event of which the log says the kind. Without that the type may stand behind the fields, and reading has to
-    /// look at them twice.
-    ///
-    /// # Errors
-    /// It is no event.
-    pub fn from_json(kind: &str, json: &[u8]) -> serde_json::Result<Self> {
-        text_delta::from_json(kind, json).map_or_else(|| serde_json::from_slice(json), Ok)
-    }
-
-    /// As it stands in the log.
-    ///
-    /// # Errors
-    /// None that is known: everything in it can be written.
-    pub fn to_json(&self) -> serde_json::Result<Vec<u8>> {
-        text_delta::to_json(self).map_or_else(|| serde_json::to_vec(self), Ok)
-    }
 }
 
 /// Content of an event. The `type` on the wire is the variant's name in snake case.
@@ -362,26 +346,6 @@ where
     Ok(serde_json::from_value(Value::deserialize(deserializer)?).ok())
 }
 
-/// Subject of a question.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum QuestionKind {
-    /// May this call run?
-    #[default]
-    Call,
-    /// A running tool asks for something.
-    Elicitation,
-    /// Of a kind that this release does not know.
-    #[serde(other)]
-    Unrecognised,
-}
-
-impl QuestionKind {
-    pub(crate) fn is_call(&self) -> bool {
-        *self == QuestionKind::Call
-    }
-}
-
 /// Content of `block_start`; `kind` on the wire tells which.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
@@ -624,16 +588,6 @@ impl CallStatus {
     }
 }
 
-/// The answer to a question.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ApprovalDecision {
-    /// Run it.
-    Approve,
-    /// Do not.
-    Deny,
-}
-
 /// Reason for a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -666,4 +620,43 @@ pub enum TurnStatus {
     Cancelled,
     /// The process that ran it is gone and nobody went on.
     Interrupted,
+}
+
+/// A stretch of time with one name.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TimeSegment {
+    /// The activity.
+    pub kind: SegmentKind,
+    /// Number of the step.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub step: Option<u32>,
+    /// The call, for tools and approvals.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool_id: Option<CallId>,
+    /// Start of the segment.
+    pub start: UnixMillis,
+    /// Length, in milliseconds.
+    pub ms: u64,
+}
+
+/// Activity that a stretch of time is charged to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SegmentKind {
+    /// From the request to the first content.
+    FirstToken,
+    /// The model thinks.
+    Thinking,
+    /// The model writes.
+    Text,
+    /// The model writes arguments.
+    Arguments,
+    /// A person is asked and nothing else runs.
+    ApprovalWait,
+    /// A tool runs and the model does not.
+    Tool,
+    /// A failed model call waits for its next try.
+    Retry,
+    /// Nothing of the above: between the parts.
+    Engine,
 }

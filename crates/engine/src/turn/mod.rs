@@ -12,20 +12,23 @@
 //! | lost | tools that die with their process | the same, without a commit |
 //! | stopping | running tools, for a moment | the last outcome: the end |
 
-use crate::action::{StepProviderState, TurnAction, TurnOutput};
-use crate::approvals::ApprovalInput;
+mod ending;
+pub(crate) mod query;
+mod steering;
+mod wait_notice;
+
+use crate::action::{StepProviderState, TurnOutput};
+use crate::approval::answers::ApprovalInput;
 use crate::event::{Event, EventKind, FORMAT, TurnStatus};
-use crate::history;
-use crate::id::{ApprovalId, EventSeq, UnixMillis};
-use crate::input::{ArgumentValidation, TimerId, TurnInput};
-use crate::policy::RememberRequest;
-use crate::record::{CallHandle, TurnPhase, TurnRecord};
+use crate::id::{EventSeq, UnixMillis};
+use crate::input::{QueuedMessage, TimerId, TurnInput};
+use crate::machine::{EventTarget, TurnMachine, VolatileState};
+use crate::record::{TurnPhase, TurnRecord};
 use crate::setup::{SetupRemark, TurnSetup, TurnStart};
-use crate::steering::QueuedMessage;
+use crate::step::request;
 use crate::waterfall::Waterfall;
-use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use throughline_wire::{CallArguments, CallId, FinishReason, Message, ProviderState, Usage};
+use throughline_wire::{Message, Usage};
 
 /// One turn: pure, total, replayable from its events.
 // R: T1, T4, E1
@@ -34,79 +37,6 @@ pub struct Turn {
     spec: Arc<(TurnSetup, TurnStart)>,
     record: TurnRecord,
     volatile: VolatileState,
-}
-
-/// State that dies with the process: the stream being read, checks under way, requests not yet fulfilled.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct VolatileState {
-    pub finish: Option<(FinishReason, Option<String>)>,
-    pub usage: Option<Usage>,
-    pub provider_state: Option<ProviderState>,
-    /// By call: the check of its arguments.
-    pub checks: BTreeMap<CallId, ArgumentCheck>,
-    /// By call: the check of arguments that a person wants instead.
-    pub edits: BTreeMap<CallId, ArgumentCheck>,
-    /// Checks asked for.
-    pub checks_requested: u32,
-    /// Calls that the user wants to end although their arguments are still arriving.
-    pub cancel_when_sealed: BTreeSet<CallId>,
-    /// Starts that were asked to stop.
-    pub cancelled_starts: BTreeSet<(CallId, u32)>,
-    /// The step's further choices were reported.
-    pub choice_reported: bool,
-    /// True once the upstream has sent anything in this try, shown or not.
-    pub first_byte_received: bool,
-    /// Messages of the user that wait to be taken in. Their senders still hold them.
-    pub queue: Vec<QueuedMessage>,
-    /// Open questions of tools, by the id that people know: the tool's own number of it.
-    pub tool_questions: BTreeMap<ApprovalId, u64>,
-}
-
-/// A check of arguments that was asked for.
-#[derive(Clone, Debug)]
-pub(crate) struct ArgumentCheck {
-    /// Its number.
-    pub version: u32,
-    pub subject: CheckSubject,
-    /// The answer.
-    pub validation: Option<ArgumentValidation>,
-}
-
-/// Arguments under check.
-#[derive(Clone, Debug)]
-pub(crate) enum CheckSubject {
-    /// The arguments of a call as of this version.
-    Arguments(u32),
-    /// Arguments that a person wants instead.
-    Edit(Box<PendingEdit>),
-}
-
-/// An answer that counts if its arguments fit.
-#[derive(Clone, Debug)]
-pub(crate) struct PendingEdit {
-    pub approval: ApprovalId,
-    pub arguments: CallArguments,
-    pub by: String,
-    pub reason: Option<String>,
-    pub remember: Option<RememberRequest>,
-}
-
-/// A turn with everything that one `apply` needs.
-pub(crate) struct TurnMachine<'a> {
-    pub setup: &'a TurnSetup,
-    pub start: &'a TurnStart,
-    pub record: &'a mut TurnRecord,
-    pub volatile: &'a mut VolatileState,
-    pub now: UnixMillis,
-    pub out: &'a mut TurnOutput,
-}
-
-/// Step, block and call that an event belongs to.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct EventTarget {
-    pub step: Option<u32>,
-    pub block: Option<u32>,
-    pub tool: Option<CallId>,
 }
 
 impl Turn {
@@ -223,7 +153,7 @@ impl Turn {
     /// Messages that this turn adds to the history of the conversation: the user's input and the closed steps. `None` while a
     /// call has no outcome.
     pub fn history(&self) -> Option<Vec<Message>> {
-        history::turn_messages(&self.record, &self.spec.1)
+        request::turn_messages(&self.record, &self.spec.1)
     }
 
     /// Messages of the user that the turn has not taken in, oldest first. After the end they begin the next turn.
@@ -282,40 +212,6 @@ impl Turn {
 }
 
 impl TurnMachine<'_> {
-    /// The only way anything changes: the event is written and absorbed.
-    pub(crate) fn emit(&mut self, target: EventTarget, kind: EventKind) {
-        let event = Event {
-            turn_id: self.start.turn_id.clone(),
-            seq: self.record.seq.next(),
-            timestamp: self.now,
-            step: target.step,
-            block: target.block,
-            tool_id: target.tool,
-            kind,
-        };
-        self.record.absorb(&event, self.setup);
-        self.out.events.push(event);
-    }
-
-    pub(crate) fn push_action(&mut self, action: TurnAction) {
-        self.out.actions.push(action);
-    }
-
-    pub(crate) fn set_timer(&mut self, id: TimerId, at: UnixMillis) {
-        self.push_action(TurnAction::SetTimer { id, at });
-    }
-
-    /// The current step, for events.
-    pub(crate) fn step_target(&self) -> EventTarget {
-        EventTarget { step: Some(self.record.step()).filter(|step| *step > 0), ..EventTarget::default() }
-    }
-
-    /// A call, for events.
-    pub(crate) fn call_target(&self, handle: CallHandle) -> EventTarget {
-        let call = self.record.call(handle);
-        EventTarget { step: Some(call.step), block: Some(call.block), tool: Some(call.id.clone()) }
-    }
-
     fn begin(&mut self) {
         let TurnStart { conversation_id, message_id, input, .. } = self.start;
         let start = EventKind::StreamStart {

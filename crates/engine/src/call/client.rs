@@ -8,51 +8,12 @@
 
 use crate::action::TurnAction;
 use crate::event::CallError;
-use crate::input::TimerId;
-use crate::record::{CallHandle, CallState, CallTarget};
-use crate::turn::{Turn, TurnMachine};
-use crate::wait_notice;
+use crate::input::{ClientAnswer, ClientStatus, TimerId};
+use crate::machine::{NOTIFY_AFTER_MS, TurnMachine};
+use crate::record::CallHandle;
 use crate::wording;
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use throughline_wire::{CallId, CallOutcome, ToolOutput};
-
-/// Answer of a client to a call that it was asked to run.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ClientAnswer {
-    /// Success or failure.
-    pub status: ClientStatus,
-    /// Output, or the error message: a text as it is, anything else as JSON.
-    #[serde(default, skip_serializing_if = "Value::is_null")]
-    pub output: Value,
-    /// True if it took effect where the user can see it (an avatar may be hidden, or lack the expression).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub applied: Option<bool>,
-}
-
-/// Success or failure of a client-side call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ClientStatus {
-    /// It did.
-    Success,
-    /// It did not.
-    Error,
-}
-
-/// State of a call, as far as a client's answer is concerned.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum ClientCallState {
-    /// The first answer will be taken.
-    Waiting,
-    /// It has an outcome: another answer, a stop.
-    Closed,
-    /// Its time was over.
-    TimedOut,
-    /// No client is asked to run a call of this id.
-    Unknown,
-}
 
 /// First offer of a start to its client, or a repetition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,34 +21,6 @@ pub(crate) enum CallOfferKind {
     First,
     /// In another process.
     Repeated,
-}
-
-impl Turn {
-    /// Looks up the state of a client-side call.
-    pub fn client_call_state(&self, call: &CallId) -> ClientCallState {
-        let (setup, record) = self.setup_and_record();
-        let Some(handle) = record.find_call(call) else {
-            return ClientCallState::Unknown;
-        };
-        let call = record.call(handle);
-        let tool = match call.target {
-            CallTarget::Offered(tool) => setup.tools.get(tool),
-            CallTarget::Unknown | CallTarget::Hosted => None,
-        };
-        let by_client = tool.is_some_and(|tool| tool.runs.is_remote());
-        match &call.state {
-            _ if !by_client || call.attempts == 0 => ClientCallState::Unknown,
-            CallState::Running(_) => ClientCallState::Waiting,
-            CallState::Closed(closed) if matches!(closed.outcome, CallOutcome::TimedOut { .. }) => {
-                ClientCallState::TimedOut
-            }
-            CallState::Closed(_) => ClientCallState::Closed,
-            // Its arguments were contradicted: it will be offered again.
-            CallState::Preparing(_) | CallState::Sealed(_) | CallState::AwaitingApproval(_) => {
-                ClientCallState::Closed
-            }
-        }
-    }
 }
 
 impl TurnMachine<'_> {
@@ -111,7 +44,7 @@ impl TurnMachine<'_> {
             until,
             fingerprint,
         });
-        self.set_timer(timer, self.now + wait_notice::NOTIFY_AFTER_MS);
+        self.set_timer(timer, self.now + NOTIFY_AFTER_MS);
     }
 
     /// After a restart: the wait of a client-side call goes on. False if this is none.

@@ -5,10 +5,11 @@
 //! start made of them ("ran, not used").
 // R: T9, M10
 
-use crate::canonical;
 use crate::record::{CallRecord, ClosedCall, StepEnd, TurnRecord};
-use crate::setup::{CallRunner, OfferedTool, TurnSetup, TurnStart};
-use crate::shorten::shorten_outputs;
+use crate::setup::{TurnSetup, TurnStart};
+use crate::step::shorten::shorten_outputs;
+use crate::text::canonical;
+use crate::tool::{CallRunner, OfferedTool};
 use throughline_wire::{
     Call, CallArguments, CallOutcome, ClosedStep, Message, ModelRequest, ToolChoice, UserPart,
 };

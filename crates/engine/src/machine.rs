@@ -1,0 +1,126 @@
+//! The machine of one `apply`: the turn's record, what dies with the process, and the output.
+//!
+//! What it does with an input stands in the folders of a turn's story: `turn`, `step`, `call`, `approval`. Every change
+//! goes through [`TurnMachine::emit`].
+
+use crate::action::{TurnAction, TurnOutput};
+use crate::event::{Event, EventKind};
+use crate::id::{ApprovalId, UnixMillis};
+use crate::input::{ArgumentValidation, QueuedMessage, TimerId};
+use crate::policy::RememberRequest;
+use crate::record::{CallHandle, TurnRecord};
+use crate::setup::{TurnSetup, TurnStart};
+use std::collections::{BTreeMap, BTreeSet};
+use throughline_wire::{CallArguments, CallId, FinishReason, ProviderState, Usage};
+
+/// Shortest wait that is reported, in milliseconds. Below the 3 s after which people look for a mistake of theirs.
+pub(crate) const NOTIFY_AFTER_MS: UnixMillis = 2_000;
+
+/// State that dies with the process: the stream being read, checks under way, requests not yet fulfilled.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct VolatileState {
+    pub finish: Option<(FinishReason, Option<String>)>,
+    pub usage: Option<Usage>,
+    pub provider_state: Option<ProviderState>,
+    /// By call: the check of its arguments.
+    pub checks: BTreeMap<CallId, ArgumentCheck>,
+    /// By call: the check of arguments that a person wants instead.
+    pub edits: BTreeMap<CallId, ArgumentCheck>,
+    /// Checks asked for.
+    pub checks_requested: u32,
+    /// Calls that the user wants to end although their arguments are still arriving.
+    pub cancel_when_sealed: BTreeSet<CallId>,
+    /// Starts that were asked to stop.
+    pub cancelled_starts: BTreeSet<(CallId, u32)>,
+    /// The step's further choices were reported.
+    pub choice_reported: bool,
+    /// True once the upstream has sent anything in this try, shown or not.
+    pub first_byte_received: bool,
+    /// Messages of the user that wait to be taken in. Their senders still hold them.
+    pub queue: Vec<QueuedMessage>,
+    /// Open questions of tools, by the id that people know: the tool's own number of it.
+    pub tool_questions: BTreeMap<ApprovalId, u64>,
+}
+
+/// A check of arguments that was asked for.
+#[derive(Clone, Debug)]
+pub(crate) struct ArgumentCheck {
+    /// Its number.
+    pub version: u32,
+    pub subject: CheckSubject,
+    /// The answer.
+    pub validation: Option<ArgumentValidation>,
+}
+
+/// Arguments under check.
+#[derive(Clone, Debug)]
+pub(crate) enum CheckSubject {
+    /// The arguments of a call as of this version.
+    Arguments(u32),
+    /// Arguments that a person wants instead.
+    Edit(Box<PendingEdit>),
+}
+
+/// An answer that counts if its arguments fit.
+#[derive(Clone, Debug)]
+pub(crate) struct PendingEdit {
+    pub approval: ApprovalId,
+    pub arguments: CallArguments,
+    pub by: String,
+    pub reason: Option<String>,
+    pub remember: Option<RememberRequest>,
+}
+
+/// A turn with everything that one `apply` needs.
+pub(crate) struct TurnMachine<'a> {
+    pub setup: &'a TurnSetup,
+    pub start: &'a TurnStart,
+    pub record: &'a mut TurnRecord,
+    pub volatile: &'a mut VolatileState,
+    pub now: UnixMillis,
+    pub out: &'a mut TurnOutput,
+}
+
+/// Step, block and call that an event belongs to.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct EventTarget {
+    pub step: Option<u32>,
+    pub block: Option<u32>,
+    pub tool: Option<CallId>,
+}
+
+impl TurnMachine<'_> {
+    /// The only way anything changes: the event is written and absorbed.
+    pub(crate) fn emit(&mut self, target: EventTarget, kind: EventKind) {
+        let event = Event {
+            turn_id: self.start.turn_id.clone(),
+            seq: self.record.seq.next(),
+            timestamp: self.now,
+            step: target.step,
+            block: target.block,
+            tool_id: target.tool,
+            kind,
+        };
+        self.record.absorb(&event, self.setup);
+        self.out.events.push(event);
+    }
+
+    pub(crate) fn push_action(&mut self, action: TurnAction) {
+        self.out.actions.push(action);
+    }
+
+    pub(crate) fn set_timer(&mut self, id: TimerId, at: UnixMillis) {
+        self.push_action(TurnAction::SetTimer { id, at });
+    }
+
+    /// The current step, for events.
+    pub(crate) fn step_target(&self) -> EventTarget {
+        EventTarget { step: Some(self.record.step()).filter(|step| *step > 0), ..EventTarget::default() }
+    }
+
+    /// A call, for events.
+    pub(crate) fn call_target(&self, handle: CallHandle) -> EventTarget {
+        let call = self.record.call(handle);
+        EventTarget { step: Some(call.step), block: Some(call.block), tool: Some(call.id.clone()) }
+    }
+}

@@ -1,0 +1,95 @@
+//! A call to decide about, and the decisions of rules and people.
+
+use crate::tool::OfferedTool;
+use serde::{Deserialize, Serialize};
+use throughline_wire::CallArguments;
+
+/// A call that is to be decided about.
+#[derive(Clone, Copy)]
+pub(crate) struct PolicyCase<'a> {
+    pub tool: &'a OfferedTool,
+    /// Fingerprint of the definition that would run; not the offered one if the tool was redefined since.
+    pub fingerprint: &'a str,
+    pub arguments: &'a CallArguments,
+}
+
+/// The answer to a question.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ApprovalDecision {
+    /// Run it.
+    Approve,
+    /// Do not.
+    Deny,
+}
+
+/// Person or rule that answers the questions of the policy.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ApprovalRule {
+    /// A person.
+    #[default]
+    Ask,
+    /// Everything is approved beforehand (`--approve`).
+    ApproveAll,
+    /// Nobody is there to ask: what would ask is denied, with this reason.
+    DenyAll {
+        /// Reason that the model sees and the card shows.
+        reason: String,
+    },
+}
+
+/// Decision about a call, always with the rule that made it.
+// R: A1
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PolicyDecision {
+    /// It runs.
+    Allow {
+        /// The rule that decided.
+        rule: String,
+    },
+    /// A person is asked.
+    Ask {
+        /// The rule that decided.
+        rule: String,
+    },
+    /// It does not run.
+    Deny {
+        /// The rule that decided.
+        rule: String,
+        /// Reason that the model sees.
+        reason: String,
+    },
+}
+
+/// Names of the rules that are not an agent's own, as events carry them.
+pub(crate) mod rule_name {
+    pub(crate) const MANUAL: &str = "manual";
+    pub(crate) const TOOL: &str = "tool";
+    pub(crate) const REQUIRE_CONFIRMATION: &str = "require_confirmation";
+    pub(crate) const LOOP_GUARD: &str = "loop_guard";
+    pub(crate) const REDEFINED: &str = "redefined";
+    pub(crate) const OWN_TOOL: &str = "own_tool";
+}
+
+impl PolicyDecision {
+    /// The rule that decided.
+    pub fn rule(&self) -> &str {
+        match self {
+            PolicyDecision::Allow { rule }
+            | PolicyDecision::Ask { rule }
+            | PolicyDecision::Deny { rule, .. } => rule,
+        }
+    }
+
+    /// Replaces a question by its answer where nobody has to be asked.
+    pub(crate) fn with_approval_rule(self, approval: &ApprovalRule) -> Self {
+        match (self, approval) {
+            (PolicyDecision::Ask { rule }, ApprovalRule::ApproveAll) => PolicyDecision::Allow { rule },
+            (PolicyDecision::Ask { rule }, ApprovalRule::DenyAll { reason }) => {
+                PolicyDecision::Deny { rule, reason: reason.clone() }
+            }
+            (decision, _) => decision,
+        }
+    }
+}

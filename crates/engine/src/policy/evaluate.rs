@@ -1,0 +1,121 @@
+//! The order in which rules, remembered decisions and effect decide.
+
+use super::decision::{ApprovalDecision, PolicyCase, PolicyDecision, rule_name};
+use super::remembered::RememberedDecision;
+use super::rule::{PolicyRule, RuleAction};
+use crate::tool::{Effect, OfferedTool, PermissionRule};
+use serde::{Deserialize, Serialize};
+use throughline_wire::CallArguments;
+
+/// The rules of an agent about its calls.
+// R: A1
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Policy {
+    /// The first that fits decides.
+    pub rules: Vec<PolicyRule>,
+    /// Mode that asks a person more often than the rules do.
+    pub confirm: ConfirmMode,
+}
+
+/// Mode that asks a person more often than the rules do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ConfirmMode {
+    /// No: the rules alone decide.
+    #[default]
+    ByRule,
+    /// Everything asks (`require_confirmation`); what is remembered counts.
+    Everything,
+    /// Every call waits for a person, without expiry (`tool_call.mode = "manual"`).
+    // R: T3
+    Manual,
+}
+
+/// Explains the decision about a call, for testers and editors of rules. The loop guard and [`ApprovalRule`] have no part in it.
+///
+/// ```
+/// use throughline_engine::{ArgumentTest, RuleAction, Effect, OfferedTool, Policy, PolicyRule, PolicyDecision, explain};
+/// use throughline_wire::CallArguments;
+///
+/// let tool = OfferedTool::new("files.delete", Effect::Write);
+/// let rule = PolicyRule::new(RuleAction::Allow).tool("files").argument("path", ArgumentTest::Under("/tmp/play".into()));
+/// let policy = Policy { rules: vec![rule], ..Policy::default() };
+/// let at = |path: &str| CallArguments::from_value(serde_json::json!({ "path": path }));
+///
+/// let decision = explain(&tool, &at("/tmp/play/old.txt"), &policy, &[]);
+/// assert_eq!(decision, PolicyDecision::Allow { rule: "rule:1 allow files path under /tmp/play".into() });
+/// let decision = explain(&tool, &at("/tmp/play/../../etc/passwd"), &policy, &[]);
+/// assert_eq!(decision, PolicyDecision::Ask { rule: "effect:write".into() });
+/// ```
+pub fn explain(
+    tool: &OfferedTool,
+    arguments: &CallArguments,
+    policy: &Policy,
+    remembered: &[RememberedDecision],
+) -> PolicyDecision {
+    evaluate(&PolicyCase { tool, fingerprint: &tool.fingerprint, arguments }, policy, remembered.iter())
+}
+
+/// Decides about one call.
+pub(crate) fn evaluate<'m>(
+    case: &PolicyCase<'_>,
+    policy: &Policy,
+    remembered: impl DoubleEndedIterator<Item = &'m RememberedDecision> + Clone,
+) -> PolicyDecision {
+    let fitting =
+        (1..).zip(&policy.rules).find(|(_, rule)| rule.matches_call(case.tool, &case.arguments.value));
+    if let Some((number, rule)) = fitting
+        && rule.decide == RuleAction::Deny
+    {
+        let rule_name = rule.name(number);
+        let reason = rule.reason.clone().unwrap_or_else(|| format!("not allowed here ({rule_name})"));
+        return PolicyDecision::Deny { rule: rule_name, reason };
+    }
+    let remembered_with = |decision| {
+        let fits = move |remembered_decision: &&RememberedDecision| {
+            remembered_decision.decision == decision && remembered_decision.applies_to(case)
+        };
+        remembered.clone().rev().find(fits)
+    };
+    if let Some(remembered_decision) = remembered_with(ApprovalDecision::Deny) {
+        let reason = remembered_decision
+            .reason
+            .clone()
+            .unwrap_or_else(|| "a person has said no to this before".into());
+        return PolicyDecision::Deny { rule: remembered_decision.rule_name(), reason };
+    }
+    let ask = |rule: &str| PolicyDecision::Ask { rule: rule.into() };
+    if policy.confirm == ConfirmMode::Manual {
+        return ask(rule_name::MANUAL);
+    }
+    if case.tool.permission == PermissionRule::Ask {
+        return ask(rule_name::TOOL);
+    }
+    let decision = match fitting {
+        // What was looked at and decided is no longer offered: the definition is new.
+        _ if case.fingerprint != case.tool.fingerprint => ask(rule_name::REDEFINED),
+        _ if policy.confirm == ConfirmMode::Everything => ask(rule_name::REQUIRE_CONFIRMATION),
+        Some((number, rule)) if rule.decide == RuleAction::Allow => {
+            PolicyDecision::Allow { rule: rule.name(number) }
+        }
+        Some((number, rule)) => PolicyDecision::Ask { rule: rule.name(number) },
+        None => by_effect(case.tool.effect),
+    };
+    match (decision, remembered_with(ApprovalDecision::Approve)) {
+        (PolicyDecision::Ask { .. }, Some(remembered_decision)) => {
+            PolicyDecision::Allow { rule: remembered_decision.rule_name() }
+        }
+        (decision, _) => decision,
+    }
+}
+
+fn by_effect(effect: Effect) -> PolicyDecision {
+    let rule = format!("effect:{}", effect.name());
+    if effect.may_start_early() { PolicyDecision::Allow { rule } } else { PolicyDecision::Ask { rule } }
+}
+
+/// True if the answer to a question of this rule may answer later ones.
+pub(crate) fn may_be_remembered(rule: &str) -> bool {
+    !matches!(rule, rule_name::MANUAL | rule_name::TOOL | rule_name::LOOP_GUARD)
+}

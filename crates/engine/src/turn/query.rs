@@ -1,0 +1,91 @@
+//! Reading a turn: the state of its questions and of calls that a client runs.
+
+use super::Turn;
+use crate::id::ApprovalId;
+use crate::record::{CallState, CallTarget, QuestionResolution};
+use throughline_wire::{CallId, CallOutcome};
+
+/// State of a question, of a rule or a running tool.
+#[derive(Clone, Debug, PartialEq)]
+pub enum QuestionState {
+    /// The first answer will be taken.
+    Open,
+    /// It has one.
+    Answered(QuestionResolution),
+    /// It went away without one: its call asks again, or is over.
+    Withdrawn,
+    /// It is the next that its call may ask.
+    Upcoming,
+    /// No call of this turn asks or has asked it.
+    Unknown,
+}
+
+/// State of a call, as far as a client's answer is concerned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ClientCallState {
+    /// The first answer will be taken.
+    Waiting,
+    /// It has an outcome: another answer, a stop.
+    Closed,
+    /// Its time was over.
+    TimedOut,
+    /// No client is asked to run a call of this id.
+    Unknown,
+}
+
+impl Turn {
+    /// Looks up the state of a question.
+    pub fn question_state(&self, question: &ApprovalId) -> QuestionState {
+        let (_, record) = self.setup_and_record();
+        if let Some(answered) = record.resolutions.get(question) {
+            return QuestionState::Answered(answered.clone());
+        }
+        let Some((kind, call, number)) = question.parts() else { return QuestionState::Unknown };
+        let Some(handle) = record.find_call(&call) else { return QuestionState::Unknown };
+        let call = record.call(handle);
+        let is_asked = call.open_approval().is_some_and(|open| open.approval_id == *question);
+        let is_elicited = call.elicitation().is_some_and(|open| open.approval_id == *question);
+        match number {
+            _ if is_asked || is_elicited => QuestionState::Open,
+            0 => QuestionState::Unknown,
+            number if number <= call.questions => QuestionState::Withdrawn,
+            // What a running tool will ask, nobody can know.
+            number if number == call.questions + 1 && kind.is_call() && !call.is_closed() => {
+                QuestionState::Upcoming
+            }
+            _ => QuestionState::Unknown,
+        }
+    }
+
+    /// True once a call has its outcome; `None` = there is no such call.
+    pub fn is_call_closed(&self, call: &CallId) -> Option<bool> {
+        let (_, record) = self.setup_and_record();
+        record.find_call(call).map(|handle| record.call(handle).is_closed())
+    }
+
+    /// Looks up the state of a client-side call.
+    pub fn client_call_state(&self, call: &CallId) -> ClientCallState {
+        let (setup, record) = self.setup_and_record();
+        let Some(handle) = record.find_call(call) else {
+            return ClientCallState::Unknown;
+        };
+        let call = record.call(handle);
+        let tool = match call.target {
+            CallTarget::Offered(tool) => setup.tools.get(tool),
+            CallTarget::Unknown | CallTarget::Hosted => None,
+        };
+        let by_client = tool.is_some_and(|tool| tool.runs.is_remote());
+        match &call.state {
+            _ if !by_client || call.attempts == 0 => ClientCallState::Unknown,
+            CallState::Running(_) => ClientCallState::Waiting,
+            CallState::Closed(closed) if matches!(closed.outcome, CallOutcome::TimedOut { .. }) => {
+                ClientCallState::TimedOut
+            }
+            CallState::Closed(_) => ClientCallState::Closed,
+            // Its arguments were contradicted: it will be offered again.
+            CallState::Preparing(_) | CallState::Sealed(_) | CallState::AwaitingApproval(_) => {
+                ClientCallState::Closed
+            }
+        }
+    }
+}
