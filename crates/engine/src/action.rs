@@ -75,7 +75,7 @@ pub enum TurnAction {
         // R: A3
         fingerprint: Option<String>,
     },
-    /// Give a running tool the answer to its question. A tool that is gone needs none.
+    /// Give a running tool the answer to its question. A tool that has ended needs none.
     AnswerTool {
         /// The asking call.
         call: CallId,

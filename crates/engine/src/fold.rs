@@ -17,6 +17,22 @@ use serde_json::Value;
 use throughline_wire::{CallId, Media, SealEvidence, ToolName, Usage, UserPart};
 
 /// The assistant message of a turn, as far as the events go.
+///
+/// ```
+/// use throughline_engine::{Event, fold::AssistantMessage};
+///
+/// let log = r#"
+///     {"turn_id":"t","seq":1,"timestamp":0,"type":"stream_start","v":1,"message_id":"m","agent":"a","mode":"native","input":[]}
+///     {"turn_id":"t","seq":2,"timestamp":5,"step":1,"block":0,"type":"block_start","kind":"text"}
+///     {"turn_id":"t","seq":3,"timestamp":6,"step":1,"block":0,"type":"content_delta","text":"Good "}
+///     {"turn_id":"t","seq":4,"timestamp":9,"step":1,"block":0,"type":"content_delta","text":"morning."}
+/// "#;
+/// let lines = log.lines().filter(|line| !line.trim().is_empty());
+/// let events: Vec<Event> = lines.map(|line| serde_json::from_str(line).expect("an event")).collect();
+/// let message = AssistantMessage::from_events(&events);
+/// assert_eq!(message.text(), "Good morning.");
+/// assert_eq!(message.status, None); // it is still being written
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct AssistantMessage {
@@ -45,7 +61,7 @@ pub struct AssistantMessage {
     pub status: Option<TurnStatus>,
     /// Its parts, in order.
     pub blocks: Vec<MessageBlock>,
-    /// The model call that goes on or was the last, from 1.
+    /// Number of the current or last model call, from 1.
     pub step: u32,
     /// Name of its model.
     pub model: String,
@@ -62,7 +78,7 @@ pub struct AssistantMessage {
     /// The failure, if the turn failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<TurnFault>,
-    /// The user stopped it (its open step is told to the model as it is).
+    /// The user stopped it (the model sees its open step as it is).
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub stopped: bool,
 }

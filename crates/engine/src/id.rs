@@ -54,7 +54,7 @@ text_id! {
     ConversationId
 }
 text_id! {
-    /// A message that the user sends while a turn runs. Made by whoever sends it, unique in the turn: a second one of the
+    /// A message that the user sends while a turn runs. Made by the sender, unique in the turn: a second one of the
     /// same id is the same message.
     UserMessageId
 }

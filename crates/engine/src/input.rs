@@ -10,7 +10,7 @@ use throughline_wire::{CallId, CallOutcome, StepEvent, ToolName, UserPart};
 /// Everything that can happen to a turn: the only way in.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TurnInput {
-    /// The model said something. Events of one attempt come in the decoder's order.
+    /// An event of the model's reply. Events of one attempt come in the decoder's order.
     Model {
         /// Repeated from the action that called the model.
         step: u32,
@@ -99,7 +99,7 @@ pub enum TurnInput {
         by: String,
         /// Reason; the model sees that of a denial.
         reason: Option<String>,
-        /// `arguments_hash` of the question as whoever answers has seen it. If it is another one by now, the answer is
+        /// `arguments_hash` of the question as the answering person saw it. If it is another one by now, the answer is
         /// refused (problem `stale_answer`); `None` = not compared.
         // R: A3
         arguments_hash: Option<String>,
@@ -110,7 +110,7 @@ pub enum TurnInput {
         /// The part of the answer to remember for later calls.
         remember: Option<RememberRequest>,
     },
-    /// A tool is no longer defined as it was offered: whoever allowed it allowed something else, so what has not been
+    /// A tool is no longer defined as it was offered: an approval was for another definition, so a call that has not been
     /// started asks again.
     // R: A3
     ToolRedefined {
@@ -134,19 +134,19 @@ pub enum TurnInput {
     /// Stop the turn. A second one does not wait for tools to say how they ended.
     // R: T8
     Cancel,
-    /// The same in the name of whoever runs the turn, for a reason that its notice gives.
+    /// The same in the name of the operator, for a reason that its notice gives.
     // R: T8
     CancelWithReason {
         /// A sentence for people.
         why: String,
     },
-    /// Stop one call; the turn goes on.
+    /// Stop one call; the turn continues.
     // R: T8
     CancelCall {
         /// The call to stop.
         call: CallId,
     },
-    /// The log has taken this long over an append and is level again: whoever watches is told why nothing came.
+    /// The log has taken this long over an append and has caught up: viewers learn the reason of the pause.
     LogDelayed {
         /// In milliseconds.
         ms: u64,
@@ -160,7 +160,15 @@ pub enum TurnInput {
 }
 
 impl TurnInput {
-    /// An answer without conditions: nothing compared, nothing changed, nothing kept.
+    /// An answer without conditions: nothing compared, nothing changed, nothing remembered.
+    ///
+    /// ```
+    /// use throughline_engine::{ApprovalDecision, ApprovalTarget, TurnInput};
+    ///
+    /// let reason = Some("not today".to_owned());
+    /// let input = TurnInput::plain_approval(ApprovalTarget::All, ApprovalDecision::Deny, "ada", reason);
+    /// assert!(matches!(input, TurnInput::Approval { arguments_hash: None, remember: None, .. }));
+    /// ```
     pub fn plain_approval(
         question: ApprovalTarget,
         decision: ApprovalDecision,
@@ -196,6 +204,7 @@ pub enum ArgumentValidation {
 
 /// Identity of a timer. Opaque to the driver.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
 pub enum TimerId {
     /// A question expires.
     Approval(ApprovalId),
@@ -213,21 +222,21 @@ pub enum TimerId {
         /// The start that the limit belongs to.
         attempt: u32,
     },
-    /// The upstream should have answered by now: whoever watches is told that it has not.
+    /// The upstream should have answered by now: viewers learn that it has not.
     FirstByte {
         /// The waiting step.
         step: u32,
         /// The try that is awaited.
         attempt: u32,
     },
-    /// Whoever runs a call elsewhere should have answered by now: whoever watches is told that it has not.
+    /// The remote runner of a call should have answered by now: viewers learn that it has not.
     RemoteCall {
         /// The call that somebody else runs.
         call: CallId,
         /// The start that is awaited.
         attempt: u32,
     },
-    /// A cancelled tool should have said how it ended by now.
+    /// A cancelled tool should have reported its end by now.
     CancelGrace {
         /// The cancelled call.
         call: CallId,
@@ -351,7 +360,7 @@ pub enum ElicitationMode {
         /// The schema.
         schema: Value,
     },
-    /// By doing something at an address outside (signing in, paying); that it was done is all the tool is told.
+    /// By doing something at an address outside (signing in, paying); the tool only learns that it was done.
     Url {
         /// The address.
         url: String,

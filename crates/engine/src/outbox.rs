@@ -15,6 +15,22 @@ use std::collections::VecDeque;
 use throughline_wire::{CallOutcome, NotStarted};
 
 /// Events and actions on their way from the machine to the log and the driver.
+///
+/// ```
+/// use throughline_engine::{Outbox, Turn, TurnOutput, TurnSetup, TurnStart, UpstreamChoice};
+///
+/// let upstream = UpstreamChoice { name: "demo".into(), model: "small".into() };
+/// let setup = TurnSetup { upstreams: vec![upstream], ..TurnSetup::default() };
+/// let mut out = TurnOutput::default();
+/// Turn::new(setup, TurnStart::default(), 1_000, &mut out);
+///
+/// let mut outbox = Outbox::new();
+/// assert!(outbox.push(&mut out).is_empty());
+/// let batch = outbox.next_append().expect("the events of the start");
+/// assert_eq!(batch.events.len(), 2); // ... which the driver writes to the log.
+/// assert!(outbox.take_ready().is_empty(), "nothing is done before the log has them");
+/// assert_eq!(outbox.acknowledge().actions.len(), 2); // the model call and a timer
+/// ```
 #[derive(Debug, Default)]
 pub struct Outbox {
     /// Not handed out for appending yet.
@@ -68,7 +84,7 @@ impl Outbox {
     /// Takes what one `apply` yielded and leaves `out` empty.
     ///
     /// Returns inputs to give to the machine next: a start that is cancelled before its intent was acknowledged never
-    /// happens, and the machine is told so (the call ends as `not_started`).
+    /// happens, and the returned input reports that (the call ends as `not_started`).
     #[must_use = "these inputs end calls that will never start"]
     pub fn push(&mut self, out: &mut TurnOutput) -> Vec<TurnInput> {
         if self.refused {
@@ -131,7 +147,7 @@ impl Outbox {
         *self = Self { refused: true, ..Self::default() };
     }
 
-    /// The log is too far behind: do not read the upstream until [`Outbox::acknowledge`].
+    /// The log lags too far: do not read the upstream until [`Outbox::acknowledge`].
     pub fn is_full(&self) -> bool {
         let (events, bytes) = self.backlog();
         events >= Self::EVENTS_MAX || bytes >= Self::BYTES_MAX

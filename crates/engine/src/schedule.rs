@@ -76,7 +76,7 @@ fn serial(calls: &[ScheduledCall<'_>]) -> Option<usize> {
     None
 }
 
-/// May a call pass earlier ones that are not ready? One that reads must not: it would see the world before what comes
+/// May a call pass earlier ones that are not ready? One that reads must not: it would see the state before what comes
 /// first has changed it, and the eager history would differ from that of the barrier.
 fn may_overtake(effect: Effect) -> bool {
     matches!(effect, Effect::Pure | Effect::Cosmetic)

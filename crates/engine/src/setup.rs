@@ -22,7 +22,7 @@ pub struct TurnSetup {
     ///
     /// [`TurnAction::CallModel`]: crate::TurnAction::CallModel
     pub upstreams: Vec<UpstreamChoice>,
-    /// `native`, `text` or `auto`: only told in `stream_start`, the machine does not know the difference.
+    /// `native`, `text` or `auto`: only reported in `stream_start`, the machine does not know the difference.
     pub mode: String,
     /// Tools offered, in stable order.
     pub tools: Vec<OfferedTool>,
@@ -48,7 +48,7 @@ pub struct TurnSetup {
     pub guard: LoopGuard,
     /// Retries of a failed model call.
     pub retry: RetryPolicy,
-    /// Fewer tries in the first step, for whoever tries again by itself while nothing has happened yet.
+    /// Fewer tries in the first step, for callers that try again by themselves while nothing has happened yet.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first_step_attempts_max: Option<u32>,
     /// Fate of a turn whose process died.
@@ -81,7 +81,7 @@ pub struct TurnStart {
     pub message_id: MessageId,
     /// Nonce of the only randomness here, the jitter of retries.
     pub nonce: u64,
-    /// Content that the user sent. Empty = nothing new: the model is asked to go on where the history ends.
+    /// Content that the user sent. Empty = nothing new: the model is asked to continue where the history ends.
     pub input: Vec<UserPart>,
 }
 
@@ -123,7 +123,7 @@ pub enum OnInterrupted {
     /// It is ended truthfully with status `interrupted`.
     #[default]
     End,
-    /// It goes on from what the log holds.
+    /// It continues from what the log holds.
     Continue,
 }
 
@@ -154,7 +154,7 @@ pub struct TurnLimits {
     /// in mid-turn does not count. Default 5.
     // R: T4
     pub iterations_max: u32,
-    /// Times a provider may pause and go on in a row (`pause_turn`). Default 8.
+    /// Times a provider may pause and continue in a row (`pause_turn`). Default 8.
     pub pauses_max: u32,
     /// Tool calls of a turn; further ones end as `not_started`. Default 256.
     pub calls_per_turn_max: u32,
@@ -169,9 +169,9 @@ pub struct TurnLimits {
     pub cancel_grace_ms: u64,
     /// Time beyond its own limit in which a tool must report its end, in milliseconds. Default 5,000.
     pub tool_overrun_ms: u64,
-    /// Output of a call that is kept and told to the model, in bytes; head and tail stay. Default 64 KiB.
+    /// Output of a call that is stored and shown to the model, in bytes; head and tail stay. Default 64 KiB.
     pub output_bytes_max: usize,
-    /// Output of a call as the model is told it once an upstream has refused the length of the history, in bytes; head and tail
+    /// Output of a call as the model sees it once an upstream has refused the length of the history, in bytes; head and tail
     /// stay. Default 2 KiB: what a result was about is still seen, and a hundred of them fit into most models.
     pub shortened_output_bytes_max: usize,
     /// Progress events of a call that are recorded. Default 1,000.

@@ -67,15 +67,15 @@ impl OfferedTool {
 pub enum Effect {
     /// Computes.
     Pure,
-    /// Looks at the world.
+    /// Reads what others may change.
     Read,
     /// Changes only what is on the screen (an avatar's face).
     Cosmetic,
-    /// Changes the world; twice is the same as once.
+    /// Changes something; twice is the same as once.
     Idempotent,
-    /// Changes the world.
+    /// Changes something.
     Write,
-    /// Changes the world beyond this machine. What is not known counts as this.
+    /// Acts outside this machine. Unknown effects count as this.
     #[default]
     #[serde(other)]
     External,
@@ -160,12 +160,12 @@ pub enum CallRunner {
         client_id: Option<String>,
     },
     /// Whoever asked for the turn: the tool is its own, declared with its request and answered by the id of the call. Nobody
-    /// else is asked whether it may run; only a rule that denies holds for it. Its calls wait beside one another, also in
+    /// else is asked whether it may run; only a rule that denies holds for it. Its calls wait in parallel, also in
     /// serial execution. `client_id` of their `tool_start` is [`REQUESTER`].
     Requester,
 }
 
-/// `client_id` of calls that whoever asked for the turn runs ([`CallRunner::Requester`]). No client that connects can be called so.
+/// `client_id` of calls that the requester of the turn runs ([`CallRunner::Requester`]). No client that connects can be called so.
 pub const REQUESTER: &str = "requester";
 
 impl CallRunner {

@@ -130,7 +130,7 @@ impl Waterfall {
         self.segments.iter().filter(|segment| writing.contains(&segment.kind)).map(|segment| segment.ms).sum()
     }
 
-    /// Time in which a tool ran beside the model's stream: what the barrier would have cost more, at most.
+    /// Time in which a tool ran during the model's stream: the most that the barrier would have cost in addition.
     pub fn saved_by_eager_ms(&self) -> u64 {
         self.saved_by_eager_ms
     }
@@ -142,7 +142,7 @@ impl Waterfall {
         }
     }
 
-    /// Charges the time up to `now` to what goes on.
+    /// Charges the time up to `now` to the current activity.
     fn advance(&mut self, now: UnixMillis) {
         let Some(_) = self.start else {
             self.start = Some(now);

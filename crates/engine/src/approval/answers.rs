@@ -316,7 +316,7 @@ impl TurnMachine<'_> {
 
     // --- tools that change meanwhile ---
 
-    /// A tool is no longer what it was when it was offered: what was said about it answers nothing any more, and
+    /// A tool is no longer what it was when it was offered: earlier answers about it no longer hold, and
     /// `start` was not made.
     pub(crate) fn tool_redefined(
         &mut self,

@@ -1,12 +1,12 @@
 //! Questions that a running tool asks (elicitation): a wait of the machine, like an approval.
 //!
-//! | what comes | the tool is told |
+//! | cause | answer to the tool |
 //! |---|---|
 //! | a person's answer | that answer; what it holds was checked against the schema before it came here |
 //! | the end of `approval_ms_max` | declined |
 //! | a stop, the end of the call, a contradiction of its arguments | cancelled |
 //! | nobody is there to ask ([`ApprovalRule::DenyAll`]) | declined at once, no event |
-//! | a second question beside an open one, or one over `questions_per_call_max` | cancelled at once |
+//! | a second question during an open one, or one over `questions_per_call_max` | cancelled at once |
 //!
 //! While a person is asked, the time limit of the call stands still, for `asked_ms_max` in all its questions together.
 //! A question dies with the process that ran the tool: its call is settled like every other that ran there.

@@ -47,7 +47,7 @@ impl TurnMachine<'_> {
         self.set_timer(timer, self.now + NOTIFY_AFTER_MS);
     }
 
-    /// After a restart: the wait of a client-side call goes on. False if this is none.
+    /// After a restart: the wait of a client-side call continues. False if this is none.
     pub(crate) fn resume_client_wait(&mut self, handle: CallHandle) -> bool {
         let Some(tool) = self.tool_of(handle).filter(|tool| tool.runs.is_remote()) else { return false };
         let client_id = tool.runs.client_id().map(str::to_owned);

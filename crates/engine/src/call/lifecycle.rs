@@ -244,7 +244,7 @@ impl TurnMachine<'_> {
 
     // --- the single steps of a call's life ---
 
-    /// The arguments are final as far as the stream says: they are checked while it goes on.
+    /// The arguments are final as far as the stream shows: they are checked while it continues.
     pub(crate) fn arguments_sealed(&mut self, handle: CallHandle) {
         let call = self.record.call(handle);
         let (id, version) = (call.id.clone(), call.version);

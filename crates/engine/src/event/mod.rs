@@ -24,6 +24,16 @@ use throughline_wire::{
 pub const FORMAT: u32 = 1;
 
 /// One item of the log.
+///
+/// ```
+/// use throughline_engine::{Event, EventKind};
+///
+/// let json = br#"{"turn_id":"t","seq":7,"timestamp":5,"step":1,"block":0,"type":"content_delta","text":"Hi"}"#;
+/// let event = Event::from_json("content_delta", json)?;
+/// assert_eq!(event.kind, EventKind::ContentDelta { text: "Hi".into() });
+/// assert_eq!(event.to_json()?, json);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 // R: E1
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Event {
@@ -224,7 +234,7 @@ pub enum EventKind {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         content: Option<Value>,
     },
-    /// A tool is no longer defined as it was offered. With a `tool_id`: what was said about this call holds no more, and
+    /// A tool is no longer defined as it was offered. With a `tool_id`: an earlier answer about this call no longer holds, and
     /// it asks again.
     // R: A3
     ToolRedefined {
@@ -380,6 +390,7 @@ pub enum BlockStart {
 // R: T1
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum BlockKind {
     /// Visible text.
     Text,
@@ -542,7 +553,7 @@ pub struct SessionStats {
     /// From `stream_start` to the first content, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_content_ms: Option<u64>,
-    /// Tool time that ran beside the model's stream and so cost nothing, in milliseconds.
+    /// Tool time during the model's stream, which so cost nothing, in milliseconds.
     // R: M13
     pub saved_by_eager_ms: u64,
     /// Use of the time: contiguous segments whose sum is `wall_ms`.
@@ -598,7 +609,7 @@ pub enum WaitReason {
     RateLimit,
     /// The call failed and will be tried again.
     Retry,
-    /// The log is behind.
+    /// The log is slow.
     Store,
     /// A client-side tool has not answered.
     Client,
@@ -618,7 +629,7 @@ pub enum TurnStatus {
     Error,
     /// The user stopped it.
     Cancelled,
-    /// The process that ran it is gone and nobody went on.
+    /// The process that ran it died and no other continued it.
     Interrupted,
 }
 
@@ -642,6 +653,7 @@ pub struct TimeSegment {
 /// Activity that a stretch of time is charged to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum SegmentKind {
     /// From the request to the first content.
     FirstToken,

@@ -8,7 +8,7 @@ use serde::Serialize;
 use throughline_wire::CallId;
 
 impl Event {
-    /// Reads an event of which the log says the kind. Without that the type may stand behind the fields, and reading has to
+    /// Reads an event whose kind the log names. Without that the type may stand after the fields, and reading has to
     /// look at them twice.
     ///
     /// # Errors

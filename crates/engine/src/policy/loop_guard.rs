@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 pub struct LoopGuard {
     /// Repeats after which the model gets a note; 0 = never. Default 1.
     pub note_after: u32,
-    /// Repeats after which a call that would go on the cycle asks a person first; 0 = never. Default 1.
+    /// Repeats after which a call that would continue the cycle asks a person first; 0 = never. Default 1.
     pub ask_after: u32,
     /// Repeats after which such a call is refused and the last step, without tools, follows; 0 = never. Default 2.
     pub stop_after: u32,
@@ -52,9 +52,9 @@ pub(crate) struct CallSignature {
 pub(crate) enum LoopAction {
     /// Go on.
     Run,
-    /// It would go on a cycle that was noted: ask a person.
+    /// It would continue a cycle that was noted: ask a person.
     Ask(CallCycle),
-    /// A person was asked, and the cycle goes on.
+    /// A person was asked, and the cycle continues.
     Stop(CallCycle),
 }
 

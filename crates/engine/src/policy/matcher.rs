@@ -7,6 +7,7 @@ use std::fmt;
 /// A condition on one argument. Texts are compared exactly, case and all; numbers and booleans by their JSON text.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum ArgumentTest {
     /// Equal as JSON.
     Equals(Value),

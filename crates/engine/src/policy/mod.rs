@@ -1,4 +1,4 @@
-//! May a call run? Rules, what people have said before, and the effect of the tool, in this order.
+//! May a call run? Rules, remembered decisions of people, and the effect of the tool, in this order.
 //!
 //! 1. The rules of the agent, the first that fits. One that denies has the last word.
 //! 2. A remembered denial that fits.

@@ -12,6 +12,14 @@ use std::collections::BTreeMap;
 use throughline_wire::ToolName;
 
 /// A person's request to remember an answer.
+///
+/// ```
+/// use throughline_engine::{ApprovalScope, RememberRequest};
+///
+/// let request: RememberRequest = serde_json::from_str(r#"{"scope": "turn", "constraints": "any"}"#)?;
+/// assert_eq!(request, RememberRequest::any(ApprovalScope::Turn));
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RememberRequest {
@@ -38,11 +46,11 @@ impl RememberRequest {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ApprovalScope {
-    /// For this call; nothing is kept.
+    /// For this call; nothing is remembered.
     Call,
     /// For later calls of the turn: the machine sees to it.
     Turn,
-    /// For later turns of the conversation as well: whoever keeps conversations hands it in with
+    /// For later turns of the conversation as well: the store of conversations passes it in with
     /// [`TurnSetup::remembered`](crate::TurnSetup::remembered).
     Conversation,
     /// For every conversation, likewise.
@@ -74,7 +82,7 @@ pub enum ArgumentConstraints {
     Arguments(BTreeMap<String, ArgumentTest>),
 }
 
-/// An answer that is kept. What is not understood of it (a field of a later release) makes it unreadable, since a
+/// A remembered answer. What is not understood of it (a field of a later release) makes it unreadable, since a
 /// constraint left out would allow more than was meant.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -96,7 +104,7 @@ pub struct RememberedDecision {
     /// Reason of a denial; the model sees it each time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// The question that was answered so; absent in what earlier releases kept, and in events, which name it themselves.
+    /// The question that was answered so; absent in what earlier releases stored, and in events, which name it themselves.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub question: Option<ApprovalId>,
 }

@@ -26,7 +26,7 @@ pub enum RuleAction {
 /// decide = "deny"
 /// tool = "commands.*"                       # a name, a group (`commands`) or a glob; or a list of them
 /// arguments = { "/args/0" = { one_of = ["rm", "dd"] } }
-/// reason = "Nothing is deleted here."       # told to the model
+/// reason = "Nothing is deleted here."       # the model sees it
 ///
 /// [[policy]]
 /// decide = "allow"

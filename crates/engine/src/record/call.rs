@@ -14,7 +14,7 @@ use throughline_wire::{
     UpstreamCallId, WireName,
 };
 
-/// Most bytes of partial output kept of a running tool.
+/// Most bytes of partial output stored of a running tool.
 const PARTIAL_BYTES_MAX: usize = 64 << 10;
 
 /// Handle of a call in the record. Only [`CallList`] mints one, so it always leads to a call.

@@ -39,17 +39,17 @@ pub(crate) mod code {
     pub(crate) const STOPPED: &str = "stopped";
     /// Notice: cut by the token budget.
     pub(crate) const LENGTH: &str = "length";
-    /// Notice: the process that ran the turn is gone.
+    /// Notice: the process that ran the turn died.
     pub(crate) const INTERRUPTED: &str = "interrupted";
     /// Notice: one last step without tools follows, since the steps are used up.
     pub(crate) const LIMIT: &str = "limit";
-    /// Notice: the history was too long, and old results are told shorter from here on.
+    /// Notice: the history was too long, and the model sees old results shortened from here on.
     pub(crate) const SHORTENED: &str = "history_shortened";
     /// Notice: one last step without tools follows, since the calls go in circles.
     pub(crate) const LOOP_STOPPED: &str = "loop_stopped";
     /// Problem: the model gets a note that its calls go in circles.
     pub(crate) const LOOP_NOTE: &str = "loop_note";
-    /// Problem: the stream died with the process; the model is asked to go on.
+    /// Problem: the stream died with the process; the model is asked to continue.
     pub(crate) const UPSTREAM_LOST: &str = "upstream_lost";
 }
 
@@ -536,7 +536,7 @@ impl TurnRecord {
     }
 }
 
-/// A finish that can be trusted: the model said all that it wanted to.
+/// A finish that can be trusted: the model has finished.
 pub(crate) fn is_commit(finish: FinishReason) -> bool {
     match finish {
         FinishReason::Stop | FinishReason::ToolCalls | FinishReason::Pause => true,

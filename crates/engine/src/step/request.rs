@@ -53,7 +53,7 @@ fn full_history(record: &TurnRecord, setup: &TurnSetup, start: &TurnStart) -> Op
 }
 
 /// The conversation or, of a turn that stands alone, what its talk began with: that stays the same when the client sends it
-/// again with more behind it.
+/// again with more after it.
 fn cache_key(messages: &[Message], start: &TurnStart) -> String {
     match (&start.conversation_id, messages.first()) {
         (Some(conversation), _) => conversation.as_str().to_owned(),

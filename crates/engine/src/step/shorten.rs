@@ -1,5 +1,5 @@
-//! A history that an upstream refuses for its length, told once more with less of what tools have said: head and tail of each
-//! old result stay. What people and models have said stays whole, and so does the log.
+//! A history that an upstream refuses for its length, with the results of tools shortened: head and tail of each old
+//! result stay. Messages of people and models stay whole, and so does the log.
 // R: T11
 
 use crate::event::tool_result::limit_output;

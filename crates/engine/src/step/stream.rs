@@ -414,7 +414,7 @@ impl TurnMachine<'_> {
     }
 
     /// The call failed. Before the first token it is tried again, here or elsewhere; after it, what was shown stays and
-    /// the turn ends with an error that says how to go on.
+    /// the turn ends with an error that names a way to continue.
     fn stream_failed(&mut self, fault: TurnFault, failure: Option<UpstreamFailure>) {
         match self.record.reply() {
             Some(reply) if !reply.content_shown => {

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 use throughline_wire::visible;
 
-/// Places that are listed; a change of more is told as one change of the whole.
+/// Most changes that are listed; more of them are one change of the whole.
 const CHANGES_MAX: usize = 64;
 
 /// `[{path, from, to, text}]` with JSON pointers; `from` or `to` is left out where there was or is nothing. Lists of another

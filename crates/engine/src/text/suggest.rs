@@ -8,6 +8,11 @@ const COMPARED_CHARS_MAX: usize = 128;
 
 /// Names that a model may have meant, best first, at most three. Case, dots, dashes and underscores do not count;
 /// after that, few edits or a shared method do.
+///
+/// ```
+/// let known = ["demo_weather", "files_read", "time_now"];
+/// assert_eq!(throughline_engine::suggest_names("Demo.Waether", known), ["demo_weather"]);
+/// ```
 pub fn suggest_names<'a>(wanted: &str, known: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
     const SUGGESTIONS_MAX: usize = 3;
     let wanted: String = letters(wanted).take(COMPARED_CHARS_MAX).collect();

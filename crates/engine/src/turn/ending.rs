@@ -181,7 +181,7 @@ impl TurnMachine<'_> {
 
     // --- after a crash ---
 
-    /// Another process takes the turn over. What ran in the old one is gone.
+    /// Another process takes the turn over. What ran in the old one is lost.
     pub(crate) fn take_over(&mut self) {
         // R: S3. A turn that brings its process down each time does so only a few times.
         let too_often = self.record.takeovers > self.setup.limits.takeovers_max;

@@ -31,6 +31,21 @@ use std::sync::Arc;
 use throughline_wire::{Message, Usage};
 
 /// One turn: pure, total, replayable from its events.
+///
+/// ```
+/// use throughline_engine::{Turn, TurnInput, TurnOutput, TurnSetup, TurnStart, TurnStatus, UpstreamChoice};
+///
+/// let upstream = UpstreamChoice { name: "demo".into(), model: "small".into() };
+/// let setup = TurnSetup { upstreams: vec![upstream], ..TurnSetup::default() };
+/// let mut out = TurnOutput::default();
+/// let mut turn = Turn::new(setup.clone(), TurnStart::default(), 1_000, &mut out);
+/// turn.apply(TurnInput::Cancel, 1_200, &mut out);
+/// assert_eq!(turn.status(), Some(TurnStatus::Cancelled));
+///
+/// // Its events alone give the same turn again.
+/// let restored = Turn::restore(setup, TurnStart::default(), &out.events, &out.provider_states);
+/// assert!(restored.state_eq(&turn));
+/// ```
 // R: T1, T4, E1
 #[derive(Clone, Debug)]
 pub struct Turn {
@@ -97,7 +112,7 @@ impl Turn {
     }
 
     /// The machine as it was after the last of `events`; `states` were stored next to the log. Nothing is
-    /// emitted: [`Turn::resume`] goes on.
+    /// emitted: [`Turn::resume`] continues.
     pub fn restore(
         setup: TurnSetup,
         start: TurnStart,
