@@ -24,7 +24,7 @@ impl UrlTemplate {
             return Err(format!("only http and https are asked, not `{scheme}`"));
         }
         if rest.contains('#') {
-            return Err("a part behind # never reaches a server".to_owned());
+            return Err("a fragment (#...) is never sent to a server".to_owned());
         }
         let (authority, rest) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
         if authority.contains(['{', '}']) {
@@ -220,7 +220,7 @@ mod tests {
             ("https://x.org{rest}", "the host cannot be an argument"),
             ("https://x.org:{port}/", "the host cannot be an argument"),
             ("https://me:pw@x.org/", "user name and password go into `headers`"),
-            ("https://x.org/#{x}", "a part behind # never reaches a server"),
+            ("https://x.org/#{x}", "a fragment (#...) is never sent to a server"),
             ("https://x.org/?{name}=1", "the name of a query parameter cannot be an argument: `{name}=1`"),
             ("https://", "empty host"),
         ] {

@@ -1,4 +1,4 @@
-//! From settings to a session: the program is started or the URL is reached, and both sides have shaken hands.
+//! From settings to a session: the program is started or the URL is reached, and both sides have completed the handshake.
 
 use super::listing::TaskOnly;
 use super::session::{McpSession, SessionHandler, error_chain, transport_error_text};

@@ -38,7 +38,7 @@ const RETRY_PAUSE: Duration = Duration::from_millis(500);
 /// JSON-RPC code of "visit these addresses first" (2025-11-25).
 const URL_ELICITATION_REQUIRED: i32 = -32_042;
 
-/// A connection that has shaken hands.
+/// A connection with a completed handshake.
 pub(crate) struct McpSession {
     peer: Peer<RoleClient>,
     routes: Arc<CallRoutes>,

@@ -1,7 +1,7 @@
 //! The lines of a server that runs as our child: bounded, and looked at on their way to the SDK.
 //!
 //! The SDK drops a reply that is too long and leaves the call without an answer, and does not know
-//! `execution.taskSupport`. Both are seen here, where the bytes are; the rest is in [`message_filter`](super::message).
+//! `execution.taskSupport`. Both are seen here, where the bytes are; the rest is in [`message_filter`](super::message_filter).
 
 use super::listing::TaskOnly;
 use super::message_filter::{FilteredMessage, filter_message};

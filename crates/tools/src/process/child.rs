@@ -321,7 +321,7 @@ fn still_running_error() -> io::Error {
 #[cfg(unix)]
 fn kill_marked_in_background(mark: String) -> io::Result<tokio::sync::oneshot::Receiver<()>> {
     let (done, waiting) = tokio::sync::oneshot::channel();
-    std::thread::Builder::new().name("hunt".into()).spawn(move || {
+    std::thread::Builder::new().name("kill-marked".into()).spawn(move || {
         sweep::kill_marked(&mark);
         // Whoever waited may have had no more time.
         let _ = done.send(());

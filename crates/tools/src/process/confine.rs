@@ -81,7 +81,7 @@ pub(super) fn become_program(arguments: &[OsString]) -> ExitCode {
     // same.
     let _ = set_parent_process_death_signal(Some(Signal::KILL));
     if getppid() != supervisor {
-        return exit_failed("the supervisor is gone");
+        return exit_failed("the supervisor has exited");
     }
     let closes_sockets = mode != SandboxMode::Off && request.sandbox.network == NetworkAccess::Deny;
     if closes_sockets

@@ -70,7 +70,7 @@ impl<'a> StderrLog<'a> {
         latest
     }
 
-    /// The last that it complained of, as text without secrets; the cut is marked.
+    /// Its last lines, as text without secrets; the cut is marked.
     pub(crate) fn finish(mut self) -> String {
         if self.progress().is_none() {
             self.append_line();

@@ -46,9 +46,9 @@ pub(super) struct SuperviseRequest {
 
 impl SuperviseRequest {
     pub(super) fn parse(arguments: &[OsString]) -> Result<(Self, &[OsString]), String> {
-        let (first, program) = arguments.split_first().ok_or("no orders")?;
-        let request = first.to_str().ok_or("the orders are not Unicode")?;
-        let request = serde_json::from_str(request).map_err(|error| format!("the orders: {error}"))?;
+        let (first, program) = arguments.split_first().ok_or("no request")?;
+        let request = first.to_str().ok_or("the request is not Unicode")?;
+        let request = serde_json::from_str(request).map_err(|error| format!("the request: {error}"))?;
         if program.is_empty() { Err("no program".to_owned()) } else { Ok((request, program)) }
     }
 }
@@ -104,7 +104,7 @@ async fn run_child(request: &SuperviseRequest, program: &[OsString]) -> ExitCode
     };
     let parent = ParentProcess::open(request.parent);
     if parent.has_exited() {
-        return exit_failed("whoever wanted this is gone");
+        return exit_failed("the parent process has exited");
     }
     if let Err(error) = prepare(request) {
         return exit_failed(error);

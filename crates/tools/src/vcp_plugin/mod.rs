@@ -280,7 +280,7 @@ impl Tool for PluginTool {
             Err(no_answer) => {
                 let why = failure_text(program, &result).unwrap_or_else(|| match result.stderr.as_str() {
                     "" => no_answer.clone(),
-                    complaints => format!("{no_answer}; it complained: {complaints}"),
+                    complaints => format!("{no_answer}; stderr: {complaints}"),
                 });
                 let partial = String::from_utf8_lossy(&result.stdout);
                 let partial = ToolOutput::text(secrets.redact(&partial).into_owned());

@@ -8,49 +8,18 @@ use crate::script::{ModelScript, ScriptMove, SpeechMove};
 const COUNTED_MAX: u32 = 100;
 
 /// Example prompts with the tool that each needs (empty: none), English and Chinese, and what they show.
+#[rustfmt::skip]
 const EXAMPLES: &[(&str, [&str; 2], [&str; 2])] = &[
-    (
-        "demo_weather",
-        ["What's the weather in Beijing, Paris and New York?", "北京、上海和广州的天气怎么样？"],
-        ["three tool calls at once", "一次发出三个工具调用"],
-    ),
+    ("demo_weather", ["What's the weather in Beijing, Paris and New York?", "北京、上海和广州的天气怎么样？"], ["three tool calls at once", "一次发出三个工具调用"]),
     ("time_now", ["What time is it in Tokyo?", "东京现在几点？"], ["a small one", "一个小工具"]),
-    (
-        "files_list",
-        ["Which files are there?", "这里有哪些文件？"],
-        ["a look into the folders that are allowed", "查看允许访问的目录"],
-    ),
-    (
-        "files_read",
-        ["Read README.md", "读一下 README.md"],
-        ["and it finds its way if there is none", "没有这个文件时，它会自己想办法"],
-    ),
+    ("files_list", ["Which files are there?", "这里有哪些文件？"], ["a look into the folders that are allowed", "查看允许访问的目录"]),
+    ("files_read", ["Read README.md", "读一下 README.md"], ["and it finds its way if there is none", "没有这个文件时，它会自己想办法"]),
     ("live2d_expression", ["Smile!", "笑一个！"], ["a gesture in mid-sentence", "在句子中间触发表情"]),
-    (
-        "demo_calendar",
-        ["Put a meeting with Ada into my calendar, tomorrow at 3pm", "把明天下午三点和小李开会记到日历里"],
-        ["asks you first", "会先征求您的同意"],
-    ),
-    (
-        "demo_fail",
-        ["Call a tool that fails", "调用一个会失败的工具"],
-        ["and what happens then", "看看之后会怎样"],
-    ),
-    (
-        "demo_weather",
-        ["Call a tool that does not exist", "调用一个不存在的工具"],
-        ["and mend it", "然后自己纠正"],
-    ),
-    (
-        "time_now",
-        ["Call the clock again and again", "不停地看时钟"],
-        ["and who puts an end to it", "看谁来叫停"],
-    ),
-    (
-        "",
-        ["Give me a long answer", "来一篇长文"],
-        ["headings, a list, a table, code", "标题、列表、表格、代码"],
-    ),
+    ("demo_calendar", ["Put a meeting with Ada into my calendar, tomorrow at 3pm", "把明天下午三点和小李开会记到日历里"], ["asks you first", "会先征求您的同意"]),
+    ("demo_fail", ["Call a tool that fails", "调用一个会失败的工具"], ["and what happens then", "看看之后会怎样"]),
+    ("demo_weather", ["Call a tool that does not exist", "调用一个不存在的工具"], ["and mend it", "然后自己纠正"]),
+    ("time_now", ["Call the clock again and again", "不停地看时钟"], ["and who puts an end to it", "看谁来叫停"]),
+    ("", ["Give me a long answer", "来一篇长文"], ["headings, a list, a table, code", "标题、列表、表格、代码"]),
     ("", ["Think aloud", "想一想再回答"], ["reasoning apart from the answer", "思考与回答分开显示"]),
     ("", ["What is 17 * 23?", "17 * 23 等于多少？"], ["without any tool", "不用任何工具"]),
 ];
