@@ -42,12 +42,13 @@ fn rows<'a>(document: &'a str, headings: [&str; 3]) -> Vec<[&'a str; 3]> {
 #[test]
 fn every_invariant_names_tests_that_exist() {
     let document = read("ARCHITECTURE.md");
-    let table = document.split("## Invariants").nth(1).and_then(|rest| rest.split("\n## ").next());
-    let rows = table.expect("a table of invariants").lines().filter(|line| line.starts_with("| "));
     // Some are held by a check or a type and name no test.
-    let named: usize = rows.flat_map(|row| tests_of(row.rsplit('|').nth(1).unwrap_or_default())).sum();
+    let held_by: Vec<&str> =
+        document.lines().filter_map(|line| line.trim_start().strip_prefix("Held by: ")).collect();
+    let named: usize = held_by.iter().flat_map(|tests| tests_of(tests)).sum();
+    assert!(held_by.len() >= 36, "{} invariants", held_by.len());
     assert!(named >= 30, "{named} tests");
-    assert!(document.lines().count() < 300);
+    assert!(document.lines().count() < 350);
 }
 
 /// A fault without a test is a wish. R: R3
