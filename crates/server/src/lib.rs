@@ -8,16 +8,16 @@
 
 pub mod api;
 pub mod approval_store;
-pub mod chat_questions;
-pub mod compat;
-pub mod error;
-pub mod extract;
+mod chat_questions;
+mod compat;
+mod error;
+mod extract;
 pub mod gate;
 pub mod hub;
-pub mod language;
+mod language;
 pub mod maintenance;
 pub mod media_store;
-pub mod net;
+mod net;
 pub mod portable;
 pub mod principal;
 pub mod recording;
@@ -26,7 +26,7 @@ pub mod surface;
 pub mod telemetry;
 pub mod turn_log;
 pub mod upstream_keys;
-pub mod user_agents;
+mod user_agents;
 pub mod viewer;
 mod web;
 

@@ -6,8 +6,8 @@
 mod diagnostics;
 mod texts;
 
-pub use diagnostics::{RecordingDiagnostic, diagnose};
-pub use texts::problem_text;
+pub(crate) use diagnostics::{RecordingDiagnostic, diagnose};
+pub(crate) use texts::problem_text;
 
 use throughline_engine::{
     Effect, Event, OfferedTool, Turn, TurnInput, TurnOutput, TurnSetup, TurnStart, UpstreamChoice,
@@ -19,13 +19,13 @@ use throughline_wire::{
 /// Largest recording, in bytes: many times the longest reply that models give.
 pub const RECORDING_BYTES_MAX: usize = 8 << 20;
 /// Most events of one recording that are told one by one; the rest is in what comes of it as a whole.
-pub const RECORDING_EVENTS_MAX: usize = 20_000;
+pub(crate) const RECORDING_EVENTS_MAX: usize = 20_000;
 /// Size of the chunks into which unframed bytes are cut.
 const CHUNK_BYTES: usize = 1_024;
 
 /// Decoded content of a recording.
 #[derive(Clone, Debug)]
-pub struct Recording {
+pub(crate) struct Recording {
     /// The wire format that it was read as.
     pub dialect: Dialect,
     /// The whole reply, with everything that was wrong with it.
@@ -38,7 +38,7 @@ pub struct Recording {
 
 /// A piece of a recording: a line, most often.
 #[derive(Clone, Debug)]
-pub struct RecordingChunk {
+pub(crate) struct RecordingChunk {
     /// The byte behind it.
     pub end: usize,
     /// Events that a viewer would have received.
@@ -46,7 +46,7 @@ pub struct RecordingChunk {
 }
 
 /// Reads a recording as this wire format; `None`: as the one that fits best.
-pub fn decode_recording(body: &[u8], dialect: Option<Dialect>, think: ThinkMode) -> Recording {
+pub(crate) fn decode_recording(body: &[u8], dialect: Option<Dialect>, think: ThinkMode) -> Recording {
     let dialect = dialect.unwrap_or_else(|| detect_dialect(body, think));
     let reply = decode_reply(body, dialect, think);
     let names: Vec<String> = reply.calls.iter().map(|call| call.name.as_str().to_owned()).collect();
@@ -76,7 +76,7 @@ pub fn decode_recording(body: &[u8], dialect: Option<Dialect>, think: ThinkMode)
 
 /// Where the lines of a recording end.
 #[derive(Clone, Debug)]
-pub struct LineIndex(Vec<usize>);
+pub(crate) struct LineIndex(Vec<usize>);
 
 impl LineIndex {
     /// Of these bytes.

@@ -17,7 +17,7 @@ const RECORDS_PER_READ: usize = 1_000;
 ///
 /// # Errors
 /// The log cannot be read, or holds what is no JSON.
-pub async fn raw_events(log: &dyn Log, turn: &str) -> Result<Vec<Value>, ApiError> {
+pub(crate) async fn raw_events(log: &dyn Log, turn: &str) -> Result<Vec<Value>, ApiError> {
     let mut events = Vec::new();
     let mut after = 0;
     loop {
@@ -51,7 +51,7 @@ pub async fn events(log: &dyn Log, turn: &str) -> Result<Vec<Event>, ApiError> {
 ///
 /// # Errors
 /// As in [`raw_events`].
-pub async fn message_of(log: &dyn Log, row: &TurnRow) -> Result<AssistantMessage, ApiError> {
+pub(crate) async fn message_of(log: &dyn Log, row: &TurnRow) -> Result<AssistantMessage, ApiError> {
     Ok(message_from(&events(log, &row.id).await?, row))
 }
 
@@ -103,7 +103,7 @@ pub fn call_rows(events: &[Event]) -> Vec<CallRow> {
 ///
 /// # Errors
 /// The log cannot be read.
-pub async fn fold_message(log: &dyn Log, turn: &TurnId) -> Result<(AssistantMessage, bool), LogError> {
+pub(crate) async fn fold_message(log: &dyn Log, turn: &TurnId) -> Result<(AssistantMessage, bool), LogError> {
     let (mut message, mut after, mut ended) = (AssistantMessage::default(), 0, false);
     loop {
         let records = log.read(turn.as_str(), after, RECORDS_PER_READ).await?;

@@ -4,8 +4,6 @@ mod fork;
 mod transfer;
 mod tree;
 
-pub use transfer::IMPORT_BYTES_MAX;
-
 use super::page::{ListPage, PageQuery};
 use crate::error::{ApiError, ErrorResponse};
 use crate::extract::{Json, Path, Query};

@@ -29,10 +29,10 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 /// Most calls of one export, the newest: what a spreadsheet opens.
-pub const EXPORTED_CALLS_MAX: usize = 100_000;
+pub(crate) const EXPORTED_CALLS_MAX: usize = 100_000;
 
 /// `/v1/history` and `/v1/turns/{turn_id}/waterfall`.
-pub fn routes() -> OpenApiRouter<AppState> {
+pub(crate) fn routes() -> OpenApiRouter<AppState> {
     OpenApiRouter::new()
         .routes(routes!(list_calls))
         .routes(routes!(get_call))
@@ -44,7 +44,7 @@ pub fn routes() -> OpenApiRouter<AppState> {
 
 /// A tool call in short.
 #[derive(Clone, Debug, Serialize, ToSchema)]
-pub struct CallInfo {
+pub(crate) struct CallInfo {
     /// Id.
     #[schema(example = "turn_01a1fe3a01c37659bcb2d47dd61a216d.1")]
     pub tool_id: String,
@@ -106,7 +106,7 @@ impl From<CallRow> for CallInfo {
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub struct CallsQuery {
+pub(crate) struct CallsQuery {
     /// Name of the tool.
     tool: Option<String>,
     /// Source of the tool.
@@ -175,7 +175,7 @@ pub struct CountInfo {
 
 /// Counts of calls.
 #[derive(Clone, Debug, Serialize, ToSchema)]
-pub struct CallCountsInfo {
+pub(crate) struct CallCountsInfo {
     /// Number of all calls.
     pub total: u64,
     /// Number by status, most frequent first.
@@ -211,7 +211,7 @@ async fn count_calls(
 
 /// An event of a call's timeline.
 #[derive(Clone, Debug, Serialize, ToSchema)]
-pub struct TimelineEntry {
+pub(crate) struct TimelineEntry {
     /// Number of the event.
     pub seq: u64,
     /// Milliseconds since 1970.
@@ -230,7 +230,7 @@ pub struct TimelineEntry {
 
 /// A call in detail.
 #[derive(Clone, Debug, Serialize, ToSchema)]
-pub struct CallDetail {
+pub(crate) struct CallDetail {
     /// In short.
     #[serde(flatten)]
     pub info: CallInfo,
@@ -320,7 +320,7 @@ fn timeline(events: &[&Event]) -> Vec<TimelineEntry> {
 /// A time segment of a turn.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[schema(as = WaterfallSegment)]
-pub struct SegmentInfo {
+pub(crate) struct SegmentInfo {
     /// `first_token`, `thinking`, `text`, `arguments`, `approval_wait`, `tool`, `retry` or `engine`.
     #[schema(example = "tool")]
     pub kind: String,
@@ -351,7 +351,7 @@ impl From<TimeSegment> for SegmentInfo {
 
 /// Time of a turn by activity.
 #[derive(Clone, Debug, Serialize, ToSchema)]
-pub struct WaterfallInfo {
+pub(crate) struct WaterfallInfo {
     /// `running`, or the status at its end.
     pub status: String,
     /// Time from start to end, or to now, in milliseconds.
@@ -399,7 +399,7 @@ async fn get_waterfall(
 /// Format of exported calls.
 #[derive(Clone, Copy, Debug, Default, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum CallsExportFormat {
+pub(crate) enum CallsExportFormat {
     /// One object per line, as in the list.
     #[default]
     Jsonl,
@@ -411,7 +411,7 @@ pub enum CallsExportFormat {
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub struct CallsExportQuery {
+pub(crate) struct CallsExportQuery {
     /// `jsonl` or `csv`.
     #[serde(default)]
     #[param(inline)]

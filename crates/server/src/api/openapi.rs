@@ -17,29 +17,29 @@ const SCHEMAS: &str = include_str!("schemas.json");
 const METHODS: [&str; 5] = ["get", "put", "post", "delete", "patch"];
 
 /// `/v1/openapi.json`.
-pub fn routes() -> OpenApiRouter<AppState> {
+pub(crate) fn routes() -> OpenApiRouter<AppState> {
     OpenApiRouter::new().routes(routes!(get_openapi))
 }
 
 /// The message of a turn, as `schemas.json` has it.
 #[derive(ToSchema)]
 #[schema(as = Message)]
-pub struct MessageSchema {}
+pub(crate) struct MessageSchema {}
 
 /// A call in a message, as `schemas.json` has it.
 #[derive(ToSchema)]
 #[schema(as = ToolCall)]
-pub struct ToolCallSchema {}
+pub(crate) struct ToolCallSchema {}
 
 /// An event of a turn, as `schemas.json` has it.
 #[derive(ToSchema)]
 #[schema(as = Event)]
-pub struct EventSchema {}
+pub(crate) struct EventSchema {}
 
 /// Tokens, as `schemas.json` has them.
 #[derive(ToSchema)]
 #[schema(as = Usage)]
-pub struct UsageSchema {}
+pub(crate) struct UsageSchema {}
 
 /// The complete document: the description that the routes derive, and everything that holds for all of them.
 pub fn document(api: OpenApi) -> Value {

@@ -12,9 +12,10 @@ mod origin_check;
 mod route_rules;
 mod ticket;
 
-pub use api_key::{ApiKey, RandomnessError};
-pub use first_key::{FirstKey, FirstKeyError};
-pub use key_ring::{KeyInfo, KeyStore, LOCAL_USER, MintError, NewApiKey};
+pub(crate) use api_key::{ApiKey, RandomnessError};
+pub use first_key::FirstKey;
+pub(crate) use key_ring::MintError;
+pub use key_ring::{KeyInfo, KeyStore, LOCAL_USER, NewApiKey};
 
 use crate::error::ApiError;
 use crate::extract::is_json;

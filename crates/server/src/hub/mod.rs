@@ -19,10 +19,10 @@ mod viewer_slots;
 
 pub use drain::DrainSummary;
 pub use merge_queue::MERGE_AFTER;
-pub use parked::{UnparkOutcome, WaitsFor};
-pub use resume::ResumeSummary;
-pub use running_turns::RunningTurn;
-pub use start::{ConversationRef, OnDisconnect, ParentRef, StartedTurn, TurnSpec};
+pub(crate) use parked::{UnparkOutcome, WaitsFor};
+pub(crate) use running_turns::RunningTurn;
+pub use start::TurnSpec;
+pub(crate) use start::{ConversationRef, OnDisconnect, ParentRef, StartedTurn};
 
 use crate::error::ApiError;
 use crate::principal::Principal;

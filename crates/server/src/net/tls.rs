@@ -73,14 +73,6 @@ impl TlsReloader {
     }
 }
 
-/// Checks that certificate and key can be used.
-///
-/// # Errors
-/// The reason why they cannot.
-pub fn check_tls_files(files: &TlsSection) -> Result<(), TlsError> {
-    build_acceptor(files).map(|_| ())
-}
-
 fn file_times(files: &TlsSection) -> FileTimes {
     let modified_at = |path: &Path| std::fs::metadata(path).and_then(|meta| meta.modified()).ok();
     (modified_at(&files.cert), modified_at(&files.key))

@@ -12,19 +12,19 @@ use throughline_store::LogRecord;
 
 /// The first bytes of a stream, sent at once so that proxies and clients see that it is open. `retry_ms` is how long a
 /// browser waits before it connects anew.
-pub fn stream_opening(retry_ms: u32) -> String {
+pub(crate) fn stream_opening(retry_ms: u32) -> String {
     format!("retry: {retry_ms}\n: open\n\n")
 }
 
 /// At most so many bytes are appended by [`event`].
-pub fn event_bytes(record: &LogRecord) -> usize {
+pub(crate) fn event_bytes(record: &LogRecord) -> usize {
     // Three names, three line ends and one more, and a number of up to 20 digits.
     const AROUND: usize = "id: \nevent: \ndata: \n\n".len() + 20;
     AROUND + record.kind.len() + record.payload.len()
 }
 
 /// Appends an event.
-pub fn event(frame: &mut Vec<u8>, record: &LogRecord) {
+pub(crate) fn event(frame: &mut Vec<u8>, record: &LogRecord) {
     write_frame(frame, record.seq, &record.kind, &record.payload);
 }
 
@@ -65,7 +65,7 @@ pub fn waiting(frame: &mut Vec<u8>, event: &str) {
 }
 
 /// Appends a sign of life.
-pub fn heartbeat(frame: &mut Vec<u8>, now_ms: i64) {
+pub(crate) fn heartbeat(frame: &mut Vec<u8>, now_ms: i64) {
     frame.extend_from_slice(format!(": hb {now_ms}\n\n").as_bytes());
 }
 

@@ -16,9 +16,9 @@ use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields, MakeWriter}
 use tracing_subscriber::registry::LookupSpan;
 
 /// Says what is logged; [`FALLBACK_VARIABLE`] counts where it is not set.
-pub const LOG_VARIABLE: &str = "THROUGHLINE_LOG";
+pub(crate) const LOG_VARIABLE: &str = "THROUGHLINE_LOG";
 /// The usual name in Rust programs.
-pub const FALLBACK_VARIABLE: &str = "RUST_LOG";
+pub(crate) const FALLBACK_VARIABLE: &str = "RUST_LOG";
 /// Default filter.
 const DEFAULT_FILTER: &str = "info";
 /// A line that cannot be written is lost. Saying so would go to standard error, too, and to write there when nobody reads it any

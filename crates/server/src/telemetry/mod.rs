@@ -3,7 +3,7 @@
 //! All of it is a fold of events that the log has acknowledged ([`TelemetryFold`]); it is never queried while a turn
 //! runs and never delays one. Names are in [`names`] only. R: O1, E1
 
-pub mod labels;
+pub(crate) mod labels;
 pub mod logs;
 pub mod names;
 pub mod traces;

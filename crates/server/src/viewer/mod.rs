@@ -5,7 +5,7 @@ mod merge;
 mod watchdog;
 
 pub use merge::merge_deltas;
-pub use watchdog::{ViewerProgress, ViewerWatchdog};
+pub(crate) use watchdog::{ViewerProgress, ViewerWatchdog};
 
 use crate::error::ApiError;
 use crate::turn_log::{fold_message, is_last_event};

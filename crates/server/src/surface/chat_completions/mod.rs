@@ -8,7 +8,7 @@
 //! [docs/openai-clients.md]: https://github.com/throughline/throughline/blob/main/docs/openai-clients.md
 
 pub mod call_id;
-pub mod question;
+pub(crate) mod question;
 pub mod request;
 
 mod chunk;
@@ -21,8 +21,8 @@ pub use chunk::{
     ChatChunk, ChatFinish, ChunkHead, ChunkWriter, STREAM_OPEN, ToolCallChunk, heartbeat, usage_value,
 };
 pub use completion::ChatCompletion;
-pub use error::{ChatErrorBody, InvalidRequestError, RetryHint};
-pub use tool_display::CARD_OUTPUT_CHARS_MAX;
+pub use error::InvalidRequestError;
+pub(crate) use error::{ChatErrorBody, RetryHint};
 
 use chunk::add_usage;
 use question::CallQuestion;

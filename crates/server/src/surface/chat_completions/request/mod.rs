@@ -8,9 +8,10 @@ mod messages;
 mod sampling;
 mod tools;
 
-pub use messages::{ChatTranscript, InputModalities, UploadedFile, referenced_files};
-pub use sampling::SamplingOptions;
-pub use tools::DeclaredTool;
+pub(crate) use messages::ChatTranscript;
+pub use messages::{InputModalities, UploadedFile, referenced_files};
+pub(crate) use sampling::SamplingOptions;
+pub(crate) use tools::DeclaredTool;
 
 use super::question::strip_codes;
 use super::{ApprovalChannel, InvalidRequestError, UsageChunk};
