@@ -250,7 +250,7 @@ impl Throughline {
     /// The same for one user of several: with the agents and the connected clients of that one.
     ///
     /// # Errors
-    /// As in [`offer`](Self::offer).
+    /// As in [`select_tools`](Self::select_tools).
     pub fn select_tools_for_user(
         &self,
         user: &Option<String>,

@@ -171,7 +171,7 @@ fn did_you_mean(closest: &Option<&'static str>) -> String {
 }
 
 impl Upstream {
-    /// An upstream of the table [`known`]: its address, wire format and quirks. The key comes
+    /// An upstream of the table [`providers`]: its address, wire format and quirks. The key comes
     /// from [`key_from_env`](Self::key_from_env) or [`key`](Self::key).
     ///
     /// # Errors
