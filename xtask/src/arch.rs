@@ -1,20 +1,22 @@
 //! `cargo xtask arch`: the shape of the workspace is what ARCHITECTURE.md says. R: D3
 //!
-//! Three things are looked at: who depends on whom among the crates here, what `wire` and `engine` pull in from
-//! outside, and what the sources of these two say.
+//! Four checks: the arrows among the crates here, the outside dependencies of `wire` and `engine`, impure code in the
+//! sources of these two, and the vocabulary of all crates.
 
 mod dependencies;
+mod naming;
 mod purity;
 
 use crate::program::ExternalProgram;
 use crate::rust_text::{RustText, is_test_file};
 use crate::{TaskVerb, repository};
 use anyhow::{Context, Result, bail};
+use naming::Vocabulary;
 use serde_json::Value;
 
 pub(crate) const VERB: TaskVerb = TaskVerb {
     name: "arch",
-    about: "Fail on a wrong dependency arrow, or on async, clocks or IO in `wire` and `engine`",
+    about: "Fail on a wrong dependency arrow, on async, clocks or IO in `wire` and `engine`, or on a bad name",
     help: "\
 Usage: cargo xtask arch
 
@@ -22,7 +24,10 @@ Checks, from `cargo metadata`, `cargo tree` and the sources:
   - each crate depends only on those below it (wire <- engine <- tools, store <- throughline <- cli);
   - no runtime, clock or random number among what `wire` and `engine` build against, at any depth;
   - no async, clock, IO, thread, environment, randomness or global in their sources outside tests;
-  - no provider's name in `engine`.",
+  - no provider's name in `engine`;
+  - in all crates, no word of this project's old dialect in a name (xtask/src/arch/naming.rs lists them), no public
+    type defined twice or named as one of the standard library, no private enum of `Yes` and `No`, and no documentation
+    that begins with Who, What, Which, How or Whether.",
     run: |_| {
         println!("{}", check()?);
         Ok(())
@@ -32,7 +37,7 @@ Checks, from `cargo metadata`, `cargo tree` and the sources:
 /// Crates that are pure.
 const PURE: [&str; 2] = ["wire", "engine"];
 
-/// Checks everything; says what was looked at.
+/// Checks everything; returns a summary of the checks.
 pub(crate) fn check() -> Result<String> {
     let metadata =
         ExternalProgram::cargo().args(["metadata", "--no-deps", "--format-version", "1"]).text()?;
@@ -45,10 +50,9 @@ pub(crate) fn check() -> Result<String> {
         let tree =
             ["tree", "--package", &package, "--edges", "normal", "--prefix", "none", "--format", "{p}"];
         wrong.extend(dependencies::forbidden_in_tree(name, &ExternalProgram::cargo().args(tree).text()?));
-        let sources = repository::files(&format!("crates/{name}/src"), ".rs");
-        for path in sources.iter().filter(|path| !is_test_file(path)) {
+        for path in sources(&format!("crates/{name}/src")) {
             files += 1;
-            let text = repository::read(path)?;
+            let text = repository::read(&path)?;
             let found = purity::impurities(&RustText::read(&text));
             let providers = if name == "engine" { purity::provider_names(&text) } else { Vec::new() };
             wrong.extend(
@@ -59,9 +63,36 @@ pub(crate) fn check() -> Result<String> {
     if !wrong.is_empty() {
         bail!(
             "{}\n  remedy: what reads a clock, waits or does IO belongs into `throughline`, `tools` or `store`; an arrow \
-             that is meant to be new goes into xtask/src/arch/arrows.rs, with its reason into ARCHITECTURE.md",
+             that is meant to be new goes into xtask/src/arch/dependencies.rs, with its reason into ARCHITECTURE.md",
             wrong.join("\n")
         );
     }
-    Ok(format!("{} crates, {files} pure sources: no wrong arrow, no async, clock or IO", crates.len()))
+    let named = check_vocabulary()?;
+    Ok(format!(
+        "{} crates, {files} pure sources: no wrong arrow, no async, clock or IO; {named} sources: no bad name",
+        crates.len()
+    ))
+}
+
+/// Checks the names of all crates; returns the number of files.
+fn check_vocabulary() -> Result<usize> {
+    let mut vocabulary = Vocabulary::default();
+    let files: Vec<String> = sources("crates").filter(|path| path.split('/').nth(2) == Some("src")).collect();
+    for path in &files {
+        vocabulary.add(path, &RustText::read(&repository::read(path)?));
+    }
+    let wrong = vocabulary.wrong();
+    if !wrong.is_empty() {
+        bail!(
+            "{}\n  remedy: rename it to the field's word (docs/glossary.md); a name that must stay goes with its reason \
+             into STAYS of xtask/src/arch/naming.rs",
+            wrong.join("\n")
+        );
+    }
+    Ok(files.len())
+}
+
+/// Rust files below a folder, without those that are tests.
+fn sources(folder: &str) -> impl Iterator<Item = String> {
+    repository::files(folder, ".rs").into_iter().filter(|path| !is_test_file(path))
 }

@@ -1,6 +1,6 @@
 //! The machine of one `apply`: the turn's record, what dies with the process, and the output.
 //!
-//! What it does with an input stands in the folders of a turn's story: `turn`, `step`, `call`, `approval`. Every change
+//! The handling of inputs is in the folders of a turn's story: `turn`, `step`, `call`, `approval`. Every change
 //! goes through [`TurnMachine::emit`].
 
 use crate::action::{TurnAction, TurnOutput};

@@ -81,8 +81,8 @@ impl Hub {
     /// Says once more what a turn was told before its process died and has not taken in.
     pub(super) async fn resend_queued(&self, user: &str, turn: &TurnId, control: &TurnControl) {
         let messages = match self.queued_documents(user, turn).await {
-            Ok(kept) if kept.is_empty() => return,
-            Ok(kept) => kept,
+            Ok(stored) if stored.is_empty() => return,
+            Ok(stored) => stored,
             Err(error) => {
                 tracing::error!(turn_id = turn.as_str(), %error, "what was said to a turn cannot be read");
                 return;

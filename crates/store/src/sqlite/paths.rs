@@ -172,7 +172,7 @@ pub(super) fn free_bytes(paths: &StorePaths) -> io::Result<u64> {
 
 /// Bytes of the disk that this process may still use: unknown here, so there is always room.
 #[cfg(not(unix))]
-pub(super) fn free_bytes(_place: &StorePaths) -> io::Result<u64> {
+pub(super) fn free_bytes(_paths: &StorePaths) -> io::Result<u64> {
     Ok(u64::MAX)
 }
 

@@ -1,17 +1,17 @@
 //! Data in which a marker could begin carries a tilde there; one more is one level more.
 
 /// Adds a tilde at each position that `begins` names.
-pub(super) fn escape(text: &str, begins: fn(before: &str, behind: &str) -> bool) -> String {
+pub(super) fn escape(text: &str, begins: fn(before: &str, after: &str) -> bool) -> String {
     change(text, begins, |tildes| tildes + 1)
 }
 
 /// Takes one away.
-pub(super) fn unescape(text: &str, begins: fn(before: &str, behind: &str) -> bool) -> String {
+pub(super) fn unescape(text: &str, begins: fn(before: &str, after: &str) -> bool) -> String {
     change(text, begins, |tildes: usize| tildes.saturating_sub(1))
 }
 
 /// The first position where a marker begins without a tilde.
-pub(super) fn bare(text: &str, begins: fn(before: &str, behind: &str) -> bool) -> Option<usize> {
+pub(super) fn bare(text: &str, begins: fn(before: &str, after: &str) -> bool) -> Option<usize> {
     let offsets = text.char_indices().map(|(at, _)| at);
     offsets.filter(|at| *at > 0).find(|at| begins(&text[..*at], &text[*at..]))
 }
