@@ -1,4 +1,4 @@
-import type { ErrorResponse, ErrorDetail } from "./api.ts";
+import type { ErrorDetail, ErrorResponse } from "./api.ts";
 
 /** What the server, or something before it, answered in place of what was asked for. */
 export class ApiError extends Error {

@@ -17,7 +17,12 @@ type Answering = (search: string, at: number, signal: AbortSignal) => Response |
 const OPENING = "retry: 1\n: open\n\n";
 const TURN = "turn_1";
 const head = (seq: number) => ({ turn_id: TURN, seq, timestamp: 1 });
-const said = (seq: number, text: string): ViewerEvent => ({ type: "content_delta", ...head(seq), block: 0, text });
+const said = (seq: number, text: string): ViewerEvent => ({
+  type: "content_delta",
+  ...head(seq),
+  block: 0,
+  text,
+});
 const END = (seq: number) => ({ type: "stream_end", ...head(seq), status: "completed" });
 const frame = (event: { type: string; seq?: number }) =>
   `id: ${event.seq}\nevent: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`;

@@ -1,4 +1,4 @@
-import type { ToolSourceInfo, ToolInfo, ToolList } from "@throughline/client";
+import type { ToolInfo, ToolList, ToolSourceInfo } from "@throughline/client";
 import { useState } from "react";
 import { ToolIcon } from "../chat/card/icon.tsx";
 import { useWords } from "../i18n/use.ts";

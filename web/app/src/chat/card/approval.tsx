@@ -1,4 +1,4 @@
-import type { ResolveApproval, CallBlock } from "@throughline/client";
+import type { CallBlock, ResolveApproval } from "@throughline/client";
 import { pretty } from "@throughline/json";
 import { visible } from "@throughline/visible";
 import {

@@ -1,4 +1,4 @@
-import type { ResolveApproval, CallBlock } from "@throughline/client";
+import type { CallBlock, ResolveApproval } from "@throughline/client";
 import { type FormEvent, useId, useState } from "react";
 import { useWords } from "../../i18n/use.ts";
 

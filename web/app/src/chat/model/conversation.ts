@@ -2,9 +2,9 @@
 
 import {
   ApiError,
-  type ResolveApproval,
   type Connection,
   type InputPart,
+  type ResolveApproval,
   type StartTurn,
   type Throughline,
   type TurnListener,

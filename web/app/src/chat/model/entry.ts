@@ -1,6 +1,13 @@
 // What a conversation on the screen consists of. Framework-free.
 
-import type { Connection, InputPart, QueuedMessageInfo, TurnNode, TurnStore, UserPart } from "@throughline/client";
+import type {
+  Connection,
+  InputPart,
+  QueuedMessageInfo,
+  TurnNode,
+  TurnStore,
+  UserPart,
+} from "@throughline/client";
 
 export type Mode = "auto" | "native" | "text";
 
