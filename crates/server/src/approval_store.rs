@@ -10,7 +10,7 @@ use throughline_store::StoreError;
 use throughline_store::catalog::{Catalog, NewRemembered, RememberedRow};
 use tokio::runtime::Handle;
 
-/// The memories of all users of a server: `Throughline::builder().memories(...)`.
+/// Remembered approvals of all users of a server: `Throughline::builder().approval_stores(...)`.
 #[derive(Clone)]
 pub struct CatalogApprovals {
     catalog: Arc<dyn Catalog>,
@@ -55,21 +55,21 @@ impl CatalogApprovals {
 
 impl fmt::Debug for CatalogApprovals {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("CatalogMemories")
+        f.write_str("CatalogApprovals")
     }
 }
 
 impl ApprovalStores for CatalogApprovals {
     fn for_user(&self, user: Option<&str>) -> Arc<dyn ApprovalStore> {
-        Arc::new(UserApprovals { memories: self.clone(), user: user.map(str::to_owned) })
+        Arc::new(UserApprovals { approvals: self.clone(), user: user.map(str::to_owned) })
     }
 }
 
 /// One user's. Its calls block their thread, as those of every `ApprovalStore`, and must not be made from asynchronous code.
 #[derive(Clone, Debug)]
 struct UserApprovals {
-    memories: CatalogApprovals,
-    /// Nobody has no memory: what has no user must not hold for all.
+    approvals: CatalogApprovals,
+    /// `None` remembers nothing: an approval without a user must not hold for everyone.
     user: Option<String>,
 }
 
@@ -80,7 +80,7 @@ impl UserApprovals {
         of: impl AsyncFnOnce(&dyn Catalog, &str) -> Result<T, StoreError>,
     ) -> Result<T, ApprovalStoreError> {
         let Some(user) = &self.user else { return Ok(without_user) };
-        let CatalogApprovals { catalog, runtime, .. } = &self.memories;
+        let CatalogApprovals { catalog, runtime, .. } = &self.approvals;
         runtime
             .block_on(of(&**catalog, user))
             .map_err(|error| ApprovalStoreError::Store { why: error.to_string() })
@@ -90,7 +90,7 @@ impl UserApprovals {
 impl UserApprovals {
     fn cache(&self) -> MutexGuard<'_, ApprovalCache> {
         // Every change is whole.
-        self.memories.cache.lock().unwrap_or_else(PoisonError::into_inner)
+        self.approvals.cache.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn invalidate(&self) {

@@ -52,7 +52,7 @@ pub fn openapi() -> OpenApi {
     documented_routes().into_openapi()
 }
 
-/// All routes: the own API and the compatible surfaces, behind the gate.
+/// All routes: our own API and the compatible ones. They check no key: wrap them with [`gate::Gate::wrap`] before serving.
 pub fn router(state: AppState) -> axum::Router {
     let (router, _) = documented_routes().split_for_parts();
     let router = router

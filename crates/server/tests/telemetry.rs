@@ -117,7 +117,7 @@ impl TelemetryFixture {
             input: says.into(),
             ..TurnRequest::default()
         };
-        let mut turn = self.app.start(request).await.expect("it begins");
+        let mut turn = self.app.start_turn(request).await.expect("it begins");
         let mut seen = String::new();
         while let Some(event) = turn.next().await {
             seen.push_str(&serde_json::to_string(&event).expect("an event is JSON"));

@@ -105,7 +105,7 @@ async fn deltas_of_an_ended_turn_become_one_and_say_the_same() {
     let state = AppState::with_merge_after(app, catalog, blobs, server.state.limits, Some(MERGED_AFTER));
     let request = TurnRequest { input: "Hi".into(), ..TurnRequest::default() };
     let new = TurnSpec { request, ..TurnSpec::default() };
-    let turn = state.hub.start(&Principal::local("ada"), new).await.unwrap().turn_id;
+    let turn = state.hub.start_turn(&Principal::local("ada"), new).await.unwrap().turn_id;
     let mut viewer = server.follow(turn.as_str(), 0).await;
     let (before, text) = (viewer.rest().await, "Every word is one piece.");
     assert_eq!(before.last().unwrap().name, "stream_end");

@@ -375,7 +375,7 @@ impl ModelScript {
         Self { http: Some(HttpAnswer::status(status)), ..Self::default() }
     }
 
-    /// 429 with `Retry-TrustState`.
+    /// 429 with `Retry-After`.
     pub fn rate_limited(retry_after_s: u64) -> Self {
         let headers = BTreeMap::from([("retry-after".into(), retry_after_s.to_string())]);
         Self { http: Some(HttpAnswer { status: 429, headers, body: None }), ..Self::default() }

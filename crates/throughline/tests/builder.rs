@@ -65,7 +65,7 @@ fn a_model_is_found_with_and_without_its_upstream() {
 async fn an_unknown_agent_is_named_with_those_there_are() {
     let app = Throughline::builder().upstream(local("a")).model("m").build().unwrap();
     let request = TurnRequest { agent: Some("nobody".into()), ..TurnRequest::default() };
-    let error = app.start(request).await.err().unwrap();
+    let error = app.start_turn(request).await.err().unwrap();
     assert_eq!(error.to_string(), "there is no agent `nobody`; there are `default`");
 }
 

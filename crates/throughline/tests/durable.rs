@@ -347,7 +347,7 @@ fn an_open_question_survives_and_its_answer_counts_in_the_next_process() {
     };
     let seq = process().block_on(async {
         let app = build(Arc::new(whole.clone())).build().unwrap();
-        let mut turn = app.start(turn.clone()).await.unwrap();
+        let mut turn = app.start_turn(turn.clone()).await.unwrap();
         until(&mut turn, open_question).await;
         turn.message().seq.0
     });
@@ -479,7 +479,7 @@ fn calls_of_the_requesters_own_tools_wait_together_and_survive_a_restart() {
         || TurnRequest { request_tools: vec![weather()], user: Some("ada".into()), ..request("turn_own") };
     let seq = process().block_on(async {
         let app = build(Arc::new(MemoryLog::default())).build().unwrap();
-        let mut turn = app.start(asked()).await.unwrap();
+        let mut turn = app.start_turn(asked()).await.unwrap();
         // Nobody is asked whether they may run, and serial execution does not hold the second one back.
         assert_eq!(until(&mut turn, waits_for_me).await.len(), 2);
         turn.message().seq.0

@@ -235,7 +235,7 @@ async fn the_first_answer_of_the_users_own_client_is_the_outcome() {
     let ada = || Some("ada".to_owned());
     let mut page = app.connect_client("page", ada(), page_tools()).unwrap();
     let request = || throughline::TurnRequest { input: "click".into(), user: ada(), ..Default::default() };
-    let turn = app.start(request()).await.unwrap();
+    let turn = app.start_turn(request()).await.unwrap();
     let call = offered(&mut page).await;
     assert_eq!((call.tool.as_str(), call.attempt, &call.turn), ("client.click", 1, turn.id()));
 
@@ -349,7 +349,7 @@ async fn two_users_may_call_their_clients_the_same_and_never_meet() {
     let mut adas = app.connect_client("page", user("ada"), page_tools()).unwrap();
     let mut eves = app.connect_client("page", user("eve"), page_tools()).unwrap();
     let request = throughline::TurnRequest { input: "click".into(), user: user("ada"), ..Default::default() };
-    let turn = app.start(request).await.unwrap();
+    let turn = app.start_turn(request).await.unwrap();
     let call = offered(&mut adas).await;
     // Hers comes back under the name, and goes for good: neither is the other's affair.
     assert_eq!(eves.answer(&call, success("stolen")).await, ClientAnswerResult::WrongUser);

@@ -228,7 +228,7 @@ async fn what_one_user_has_said_holds_for_no_other() {
             user: user.map(Into::into),
             ..TurnRequest::default()
         };
-        program.app.start(request).await.unwrap().finish().await;
+        program.app.start_turn(request).await.unwrap().finish().await;
         program.asked()
     };
     assert_eq!((ask(Some("ann")).await, ask(Some("ann")).await), (1, 1));

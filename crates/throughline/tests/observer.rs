@@ -79,7 +79,7 @@ async fn everything_is_told_once_in_order_and_bytes_only_to_who_wants_them() {
             let app = builder(&server, dialect).observer(watcher.clone()).build().unwrap();
             let request = TurnRequest { keep_raw, user: Some("ada".into()), ..TurnRequest::default() };
             let request = TurnRequest { input: "Tell.".into(), ..request };
-            let (events, message) = read(app.start(request).await.unwrap()).await;
+            let (events, message) = read(app.start_turn(request).await.unwrap()).await;
             let notes = watcher.0.lock().unwrap();
             let logged: Vec<Event> = notes.logged.iter().map(|(_, event)| event.clone()).collect();
             assert_eq!(logged, events, "{dialect:?}");

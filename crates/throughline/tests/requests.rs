@@ -58,7 +58,7 @@ async fn a_request_says_more_than_its_agent_and_may_bring_nothing_new() {
             },
             ..TurnRequest::default()
         };
-        let message = app.start(request).await.unwrap().finish().await;
+        let message = app.start_turn(request).await.unwrap().finish().await;
 
         assert_eq!(message.text(), "It rains.", "{dialect:?}: {:?}", message.error);
         let seen = server.requests().remove(0);

@@ -180,7 +180,7 @@ async fn start(
     let body: StartTurn = parse_json(&text)?;
     let mut new = TurnSpec { idempotency, ..new_turn(&state, &principal.user, body).await? };
     new.request.trace_parent = TraceParent::of_headers(&headers).map(|parent| parent.to_string());
-    let started = state.hub.start(&principal, new).await?;
+    let started = state.hub.start_turn(&principal, new).await?;
     let location = format!("/v1/turns/{}", started.turn_id.as_str());
     if wants_events(&headers) {
         let viewer = state.hub.viewer(&principal, &started.turn_id, ResumeFrom::After(0)).await?;

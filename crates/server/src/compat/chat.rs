@@ -158,7 +158,7 @@ async fn run_completion(
     let mut new = new_turn(&state, selector, dialect, request, asking)?;
     new.request.first_step_attempts_max = client_retries(&headers).then_some(1);
     new.request.trace_parent = TraceParent::of_headers(&headers).map(|parent| parent.to_string());
-    let started = state.hub.start(&principal, new).await.map_err(to_openai_error)?;
+    let started = state.hub.start_turn(&principal, new).await.map_err(to_openai_error)?;
     let id = format!("chatcmpl-{}", started.message_id);
     let head = ChunkHead { id, created: Timestamp::now().as_second(), model };
     let answer = ChatResponder::open(&state, &principal, &started.turn_id, 0, head, projection, page).await?;

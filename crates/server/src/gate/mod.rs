@@ -129,7 +129,7 @@ impl Gate {
 
     /// These routes behind the gate.
     pub fn wrap(&self, routes: Router) -> Router {
-        routes.layer(middleware::from_fn_with_state(self.clone(), handle))
+        routes.layer(middleware::from_fn_with_state(self.clone(), admit_request))
     }
 
     /// Takes names, pages and limits of a new configuration. Who may come in at all is decided at the start.
@@ -407,7 +407,7 @@ fn check_content_length(headers: &HeaderMap, body_limits: BodyLimits) -> Result<
 }
 
 /// The layer.
-async fn handle(State(gate): State<Gate>, request: Request, next: Next) -> Response {
+async fn admit_request(State(gate): State<Gate>, request: Request, next: Next) -> Response {
     let began = Instant::now();
     let (parts, body) = request.into_parts();
     let request_id = request_id(&parts.headers);

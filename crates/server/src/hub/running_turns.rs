@@ -211,7 +211,7 @@ impl Hub {
             let parent_ref = ParentRef::Turn(TurnParent::after_turn(turn.as_str()));
             let conversation = ConversationRef::Existing { conversation_id, parent: parent_ref };
             let new = TurnSpec { request, conversation, ..TurnSpec::default() };
-            if let Err(error) = self.start(&Principal::local(user), new).await {
+            if let Err(error) = self.start_turn(&Principal::local(user), new).await {
                 let reason = error.message;
                 tracing::error!(turn_id = turn.as_str(), reason, "what was said last begins no turn");
             }

@@ -106,7 +106,7 @@ impl Hub {
     /// Reasons that keep it from starting; later failures are events. 409 `conversation_busy`: a turn of the
     /// conversation is running, its id is in `turn_id`. 422 `idempotency_key_reused`. 429 `too_many_turns`. 503
     /// `stopping`. 507 `no_room`.
-    pub async fn start(&self, principal: &Principal, new: TurnSpec) -> Result<StartedTurn, ApiError> {
+    pub async fn start_turn(&self, principal: &Principal, new: TurnSpec) -> Result<StartedTurn, ApiError> {
         let inner = &self.0;
         if inner.stopping.is_cancelled() {
             let error = ApiError::unavailable("stopping", "the server is stopping and starts no turns", 5);

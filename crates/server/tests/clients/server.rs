@@ -131,7 +131,7 @@ impl Server {
     pub async fn turn(&self) -> (TurnId, Vec<Event>) {
         let request = TurnRequest { input: "Weather?".into(), ..TurnRequest::default() };
         let new = throughline_server::hub::TurnSpec { request, ..Default::default() };
-        let started = self.state.hub.start(&Principal::local("ada"), new).await.unwrap();
+        let started = self.state.hub.start_turn(&Principal::local("ada"), new).await.unwrap();
         let mut tail = self.app.log().tail(started.turn_id.as_str(), 0).await.unwrap();
         let mut events = Vec::new();
         while let Some(records) = tail.next().await.unwrap() {

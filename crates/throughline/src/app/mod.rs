@@ -135,7 +135,7 @@ impl Throughline {
     /// # Errors
     /// Only what keeps a turn from starting; everything later is reported by its events.
     pub async fn ask(&self, input: impl Into<UserInput>) -> Result<TurnHandle, Error> {
-        self.start(TurnRequest { input: input.into(), ..TurnRequest::default() }).await
+        self.start_turn(TurnRequest { input: input.into(), ..TurnRequest::default() }).await
     }
 
     /// A conversation with the application's default agent: each turn sees the ones before it.
@@ -426,7 +426,7 @@ impl Throughline {
             return Ok(stored.into_iter().map(|stored| stored.answer).collect());
         }
         let stored = tokio::task::spawn_blocking(move || store.all()).await;
-        // A memory that panics is one that cannot be read.
+        // A store that panics is one that cannot be read.
         let stored = stored.unwrap_or_else(|error| {
             Err(ApprovalStoreError::File { path: PathBuf::new(), why: error.to_string() })
         })?;
@@ -435,7 +435,7 @@ impl Throughline {
 
     /// Stores the decisions of a turn that outlive it.
     // R: A2
-    pub(crate) fn approval_sink(
+    pub(crate) fn store_remembered(
         &self,
         clock: TurnClock,
         user: Option<&str>,

@@ -62,7 +62,7 @@ pub trait ApprovalStore: Send + Sync + fmt::Debug {
 /// The stores of a program with several users: an approval never applies to another user.
 // R: A2, R3
 pub trait ApprovalStores: Send + Sync + fmt::Debug {
-    /// The memory of a user; `None` = of a program that knows no users.
+    /// The store of a user; `None` = of a program without users.
     fn for_user(&self, user: Option<&str>) -> Arc<dyn ApprovalStore>;
 }
 
@@ -76,7 +76,7 @@ impl ApprovalStores for SharedApprovalStore {
     }
 }
 
-/// A memory for each user; all end with the program.
+/// A store for each user in memory; all end with the program.
 #[derive(Debug, Default)]
 pub struct InMemoryApprovalStores {
     users: Mutex<HashMap<Option<String>, Arc<InMemoryApprovalStore>>>,

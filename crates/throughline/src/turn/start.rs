@@ -35,7 +35,7 @@ impl Throughline {
     ///
     /// # Errors
     /// As in [`ask`](Self::ask).
-    pub async fn start(&self, request: TurnRequest) -> Result<TurnHandle, Error> {
+    pub async fn start_turn(&self, request: TurnRequest) -> Result<TurnHandle, Error> {
         let prepared = self.prepare(request).await?;
         self.start_prepared(prepared, TurnHooks::default()).await
     }
@@ -263,7 +263,7 @@ impl Throughline {
             },
             executor: inner.executor.clone(),
             approval_handler: inner.approval_handler.clone(),
-            approval_sink: self.approval_sink(clock, user.as_deref(), hooks.on_remembered),
+            approval_sink: self.store_remembered(clock, user.as_deref(), hooks.on_remembered),
             commands,
             steering_queue: steering_queue.clone(),
             offloader: offloader.clone(),

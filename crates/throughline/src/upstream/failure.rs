@@ -14,7 +14,7 @@ pub(crate) enum ToolsInRequest {
 /// An HTTP answer that is no reply.
 pub(crate) struct UpstreamErrorResponse<'a> {
     pub status: u16,
-    /// `Retry-TrustState`, as sent.
+    /// `Retry-After`, as sent.
     pub retry_after: Option<&'a str>,
     /// `retry-after-ms` (OpenAI, Azure), as sent.
     pub retry_after_ms: Option<&'a str>,

@@ -383,7 +383,7 @@ impl SocketCaller {
             gate.check_turn_quota(&self.principal)?;
         }
         let new = turns::new_turn(&self.state, &self.principal.user, body).await?;
-        let started = self.state.hub.start(&self.principal, new).await?;
+        let started = self.state.hub.start_turn(&self.principal, new).await?;
         let viewer = self.state.hub.viewer(&self.principal, &started.turn_id, ResumeFrom::After(0)).await?;
         Ok((started.into(), viewer))
     }
