@@ -322,7 +322,7 @@ fn is_client_error(error: &io::Error) -> bool {
 #[cfg(feature = "tls-server")]
 type OptionalTlsAcceptor = Option<tokio_rustls::TlsAcceptor>;
 #[cfg(not(feature = "tls-server"))]
-type Acceptor = Option<std::convert::Infallible>;
+type OptionalTlsAcceptor = Option<std::convert::Infallible>;
 
 /// One connection from its first byte to its last.
 async fn serve_connection(
