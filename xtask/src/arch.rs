@@ -4,15 +4,15 @@
 //! sources of these two, and the vocabulary of all crates.
 
 mod dependencies;
-mod naming;
 mod purity;
+mod vocabulary;
 
 use crate::program::ExternalProgram;
 use crate::rust_text::{RustText, is_test_file};
 use crate::{TaskVerb, repository};
 use anyhow::{Context, Result, bail};
-use naming::Vocabulary;
 use serde_json::Value;
+use vocabulary::Vocabulary;
 
 pub(crate) const VERB: TaskVerb = TaskVerb {
     name: "arch",
@@ -25,7 +25,7 @@ Checks, from `cargo metadata`, `cargo tree` and the sources:
   - no runtime, clock or random number among what `wire` and `engine` build against, at any depth;
   - no async, clock, IO, thread, environment, randomness or global in their sources outside tests;
   - no provider's name in `engine`;
-  - in all crates, no word of this project's old dialect in a name (xtask/src/arch/naming.rs lists them), no public
+  - in all crates, no word of this project's old dialect in a name (xtask/src/arch/vocabulary.rs lists them), no public
     type defined twice or named as one of the standard library, no private enum of `Yes` and `No`, and no documentation
     that begins with Who, What, Which, How or Whether.",
     run: |_| {
@@ -85,7 +85,7 @@ fn check_vocabulary() -> Result<usize> {
     if !wrong.is_empty() {
         bail!(
             "{}\n  remedy: rename it to the field's word (docs/glossary.md); a name that must stay goes with its reason \
-             into STAYS of xtask/src/arch/naming.rs",
+             into STAYS of xtask/src/arch/vocabulary.rs",
             wrong.join("\n")
         );
     }

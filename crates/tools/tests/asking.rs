@@ -33,7 +33,7 @@ async fn ends(person: Duration, asked_max: Duration, answer: ToolAnswer) -> (Cal
     });
     let arguments = CallArguments::from_value(json!({}));
     let call = ToolInvocation {
-        question_handler: question_handler,
+        question_handler,
         question_wait_max: asked_max,
         ..ToolInvocation::new("call_1", "desk.ask", arguments)
     };

@@ -101,7 +101,7 @@ pub(super) enum AppendPace {
 const SLOW_APPEND: Duration = Duration::from_secs(1);
 
 fn build_batch(append: AppendBatch<'_>, effects: &mut CallEffects) -> Result<store::LogBatch, LogError> {
-    let records = append.events.iter().map(|event| effects.to_record(event)).collect::<Result<_, _>>()?;
+    let records = append.events.iter().map(|event| effects.next_record(event)).collect::<Result<_, _>>()?;
     let provider_states: Vec<_> =
         append.provider_states.iter().map(encode_provider_state).collect::<Result<_, _>>()?;
     // A reader or the next action waits for whatever starts or ends something.
@@ -144,7 +144,7 @@ impl CallEffects {
         }
     }
 
-    fn to_record(&mut self, event: &Event) -> Result<LogRecord, LogError> {
+    fn next_record(&mut self, event: &Event) -> Result<LogRecord, LogError> {
         self.record_effect(event);
         let (kind, durability) = self.classify(event);
         Ok(LogRecord::new(event.seq.0, kind, durability, event.to_json().map_err(encode_error)?))

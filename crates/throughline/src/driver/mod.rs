@@ -270,7 +270,7 @@ impl TurnDriver {
                 }
                 // R: design §3a: while the outbox is full the upstream is not read.
                 item = driver.model.next(), if !driver.outbox.is_full() => {
-                    for input in driver.model.to_inputs(item, appender.state()) {
+                    for input in driver.model.next_inputs(item, appender.state()) {
                         driver.feed(input);
                     }
                 }

@@ -110,7 +110,7 @@ impl ModelCall {
     }
 
     /// Inputs for the machine from a piece of the reply. Deltas alone can wait for a busy log.
-    pub(super) fn to_inputs(&mut self, item: Option<ModelItem>, log: LogState) -> Vec<TurnInput> {
+    pub(super) fn next_inputs(&mut self, item: Option<ModelItem>, log: LogState) -> Vec<TurnInput> {
         match item {
             Some(ModelItem::Events(events)) => {
                 for event in events {
@@ -189,11 +189,11 @@ mod tests {
     fn deltas_are_joined_while_the_log_is_busy_and_only_then() {
         let mut call = going_on();
         assert_eq!(
-            call.to_inputs(text("at once"), LogState::Idle),
+            call.next_inputs(text("at once"), LogState::Idle),
             [input(StepEvent::Text("at once".into()))]
         );
         for word in ["and ", "then ", "more"] {
-            assert_eq!(call.to_inputs(text(word), LogState::Busy), []);
+            assert_eq!(call.next_inputs(text(word), LogState::Busy), []);
         }
         assert_eq!(call.take_held(), [input(StepEvent::Text("and then more".into()))]);
         assert_eq!(call.take_held(), []);
@@ -202,9 +202,9 @@ mod tests {
     #[test]
     fn what_someone_waits_for_is_not_held_back() {
         let mut call = going_on();
-        assert_eq!(call.to_inputs(text("So"), LogState::Busy), []);
+        assert_eq!(call.next_inputs(text("So"), LogState::Busy), []);
         let reopened = StepEvent::CallReopened { slot: CallSlot(0) };
-        let inputs = call.to_inputs(Some(ModelItem::Events(vec![reopened.clone()])), LogState::Busy);
+        let inputs = call.next_inputs(Some(ModelItem::Events(vec![reopened.clone()])), LogState::Busy);
         assert_eq!(inputs, [input(StepEvent::Text("So".into())), input(reopened)]);
     }
 
@@ -213,16 +213,16 @@ mod tests {
     fn no_more_than_the_limit_is_held_back() {
         let mut call = going_on();
         let long: &'static str = Box::leak("x".repeat(HELD_BYTES_MAX - 1).into_boxed_str());
-        assert_eq!(call.to_inputs(text(long), LogState::Busy), []);
-        assert_eq!(call.to_inputs(text("y"), LogState::Busy).len(), 1);
+        assert_eq!(call.next_inputs(text(long), LogState::Busy), []);
+        assert_eq!(call.next_inputs(text("y"), LogState::Busy).len(), 1);
     }
 
     // R: R3
     #[test]
     fn a_call_ends_once_however_it_ends() {
         let mut broken_off = going_on();
-        broken_off.to_inputs(text("So"), LogState::Busy);
-        let inputs = broken_off.to_inputs(None, LogState::Busy);
+        broken_off.next_inputs(text("So"), LogState::Busy);
+        let inputs = broken_off.next_inputs(None, LogState::Busy);
         assert!(
             matches!(
                 inputs[..],
@@ -230,16 +230,16 @@ mod tests {
             ),
             "{inputs:?}"
         );
-        assert_eq!(broken_off.to_inputs(None, LogState::Idle), []);
+        assert_eq!(broken_off.next_inputs(None, LogState::Idle), []);
 
         let mut complete = going_on();
         let end = StepEvent::End(StreamEnd::Complete);
-        let inputs = complete.to_inputs(Some(ModelItem::Events(vec![end.clone()])), LogState::Idle);
+        let inputs = complete.next_inputs(Some(ModelItem::Events(vec![end.clone()])), LogState::Idle);
         assert_eq!(inputs, [input(end)]);
-        assert_eq!(complete.to_inputs(None, LogState::Idle), [], "what ended has no second end");
+        assert_eq!(complete.next_inputs(None, LogState::Idle), [], "what ended has no second end");
 
         let mut given_up = going_on();
-        given_up.to_inputs(text("So"), LogState::Busy);
+        given_up.next_inputs(text("So"), LogState::Busy);
         given_up.abort(1, 1);
         assert!(given_up.current.is_some(), "another attempt was meant");
         given_up.abort(1, 2);

@@ -17,12 +17,8 @@ const DIALECT: [(&str, &str); 8] = [
 ];
 
 /// Identifiers that have such a word and stay, with the reason.
-const STAYS: [(&str, &str); 4] = [
-    ("behind_bytes_max", "configuration key of [server]"),
-    ("behind_ms_max", "configuration key of [server]"),
-    ("gone", "410 Gone of HTTP"),
-    ("open_world_hint", "annotation of MCP, as rmcp names it"),
-];
+const STAYS: [(&str, &str); 2] =
+    [("gone", "410 Gone of HTTP"), ("open_world_hint", "annotation of MCP, as rmcp names it")];
 
 /// Names that every module has from the standard library. Aliases such as `type Result<T>` only fill in parameters.
 const PRELUDE: [&str; 30] = [
