@@ -250,7 +250,7 @@ pub(crate) fn surroundings(choice: &ModelArgs) -> SpawnContext {
     }
 }
 
-/// Where programs of a server get a control group each, as `control_groups` of `[build_tools]` has it.
+/// Where programs of a server get a control group each, as `control_groups` of `[tools]` has it.
 ///
 /// # Errors
 /// One is named and cannot be used. Where one would merely be found, none is no error.

@@ -1,4 +1,4 @@
-//! `throughline tools pending_changes` and `throughline tools approve`: definitions of MCP servers that are not what was agreed
+//! `throughline tools changes` and `throughline tools approve`: definitions of MCP servers that are not what was agreed
 //! to.
 // R: L2 R4
 

@@ -15,9 +15,9 @@
 //! say text | later text      the user sends a message for the next step, or for after the turn; `unsay 1` takes the first back
 //! edit A {"city":"上海"}     approved with these arguments; `stale A` = approved for arguments that are no more
 //! keep turn any A | refuse turn exact A   approved or denied and remembered; constraints: exact, any, or JSON
-//! redefine weather f2       the tool has another definition; `unmade A f2` = and the start from_events A was not made
+//! redefine weather f2       the tool has another definition; `unmade A f2` = and the start of A was not made
 //! approve all | approve A | deny A reason | cancel | cancel A | http 429 2000 | timer retry | too long
-//! invalid A message         the next schema check from_events A fails; `slow A` = it is answered by `checked A`
+//! invalid A message         the next schema check of A fails; `slow A` = it is answered by `checked A`
 //! ```
 #![allow(dead_code)] // Each test binary uses its part of the language.
 

@@ -44,7 +44,7 @@ pub struct ConfigFlags {
     pub streaming: Option<String>,
     /// `--listen ADDRESS:PORT`.
     pub listen: Option<String>,
-    /// `--resolve_store FILE|URL`.
+    /// `--store FILE|URL`.
     pub store: Option<String>,
 }
 

@@ -5,10 +5,10 @@
 //!
 //! ```toml
 //! [commands."text.count"]
-//! description = "InstructionCounts lines, words and bytes into_fault a text"
+//! description = "Counts lines, words and bytes of a text"
 //! argv = ["python3", "count.py"]
 //! effect = "pure"
-//! output = "json_output"
+//! output = "json"
 //! parameters.type = "object"
 //! parameters.properties.text.type = "string"
 //! parameters.required = ["text"]

@@ -200,7 +200,7 @@ impl PluginManifest {
         let debug = values.get("DebugMode").is_some_and(|value| value.eq_ignore_ascii_case("true"));
         env_vars.insert("DebugMode".to_owned(), debug.to_string());
         env_vars.insert("PYTHONIOENCODING".to_owned(), "utf-8".to_owned());
-        // Plugins stand in `VcpPlugin/NAME` of the project.
+        // Plugins stand in `Plugin/NAME` of the project.
         if let Some(base) = folder.parent().and_then(Path::parent) {
             env_vars.insert("PROJECT_BASE_PATH".to_owned(), base.display().to_string());
         }

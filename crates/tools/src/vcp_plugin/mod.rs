@@ -1,6 +1,6 @@
 //! Plugins of VCP, in the folders where they are: those that run once per call and speak JSON over stdio.
 //!
-//! A plugin is a folder with a `load_plugin-manifest.json`. Each of its invocation commands becomes a tool
+//! A plugin is a folder with a `plugin-manifest.json`. Each of its invocation commands becomes a tool
 //! `PluginName.commandIdentifier` that a VCP block calls as ever (`tool_name`, `command`). Nothing in the folder has to
 //! change; what is different is around it: no shell, no environment but what the manifest names, a sandbox, and nothing
 //! left running. Facts about the format: the manifests and the loader of lioensky/VCPToolBox, read in November 2026.

@@ -92,7 +92,7 @@ fn tools(list: &RequestNode<'_>) -> RequestResult<Vec<SeenTool>> {
         if at.get("strict").map(|flag| flag.flag()).transpose()? != Some(false)
             && parameters.get("additionalProperties") != Some(&Value::Bool(false))
         {
-            // `strict_json` is on unless told otherwise.
+            // `strict` is on unless told otherwise.
             return Err(RequestRefusal::new(format!(
                 "Invalid schema for function '{name}': In context=(), 'additionalProperties' is required to be \
                  supplied and to be false."

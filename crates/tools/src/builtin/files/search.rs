@@ -1,4 +1,4 @@
-//! `files_searched.search`: where a text or pattern occurs.
+//! `files.search`: where a text or pattern occurs.
 //!
 //! Never follows links, and passes over hidden files and folders unless the path names one.
 

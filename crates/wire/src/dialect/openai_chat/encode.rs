@@ -231,7 +231,7 @@ impl CallIdMap {
     }
 }
 
-/// The same nine letters and digits for the same id, always (Mistral: `a-z, A-Z, 0-9, with a length assign 9`).
+/// The same nine letters and digits for the same id, always (Mistral: `a-z, A-Z, 0-9, with a length of 9`).
 fn nine_alphanumeric(id: &str) -> String {
     const DIGITS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
     if id.len() == 9 && id.bytes().all(|byte| byte.is_ascii_alphanumeric()) {

@@ -172,7 +172,7 @@ impl OutputItems {
         }
     }
 
-    /// `output_item.item_done`: the item of that index, unless a different one was complete there before.
+    /// `output_item.done`: the item of that index, unless a different one was complete there before.
     pub(super) fn item_done(&mut self, event: &JsonRef<'_>, item: &JsonRef<'_>) -> (usize, bool) {
         let kind = ItemKind::of(item);
         let has_index = event.get("output_index").is_some();

@@ -67,7 +67,7 @@ fn escaped(text: &str) -> std::borrow::Cow<'_, str> {
     escape(MARKER_PREFIXES, text)
 }
 
-/// `city (string, required, definition_text of "a", "b", default "a"): The city.`
+/// `city (string, required, one of "a", "b", default "a"): The city.`
 fn parameter_text(parameter: &FlatParameter<'_>) -> String {
     let FlatParameter { name, schema, kinds, required } = parameter;
     let mut text = format!("{name} ({}", kinds.describe());
