@@ -9,7 +9,7 @@ const CACHE_FOREVER: &str = "public, max-age=31536000, immutable";
 const CACHE_REVALIDATE: &str = "no-cache";
 
 /// One file.
-pub struct Embedded {
+pub struct EmbeddedFile {
     /// `/assets/index-4f2a.js`.
     pub path: &'static str,
     pub plain: &'static [u8],
@@ -17,7 +17,7 @@ pub struct Embedded {
     pub gzip: Option<&'static [u8]>,
 }
 
-impl Embedded {
+impl EmbeddedFile {
     /// The file, in the smallest form that is taken; or that whoever asks has it already.
     pub fn respond(&self, request_headers: &HeaderMap) -> Response {
         let (content, encoding) = self.smallest(request_headers);
@@ -79,8 +79,8 @@ mod tests {
     use super::*;
     use http::StatusCode;
 
-    const SCRIPT: Embedded =
-        Embedded { path: "/assets/a-1.js", plain: b"plain", br: Some(b"br"), gzip: Some(b"gz") };
+    const SCRIPT: EmbeddedFile =
+        EmbeddedFile { path: "/assets/a-1.js", plain: b"plain", br: Some(b"br"), gzip: Some(b"gz") };
 
     fn asked(headers: &[(HeaderName, &'static str)]) -> HeaderMap {
         headers.iter().map(|(name, value)| (name.clone(), HeaderValue::from_static(value))).collect()
@@ -107,7 +107,7 @@ mod tests {
 
     #[test]
     fn what_has_a_hash_is_kept_and_the_rest_is_asked_for_again() {
-        let index = Embedded { path: "/index.html", ..SCRIPT };
+        let index = EmbeddedFile { path: "/index.html", ..SCRIPT };
         for (file, cache_control) in [(&SCRIPT, CACHE_FOREVER), (&index, CACHE_REVALIDATE)] {
             let response = file.respond(&HeaderMap::new());
             assert_eq!(response.headers()[header::CACHE_CONTROL], cache_control);

@@ -9,11 +9,11 @@ use axum::Router;
 use axum::extract::Request;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use file::Embedded;
+use file::EmbeddedFile;
 use http::{HeaderMap, header};
 
 /// All files of the page, by path. Empty: it was not built.
-static FILES: &[Embedded] = &include!(concat!(env!("OUT_DIR"), "/page.rs"));
+static FILES: &[EmbeddedFile] = &include!(concat!(env!("OUT_DIR"), "/page.rs"));
 
 const INDEX: &str = "/index.html";
 
@@ -49,7 +49,7 @@ async fn not_found(request: Request) -> ApiError {
     route_not_found(request.method().clone(), request.uri().clone()).await
 }
 
-fn find_file(path: &str) -> Option<&'static Embedded> {
+fn find_file(path: &str) -> Option<&'static EmbeddedFile> {
     FILES.iter().find(|file| file.path == path)
 }
 
