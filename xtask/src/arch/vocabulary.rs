@@ -210,7 +210,7 @@ mod tests {
             "pub enum Replayed { No, Yes }",
             "pub struct A; struct B; pub(crate) struct A2;",
             "pub type Result<T> = std::result::Result<T, Fault>;",
-            "fn behind_ms_max() {}",
+            "fn open_world_hint() {}",
             "/// Runs it. The paragraph goes on.\n/// What follows is part of it.",
             "#[cfg(test)]\nmod tests { fn told() {} }",
         ] {
