@@ -57,7 +57,7 @@ test("an agent of the file is copied, changed, and answers so in the next turn",
   await page.getByRole("textbox", { name: "Arguments" }).fill('{"city": "Oslo"}');
   await page.getByText("effect:read").waitFor();
 
-  await page.getByLabel("Switch for demo.fail").selectOption("off");
+  await page.getByLabel("Switch for demo.fail").selectOption("Off");
   await page.getByText(/Not offered: switched off/).waitFor();
   await somebody.picture("agents");
   expect(await somebody.violations()).toEqual([]);
