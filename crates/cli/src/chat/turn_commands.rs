@@ -10,7 +10,7 @@ use throughline_wire::{CallArguments, ToolName};
 /// Checks arguments that the user wrote against the tool's schema. The turn checks them again.
 ///
 /// # Errors
-/// What does not fit, with its path.
+/// The arguments do not fit, with the path of the value.
 pub(crate) fn check_arguments(app: &Throughline, tool: &str, reply: &DialogReply) -> Result<(), String> {
     let DialogReply::Decide(_, answer) = reply else { return Ok(()) };
     let Some(arguments) = &answer.arguments else { return Ok(()) };
